@@ -1,0 +1,26 @@
+"""What holds for every test: nothing is left behind, and property tests are not timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+from tests.leaks import Resources, leaked_since
+
+settings.register_profile("workbench", deadline=None)  # a busy machine is no failure
+settings.load_profile("workbench")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """Fails a test module that leaves threads, processes, shared memory or descriptors behind.
+
+    Clusters live at most as long as a module, so this is also the check that they close completely.
+    """
+    before = Resources.now()
+    yield
+    left = leaked_since(before)
+    if left:
+        pytest.fail("this module left behind:\n  " + "\n  ".join(left), pytrace=False)

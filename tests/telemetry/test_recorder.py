@@ -1,0 +1,217 @@
+"""Recorded runs: whole or not there, only for their owner, and the same views as live."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.telemetry.simulation import MS, Call, Replicas, steps
+from workbench.errors import ClusterClosed, DataCorruption, NotFoundError, StorageFull
+from workbench.telemetry import facts
+from workbench.telemetry import recorder as recorder_module
+from workbench.telemetry.clocks import Anchor
+from workbench.telemetry.events import Event
+from workbench.telemetry.feed import Feed
+from workbench.telemetry.recorder import Recorder
+from workbench.telemetry.runs import open_run
+
+LATE = 10**12
+
+
+def record(path: Path, *, count: int = 40) -> Feed:
+    """Records a run of 3 replicas with a straggler, losses and a collective that got stuck."""
+    replicas = Replicas(["a", "a", "b"], {"b": 12345}, err_ns=50, capacity=16)
+    feed = Feed(now_ns=lambda: LATE)
+    with Recorder(path, anchor=Anchor(1, 2)) as recorder:
+        for start in range(0, count, 10):
+            replicas.record(*steps(10, [0, 5000, 400_000], first=start))
+            replicas.rings[1].emit("log", "stdout", f"step {start}")
+            for data in replicas.drain():
+                feed.ingest(data)
+                recorder.add(data)
+        replicas.record(*steps(30, [0, 0, 0], first=count))  # more than the ring holds
+        replicas.record(Call([90 * MS, 91 * MS, None], 0, step=99, state="entered"))
+        for data in replicas.drain():
+            feed.ingest(data)
+            recorder.add(data)
+        for sink in (feed, recorder):
+            sink.add_event(Event("lifecycle", "replica_lost", "replica 2 was killed", 95 * MS, "error", 2))
+    return feed
+
+
+def test_a_reopened_run_shows_the_same_snapshot_as_the_live_feed(tmp_path: Path) -> None:
+    feed = record(tmp_path / "run.parquet")
+    run = open_run(tmp_path / "run.parquet")
+    live = feed.snapshot()
+    assert run.snapshot() == live
+    assert run.table() == live.table
+    assert live.counters.dropped > 0
+    assert live.groups[0].stuck is not None
+    assert live.groups[0].lateness.stragglers
+    assert [event.name for event in run.events] == ["stdout"] * 4 + ["replica_lost"]
+    assert run.anchor == Anchor(1, 2)
+
+
+def test_the_records_come_back_as_they_were(tmp_path: Path) -> None:
+    feed = record(tmp_path / "run.parquet")
+    key = [("step", "ascending"), ("seq", "ascending"), ("replica", "ascending")]
+    recorded = open_run(tmp_path / "run.parquet").to_arrow().sort_by(key)
+    assert recorded.to_pylist() == feed.to_arrow().sort_by(key).to_pylist()
+    assert list(open_run(tmp_path / "run.parquet").to_pandas().columns) == recorded.column_names
+
+
+def test_a_run_folds_many_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder_module, "_ROW_GROUP", 32)
+    feed = record(tmp_path / "run.parquet")
+    assert pq.ParquetFile(tmp_path / "run.parquet").metadata.num_row_groups > 2
+    assert open_run(tmp_path / "run.parquet").snapshot() == feed.snapshot()
+
+
+def test_the_file_appears_whole_and_only_for_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    path.write_bytes(b"an earlier run")
+    recorder = Recorder(path)
+    (partial,) = (file for file in tmp_path.iterdir() if file != path)
+    assert stat.S_IMODE(partial.stat().st_mode) == 0o600
+    assert path.read_bytes() == b"an earlier run"
+    recorder.close()
+    assert list(tmp_path.iterdir()) == [path]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert open_run(path).snapshot().table == ()
+
+
+def test_an_error_in_the_run_does_not_lose_the_recording(tmp_path: Path) -> None:
+    replicas = Replicas(["a"])
+    replicas.record(*steps(3, [0]))
+
+    def failing_run() -> None:
+        with Recorder(tmp_path / "run.parquet") as recorder:
+            recorder.add(replicas.drain()[0])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        failing_run()
+    assert open_run(tmp_path / "run.parquet").to_arrow().num_rows == 3
+
+
+def test_a_batch_that_comes_twice_is_recorded_once(tmp_path: Path) -> None:
+    replicas = Replicas(["a"])
+    replicas.record(*steps(3, [0]))
+    (data,) = replicas.drain()
+    with Recorder(tmp_path / "run.parquet") as recorder:
+        recorder.add(data)
+        recorder.add(data)
+        recorder.add(b"")
+    assert open_run(tmp_path / "run.parquet").to_arrow().num_rows == 3
+
+
+def test_a_closed_recording_refuses_more(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "run.parquet")
+    assert recorder.close() == recorder.close() == tmp_path / "run.parquet"
+    with pytest.raises(ClusterClosed, match=r"run\.parquet was closed"):
+        recorder.add_event(Event("log", "stdout", "x", 0))
+
+
+def test_a_full_disk_leaves_the_earlier_run_intact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.parquet"
+    record(path)
+    before = path.read_bytes()
+    recorder = Recorder(path)
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageFull, match=r"no space left for the recording .*run\.parquet"):
+        recorder.close()
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"no recorded run .*nothing\.parquet"):
+        open_run(tmp_path / "nothing.parquet")
+
+
+def test_another_parquet_file_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "x.parquet")
+    with pytest.raises(DataCorruption, match=r"x\.parquet is a Parquet file, but not a run"):
+        open_run(tmp_path / "x.parquet")
+
+
+def test_a_file_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "VERSION", 7)
+    record(tmp_path / "run.parquet")
+    monkeypatch.undo()
+    with pytest.raises(DataCorruption, match=r"run\.parquet: the run has version 7, .* reads 1"):
+        open_run(tmp_path / "run.parquet")
+
+
+def test_a_file_whose_facts_make_no_sense_is_refused(tmp_path: Path) -> None:
+    record(tmp_path / "run.parquet")
+    table = pq.read_table(tmp_path / "run.parquet")
+    text = b'{"version": 1, "anchor": [1, 2], "dropped": 0, "dropped_events": 0, "events": [{"evil": 1}]}'
+    for data in (b"%08x %s" % (zlib.crc32(text), text), b"00000000 " + text, b""):
+        pq.write_table(table.replace_schema_metadata({facts.RUN_KEY: data}), tmp_path / "bad.parquet")
+        with pytest.raises(DataCorruption, match=r"bad\.parquet: the description of the run"):
+            open_run(tmp_path / "bad.parquet")
+
+
+def test_a_run_cut_anywhere_is_refused(tmp_path: Path) -> None:
+    record(tmp_path / "run.parquet")
+    whole = (tmp_path / "run.parquet").read_bytes()
+    cut = tmp_path / "cut.parquet"
+    for length in range(0, len(whole), max(1, len(whole) // 100)):
+        cut.write_bytes(whole[:length])
+        with pytest.raises(DataCorruption, match=r"cut\.parquet"):
+            open_run(cut)
+
+
+def test_a_flipped_byte_in_the_records_is_noticed(tmp_path: Path) -> None:
+    record(tmp_path / "run.parquet")
+    path = tmp_path / "run.parquet"
+    whole = path.read_bytes()
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    begin, length = column.dictionary_page_offset, column.total_compressed_size
+    damaged = tmp_path / "damaged.parquet"
+    # The last bytes of the column chunk are page data, which the checksum covers (headers are not covered).
+    changed = bytearray(whole)
+    changed[begin + length - 1] ^= 0x10
+    damaged.write_bytes(changed)
+    with pytest.raises(DataCorruption, match=r"damaged\.parquet"):
+        open_run(damaged).snapshot()
+
+
+def test_damage_anywhere_is_noticed_or_harmless(tmp_path: Path) -> None:
+    record(tmp_path / "run.parquet", count=10)
+    whole = (tmp_path / "run.parquet").read_bytes()
+    damaged = tmp_path / "damaged.parquet"
+    unnoticed = 0
+    for position in range(0, len(whole), max(1, len(whole) // 300)):
+        changed = bytearray(whole)
+        changed[position] ^= 0x04
+        damaged.write_bytes(changed)
+        with contextlib.suppress(DataCorruption):
+            _ = open_run(damaged).snapshot()
+            unnoticed += 1
+    assert unnoticed < 100  # what remains lies in headers that change nothing
+
+
+def test_opening_does_not_run_what_a_file_contains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(tmp_path / "run.parquet")
+
+    def forbidden(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("a recorded run was unpickled or evaluated")
+
+    for name in ("pickle.loads", "pickle.load", "marshal.loads", "builtins.eval"):
+        monkeypatch.setattr(name, forbidden)
+    assert open_run(tmp_path / "run.parquet").snapshot().table

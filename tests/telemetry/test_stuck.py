@@ -1,0 +1,84 @@
+"""The stuck banner names the collective, who is missing and what it did last."""
+
+from __future__ import annotations
+
+from tests.telemetry.simulation import MS, Call, Replicas, steps
+from workbench.telemetry.feed import STUCK_AFTER_NS, Feed
+from workbench.telemetry.snapshot import Stuck
+from workbench.telemetry.stuck import stuck_text
+
+LONG_AFTER = 100_000 * MS
+
+
+def stuck(replicas: Replicas, now_ns: int = LONG_AFTER) -> Stuck | None:
+    feed = Feed(now_ns=lambda: now_ns)
+    for data in replicas.drain():
+        feed.ingest(data)
+    return feed.snapshot().groups[0].stuck
+
+
+def waiting_run() -> Replicas:
+    replicas = Replicas(["a", "a", "b", "b"])
+    replicas.record(
+        Call([MS] * 4, 2 * MS, step=3, seq=511, op="broadcast"),
+        Call([5 * MS, 6 * MS, 5 * MS, None], 0, step=3, seq=512, state="entered", site="train.py:90"),
+    )
+    return replicas
+
+
+def test_the_missing_replica_and_its_last_collective_are_named() -> None:
+    found = stuck(waiting_run())
+    assert found is not None
+    assert (found.step, found.seq, found.op) == (3, 512, "all_reduce")
+    assert (found.waiting, found.missing, found.since_ns) == ((0, 1, 2), (3,), 5 * MS)
+    assert stuck_text(found) == (
+        "step 3 seq 512 all_reduce: waiting for replicas {3}; it last did seq 511 broadcast at train.py:84"
+    )
+
+
+def test_a_collective_counts_as_stuck_only_after_a_while() -> None:
+    assert stuck(waiting_run(), now_ns=5 * MS + STUCK_AFTER_NS - 1) is None
+    assert stuck(waiting_run(), now_ns=5 * MS + STUCK_AFTER_NS) is not None
+
+
+def test_time_alone_makes_a_new_version_when_something_gets_stuck() -> None:
+    now = [0]
+    feed = Feed(now_ns=lambda: now[0])
+    for data in waiting_run().drain():
+        feed.ingest(data)
+    before = feed.snapshot()
+    now[0] = LONG_AFTER
+    after = feed.snapshot()
+    assert after.version > before.version
+    assert (before.groups[0].stuck, after.groups[0].stuck is None) == (None, False)
+    assert feed.snapshot() is after
+
+
+def test_replicas_that_recorded_nothing_are_named_too() -> None:
+    replicas = Replicas(["a", "a", "a"])
+    replicas.record(Call([MS, None, None], 0, state="entered"))
+    found = stuck(replicas)
+    assert found is not None
+    assert found.missing == (1, 2)
+    assert "r1 has recorded nothing; r2 has recorded nothing" in stuck_text(found)
+
+
+def test_a_lost_record_is_not_taken_for_a_missing_replica() -> None:
+    replicas = Replicas(["a", "a"])
+    replicas.record(Call([MS, None], 2 * MS), *steps(3, [0, 0], first=1))
+    assert stuck(replicas) is None
+
+
+def test_a_timeout_of_the_waiting_replicas_still_shows_who_was_missing() -> None:
+    replicas = Replicas(["a", "a"])
+    replicas.record(*steps(2, [0, 0]), Call([9 * MS, None], 30 * MS, step=2, state="timeout"))
+    found = stuck(replicas)
+    assert found is not None
+    assert found.missing == (1,)
+    assert "it last did step 1 seq 0 all_reduce" in stuck_text(found)
+
+
+def test_nothing_is_stuck_when_all_came() -> None:
+    replicas = Replicas(["a", "a"])
+    replicas.record(*steps(5, [0, 0]))
+    assert stuck(replicas) is None

@@ -1,0 +1,30 @@
+"""What `import workbench` loads: next to nothing, so that it is instant."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = ["cryptography", "cupy", "dask", "distributed", "ipywidgets", "IPython", "jax", "numpy", "optree"]
+HEAVY += ["pandas", "panel", "psutil", "pyarrow", "torch", "tornado"]
+
+
+def loaded_after(statement: str) -> set[str]:
+    """Names of the top-level modules that a fresh interpreter holds after `statement`."""
+    code = f"{statement}; import sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_importing_workbench_loads_no_library() -> None:
+    assert loaded_after("import workbench").isdisjoint(HEAVY)
+
+
+def test_listing_the_public_names_loads_no_library() -> None:
+    assert loaded_after("import workbench; dir(workbench)").isdisjoint(HEAVY)
+
+
+def test_the_command_line_starts_without_the_libraries() -> None:
+    assert loaded_after("import workbench.cli").isdisjoint(HEAVY)

@@ -1,0 +1,94 @@
+"""Imports go one way, from each layer to those before it; ARCHITECTURE.md draws them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import workbench
+
+PACKAGE = Path(workbench.__file__).parent
+LAYERS = [
+    {"__version__", "errors", "faults", "tree", "device_spec", "devices", "telemetry"},
+    {"backends"},
+    {"collectives"},
+    {"runtime"},
+    {"data", "debugging"},
+    {"distribute"},
+    {"compat", "checkpoint"},
+    {"ui", "server", "cli", "__main__"},
+    {"workbench"},  # the package itself: `import workbench as wb`
+]
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+TOP = RANK["cli"]
+"""From here on everything may be used, also the public surface of the package."""
+
+ONE_PLACE_ONLY = {"cupy": "backends/cupy", "jax": "backends/jax", "torch": "backends/torch"}
+"""Array libraries, and how the names of the files begin that import them."""
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and absolute dotted name of each import, those inside functions included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+        match node:
+            case ast.Import():
+                yield from ((node.lineno, alias.name) for alias in node.names)
+            case ast.ImportFrom(level=0, module="workbench"):
+                yield from ((node.lineno, f"workbench.{alias.name}") for alias in node.names)
+            case ast.ImportFrom(level=0):
+                yield node.lineno, node.module or ""
+            case ast.ImportFrom():
+                yield node.lineno, ".relative"
+
+
+def every_import() -> Iterator[tuple[str, int, str]]:
+    """File (relative to the package), line and name of each import in the package but its surface."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path != PACKAGE / "__init__.py":
+            yield from ((str(path.relative_to(PACKAGE)), line, name) for line, name in imports(path))
+
+
+def subject(dotted: str) -> str:
+    """The folder or file of the package that `workbench.a.b` belongs to: a."""
+    _, _, rest = dotted.partition(".")
+    part = rest.partition(".")[0]
+    return part if part in RANK else "workbench"
+
+
+def test_every_part_of_the_package_has_its_layer() -> None:
+    parts = {path.stem for path in PACKAGE.glob("*.py")} | {
+        path.parent.name for path in PACKAGE.glob("*/__init__.py")
+    }
+
+    assert parts - {"__init__"} <= RANK.keys()
+
+
+def test_imports_go_from_a_layer_to_those_before_it() -> None:
+    wrong = []
+    for file, line, name in every_import():
+        if name.split(".")[0] != "workbench":
+            continue
+        importer = RANK[Path(file).parts[0].removesuffix(".py")]
+        if RANK[subject(name)] > importer and importer < TOP:
+            wrong.append(f"{file}:{line} imports {name}")
+    assert wrong == []
+
+
+def test_imports_are_absolute() -> None:
+    assert [f"{file}:{line}" for file, line, name in every_import() if name == ".relative"] == []
+
+
+def test_only_the_runtime_imports_distributed() -> None:
+    users = {file for file, _, name in every_import() if name.split(".")[0] in ("distributed", "dask")}
+
+    assert {file for file in users if not file.startswith("runtime/")} == set()
+
+
+def test_array_libraries_are_imported_in_their_own_files_only() -> None:
+    wrong = [
+        f"{file}:{line} imports {name}"
+        for file, line, name in every_import()
+        if not file.startswith(ONE_PLACE_ONLY.get(name.split(".")[0].replace("cupyx", "cupy"), file))
+    ]
+    assert wrong == []

@@ -1,0 +1,88 @@
+"""workbench: drive many devices from a notebook, and see what happens there.
+
+`import workbench as wb` is cheap: a name below is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_public_api.py compares the two
+    from workbench import data as data
+    from workbench import debugging as debugging
+    from workbench import distribute as distribute
+    from workbench import errors as errors
+    from workbench.data.explain import explain_sharding as explain_sharding
+    from workbench.device_spec import DeviceSpec as DeviceSpec
+    from workbench.devices import device as device
+    from workbench.distribute.aggregation import VariableAggregation as VariableAggregation
+    from workbench.distribute.aggregation import VariableSynchronization as VariableSynchronization
+    from workbench.distribute.function import function as function
+    from workbench.distribute.indexed_slices import IndexedSlices as IndexedSlices
+    from workbench.distribute.mirrored import MirroredStrategy as MirroredStrategy
+    from workbench.distribute.multi_worker import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
+    from workbench.distribute.one_device import OneDeviceStrategy as OneDeviceStrategy
+    from workbench.distribute.reduce_op import ReduceOp as ReduceOp
+    from workbench.distribute.tpu import TPUStrategy as TPUStrategy
+    from workbench.distribute.variable import Variable as Variable
+    from workbench.runtime.cluster import Cluster as Cluster
+    from workbench.runtime.cluster import connect as connect
+    from workbench.runtime.cluster import current_cluster as current_cluster
+    from workbench.ui.diagnosis import diagnose as diagnose
+    from workbench.ui.inspection import inspect as inspect
+    from workbench.ui.progress import progress as progress
+    from workbench.ui.recording import record as record
+    from workbench.ui.timings import collectives as collectives
+    from workbench.ui.timings import open_run as open_run
+
+__version__ = "0.1.0"
+
+_MODULES = frozenset(
+    {"collectives", "data", "debugging", "distribute", "errors"}
+)  # collectives can also be called
+
+_EXPORTS = {
+    "explain_sharding": "workbench.data.explain",
+    "DeviceSpec": "workbench.device_spec",
+    "device": "workbench.devices",
+    "VariableAggregation": "workbench.distribute.aggregation",
+    "VariableSynchronization": "workbench.distribute.aggregation",
+    "function": "workbench.distribute.function",
+    "IndexedSlices": "workbench.distribute.indexed_slices",
+    "MirroredStrategy": "workbench.distribute.mirrored",
+    "MultiWorkerMirroredStrategy": "workbench.distribute.multi_worker",
+    "OneDeviceStrategy": "workbench.distribute.one_device",
+    "ReduceOp": "workbench.distribute.reduce_op",
+    "TPUStrategy": "workbench.distribute.tpu",
+    "Variable": "workbench.distribute.variable",
+    "Cluster": "workbench.runtime.cluster",
+    "connect": "workbench.runtime.cluster",
+    "current_cluster": "workbench.runtime.cluster",
+    "diagnose": "workbench.ui.diagnosis",
+    "inspect": "workbench.ui.inspection",
+    "progress": "workbench.ui.progress",
+    "record": "workbench.ui.recording",
+    "open_run": "workbench.ui.timings",
+}
+
+__all__ = [*_EXPORTS, *sorted(_MODULES)]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"workbench.{name}")
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_EXPORTS[name]), name)
+    globals()[name] = value  # the next use finds it at once
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
+
+
+if "IPython" in sys.modules:  # in a notebook, objects are drawn and cells wait for their steps
+    importlib.import_module("workbench.ui.notebook").install()

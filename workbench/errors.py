@@ -1,0 +1,196 @@
+"""Every error that workbench raises on purpose.
+
+WorkbenchError
+├── ReplicaError            user code raised on a replica (also an instance of the user's own exception type)
+├── ReplicaLost             the process behind a replica is gone
+├── ReplicaStalled          a replica's process exists but answers no more
+├── CollectiveMismatch      replicas asked for different collectives (also RuntimeError, ValueError)
+├── CollectiveAborted       a collective ended early because of a failure elsewhere, which is the root cause
+├── StaleGeneration         a message of a replaced replica arrived, or a closed handle was used
+├── RunInterrupted          the user interrupted a step (also KeyboardInterrupt)
+├── DataCorruption          stored data failed its check
+├── CheckpointInvalid       a checkpoint is damaged or does not fit
+├── StorageFull             no space left for something that must be written
+├── UnsafeBind              listening off loopback without TLS and a token
+├── ClusterBusy             another driver holds these workers
+├── ClusterClosed           the cluster or strategy was closed
+├── BackendUnavailable      an array library, driver or device is missing
+│   └── OutOfDeviceMemory   no room left on a GPU (also MemoryError)
+├── CaptureError            a function cannot travel to the workers (also TypeError)
+├── TracingError            a replica function cannot become a compiled program (also TypeError)
+└── the reference's names
+    ├── InvalidArgumentError    (ValueError)
+    ├── FailedPreconditionError (RuntimeError)
+    ├── OutOfRangeError         the iterator has ended
+    ├── NotFoundError           (FileNotFoundError)
+    ├── DataLossError           (DataCorruption)
+    ├── CancelledError, UnavailableError, UnknownError
+    └── DeadlineExceededError   (TimeoutError)
+
+DataWarning (UserWarning)       reading lost something that the reference loses too
+"""
+
+from __future__ import annotations
+
+
+class WorkbenchError(Exception):
+    """Base of all errors of workbench.
+
+    Attributes:
+      run: Id of the run, or "".
+      generation: How often the gang had been rebuilt, or -1.
+      replica: Replica id that caused the error, or -1.
+      worker: Address of that replica's worker, or "".
+      pid: Process id of that worker, or 0.
+      step: Step in which it happened, or -1.
+      collective: The collective concerned, as text such as "all_reduce #4", or "".
+      cause: What happened to the replica, in words, or "".
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        run: str = "",
+        generation: int = -1,
+        replica: int = -1,
+        worker: str = "",
+        pid: int = 0,
+        step: int = -1,
+        collective: str = "",
+        cause: str = "",
+    ) -> None:
+        # Not by super(): of a subclass with the user's exception type, that type's __init__ may want anything.
+        Exception.__init__(self, message)
+        self.run = run
+        self.generation = generation
+        self.replica = replica
+        self.worker = worker
+        self.pid = pid
+        self.step = step
+        self.collective = collective
+        self.cause = cause
+
+    def __str__(self) -> str:
+        # Not inherited: KeyError and OSError, which some subclasses also are, would format the message their way.
+        return str(self.args[0]) if self.args else ""
+
+    def fields(self) -> dict[str, str | int]:
+        """The machine-readable part, as keyword arguments that rebuild the error."""
+        names = ("run", "generation", "replica", "worker", "pid", "step", "collective", "cause")
+        return {name: getattr(self, name) for name in names}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.args[0] if self.args else "", self.fields())
+
+
+def _rebuild(cls: type[WorkbenchError], message: str, fields: dict[str, object]) -> WorkbenchError:
+    return cls(message, **fields)  # type: ignore[arg-type]
+
+
+class ReplicaError(WorkbenchError):
+    """User code raised on a replica. The class raised is also a subclass of the user's exception type."""
+
+
+class ReplicaLost(WorkbenchError):
+    """The process behind a replica ended: killed, crashed, or out of memory."""
+
+
+class ReplicaStalled(WorkbenchError):
+    """A replica's process still exists but has stopped answering."""
+
+
+class CollectiveMismatch(WorkbenchError, RuntimeError, ValueError):
+    """Replicas did not ask for the same collective, or gave it arrays that do not fit; the text shows both calls."""
+
+
+class CollectiveAborted(WorkbenchError):
+    """A collective ended early because of a failure elsewhere; `cause` names it, it is not one of its own."""
+
+
+class StaleGeneration(WorkbenchError):
+    """Something of an earlier generation was used after the gang had been rebuilt."""
+
+
+class RunInterrupted(WorkbenchError, KeyboardInterrupt):
+    """The user interrupted a step; the cluster is usable and state is that of the last committed step."""
+
+
+class DataCorruption(WorkbenchError):
+    """Stored data failed its check."""
+
+
+class CheckpointInvalid(WorkbenchError):
+    """A checkpoint is damaged, incomplete or does not fit the variables."""
+
+
+class StorageFull(WorkbenchError, OSError):
+    """There is no space for something that must be written."""
+
+
+class UnsafeBind(WorkbenchError, ValueError):
+    """Refused to listen off loopback without TLS and a token."""
+
+
+class ClusterBusy(WorkbenchError, RuntimeError):
+    """Another driver holds these workers."""
+
+
+class ClusterClosed(WorkbenchError, RuntimeError):
+    """The cluster behind a strategy, value or variable was closed."""
+
+
+class BackendUnavailable(WorkbenchError, RuntimeError):
+    """An array library, a driver or a device is missing; the text says how to get it."""
+
+
+class OutOfDeviceMemory(BackendUnavailable, MemoryError):
+    """No room left on a GPU; the text names the replica, the bytes wanted and the bytes free."""
+
+
+class CaptureError(WorkbenchError, TypeError):
+    """A function cannot travel to the workers; the text names the variable that it captures."""
+
+
+class TracingError(WorkbenchError, TypeError):
+    """A replica function cannot be traced; the text names the line and what to write instead."""
+
+
+class InvalidArgumentError(WorkbenchError, ValueError):
+    """An argument has the right type but a value that cannot work."""
+
+
+class FailedPreconditionError(WorkbenchError, RuntimeError):
+    """The system is not in the state that the operation needs."""
+
+
+class OutOfRangeError(WorkbenchError):
+    """The iterator has no further element."""
+
+
+class NotFoundError(WorkbenchError, FileNotFoundError):
+    """A file, device or other named thing does not exist."""
+
+
+class DataLossError(DataCorruption):
+    """A file is truncated or fails its checksum."""
+
+
+class CancelledError(WorkbenchError):
+    """The operation was cancelled before it ended."""
+
+
+class UnavailableError(WorkbenchError, ConnectionError):
+    """A service that the operation needs cannot be reached."""
+
+
+class UnknownError(WorkbenchError):
+    """A failure that fits no other class."""
+
+
+class DeadlineExceededError(WorkbenchError, TimeoutError):
+    """A collective or another wait took longer than its deadline."""
+
+
+class DataWarning(UserWarning):
+    """Input was read as the reference reads it, which loses something; the text names file and place."""

@@ -1,0 +1,66 @@
+"""Named points at which tests make a process fail: `fault("all_reduce.after_send", replica=1)`.
+
+Does nothing unless the environment variable WB_FAULTS holds a JSON list of rules when this module is
+imported, such as `[{"point": "all_reduce.after_send", "replica": 1, "nth": 3, "action": "kill"}]`.
+Actions: "kill" (SIGKILL to the own process), "stop" (SIGSTOP), "exit:N" (`os._exit(N)`), "raise",
+"touch:PATH" (make a file, for tests that wait for one), "block:PATH" (go on once the file exists).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from typing import Any
+
+_RULES: list[dict[str, Any]] = json.loads(os.environ.get("WB_FAULTS") or "[]")
+_counts: dict[int, int] = {}
+
+
+def _fault(point: str, *, replica: int = -1) -> None:
+    for index, rule in enumerate(_RULES):
+        if rule["point"] != point or rule.get("replica", replica) != replica:
+            continue
+        _counts[index] = _counts.get(index, 0) + 1
+        if _counts[index] == rule.get("nth", 1) and not _fired_before(rule):
+            _act(rule["action"], point)
+
+
+def _fired_before(rule: dict[str, Any]) -> bool:
+    """A rule with "once": PATH fires in one process only, also after that process was restarted."""
+    path = rule.get("once")
+    if path is None:
+        return False
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return True
+    return False
+
+
+def _act(action: str, point: str) -> None:
+    kind, _, argument = action.partition(":")
+    match kind:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        case "exit":
+            os._exit(int(argument))
+        case "raise":
+            raise RuntimeError(f"injected at {point}")
+        case "touch":
+            os.close(os.open(argument, os.O_CREAT | os.O_WRONLY, 0o600))
+        case "block":
+            while not os.path.exists(argument):
+                time.sleep(0.005)
+        case _:
+            raise ValueError(f"WB_FAULTS: unknown action {action!r}")
+
+
+def _no_fault(point: str, *, replica: int = -1) -> None:
+    """What every fault point is in production."""
+
+
+fault = _fault if _RULES else _no_fault

@@ -1,0 +1,230 @@
+"""Folds batches of all replicas into one snapshot, once, for every view."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from workbench.telemetry import batches, snapshot
+from workbench.telemetry.events import Event
+from workbench.telemetry.frames import to_pandas
+from workbench.telemetry.groups import group_view
+from workbench.telemetry.history import COLLECTIVE, KEY, RECORD, Newest, Texts, to_columns, to_rows, together
+from workbench.telemetry.joining import join
+from workbench.telemetry.members import Members
+from workbench.telemetry.rolling import rolling_table
+from workbench.telemetry.snapshot import Counters, EventItem, Snapshot, TableRow
+from workbench.telemetry.sources import Source
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+_FOLD_AT: Final = 16_384
+_MAX_EVENTS: Final = 512
+_MAX_GROUPS: Final = 8
+_MAX_SOURCES: Final = 4096
+STUCK_AFTER_NS: Final = 1_000_000_000
+
+
+class Feed:
+    """The newest part of a run's telemetry, joined over replicas. Any thread may call any method.
+
+    Batches are decoded when they arrive, but folded only when someone looks, or when many have come
+    together: the cost of looking is paid once per repaint instead of once per batch.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_records: int = 65_536,
+        max_collectives: int = 8192,
+        max_pending: int = 8192,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """Makes an empty feed.
+
+        Args:
+          max_records: Newest records kept, for lanes, lateness, `to_arrow` and exports.
+          max_collectives: Newest collectives kept, for the table.
+          max_pending: Records kept that wait for those of other replicas; the oldest are given up first.
+          now_ns: The driver's monotonic clock; decides when a collective counts as stuck.
+        """
+        # Guards everything below; held for one fold at most, never while waiting for something.
+        self._lock = threading.Lock()
+        self._texts = Texts()
+        self._ok = self._texts.number("ok")
+        self._entered = self._texts.number("entered")
+        self._now_ns = now_ns
+        self._max_pending = max_pending
+        self._incoming: list[np.ndarray] = []
+        self._pending = np.zeros(0, RECORD)
+        self._records = Newest(RECORD, "ready_ns", max_records)
+        self._collectives = Newest(COLLECTIVE, "ready_ns", max_collectives)
+        self._members = Members()
+        self._events: deque[EventItem] = deque(maxlen=_MAX_EVENTS)
+        self._event_count = 0
+        self._sources: dict[str, Source] = {}
+        self._limits: dict[str, float] = {}
+        self._counts = dict.fromkeys(Counters.__dataclass_fields__, 0)
+        self._version = 0
+        self._changed = False
+        self._cached: Snapshot | None = None
+
+    def ingest(self, data: bytes) -> bool:
+        """Takes in what `Ring.drain` gave. A batch that came before is ignored.
+
+        Returns:
+          Whether the batch was new.
+
+        Raises:
+          DataCorruption: if `data` is not a batch; the feed is unchanged.
+        """
+        if not data:
+            return False
+        header, columns = batches.decode(data)
+        return self.ingest_columns(header, columns)
+
+    def ingest_columns(self, header: batches.Header, columns: batches.Columns) -> bool:
+        """Takes in a batch that was decoded already; otherwise as `ingest`."""
+        with self._lock:
+            source = self._source(header.ring)
+            if not source.is_new(header.batch):
+                self._counts["duplicates"] += 1
+                return False
+            # A ring counts from its beginning, so only what its newest batch says is added.
+            self._counts["dropped"] += max(0, header.dropped - source.dropped)
+            self._counts["dropped_events"] += max(0, header.dropped_events - source.dropped_events)
+            source.dropped = max(source.dropped, header.dropped)
+            source.dropped_events = max(source.dropped_events, header.dropped_events)
+            rows = to_rows(columns, self._texts)
+            if len(rows):
+                self._incoming.append(rows)
+                self._counts["records"] += len(rows)
+            for event in header.events:
+                self._add_event(event)
+            self._changed = True
+            if sum(map(len, self._incoming)) >= _FOLD_AT:
+                self._fold()
+            return True
+
+    def add_event(self, event: Event) -> None:
+        """Adds an event of the driver itself, such as a lost replica; `t_ns` by the driver's clock."""
+        with self._lock:
+            self._add_event(event)
+            self._changed = True
+
+    def set_limit(self, group: str, busbw: float) -> None:
+        """Tells the measured limit of a group's bus bandwidth, GB/s; the table shows percentages of it."""
+        with self._lock:
+            self._limits[group] = busbw
+            self._changed = True
+
+    def snapshot(self) -> Snapshot:
+        """What views draw, now. The same object as before if nothing changed."""
+        with self._lock:
+            if self._cached is not None and not self._changed and not len(self._pending):
+                return self._cached
+            self._fold()
+            fresh = self._build()
+            if fresh == self._cached:
+                return self._cached
+            if self._cached is not None and self._cached.version == fresh.version:
+                # Nothing came, but something pending has become old enough to count as stuck.
+                self._version += 1
+                fresh = replace(fresh, version=self._version)
+            self._cached = fresh
+            return fresh
+
+    def delta(self, since: int) -> dict[str, Any]:
+        """What changed after version `since` (0: everything), JSON-able; see `snapshot.merge`."""
+        return snapshot.delta(self.snapshot(), since)
+
+    def table(self) -> tuple[TableRow, ...]:
+        """The timing table of `snapshot()`."""
+        return self.snapshot().table
+
+    def to_arrow(self) -> pa.Table:
+        """The records kept, in order of time, with the schema of `records.schema()`."""
+        with self._lock:
+            self._fold()
+            rows = together([self._records.rows(), self._pending])
+            return batches.to_table(to_columns(rows, self._texts))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a data frame.
+
+        Raises:
+          BackendUnavailable: if pandas is not installed.
+        """
+        return to_pandas(self.to_arrow())
+
+    def _add_event(self, event: Event) -> None:
+        if len(self._events) == _MAX_EVENTS:
+            self._counts["dropped_events"] += 1
+        self._event_count += 1
+        key = str(self._event_count)
+        self._events.append(EventItem(key=key, version=self._version + 1, **event.as_dict()))
+
+    def _source(self, ring: str) -> Source:
+        if ring not in self._sources and len(self._sources) >= _MAX_SOURCES:
+            del self._sources[next(iter(self._sources))]  # of a ring closed long ago
+        return self._sources.setdefault(ring, Source())
+
+    def _fold(self) -> None:
+        if not self._changed:
+            return
+        self._changed = False
+        self._version += 1
+        if not self._incoming:
+            return
+        incoming = together(self._incoming)
+        self._incoming = []
+        self._members.update(incoming)
+        joined = join(
+            together([self._pending, incoming]),
+            entered=self._entered,
+            ok=self._ok,
+            version=self._version,
+        )
+        self._counts["collectives"] += len(joined.collectives)
+        self._counts["failed"] += int((joined.collectives["state"] != self._ok).sum())
+        self._collectives.add(joined.collectives)
+        self._records.add(joined.records)
+        self._pending = self._bounded(joined.pending)
+        self._counts["pending"] = len(self._pending)
+
+    def _bounded(self, pending: np.ndarray) -> np.ndarray:
+        """Gives up the oldest pending collectives when there are too many records of them."""
+        if len(pending) <= self._max_pending:
+            return pending
+        enter = pending["t_enter_ns"] + pending["clock_offset_ns"]
+        oldest = np.sort(enter)[len(pending) - self._max_pending // 2]
+        keep = enter >= oldest
+        given_up = pending[~keep]
+        self._counts["incomplete"] += len(np.unique(given_up[list(KEY)]))
+        kept: np.ndarray = pending[keep]
+        return kept
+
+    def _build(self) -> Snapshot:
+        collectives, records = self._collectives.rows(), self._records.rows()
+        groups = tuple(
+            group_view(
+                key,
+                collectives=collectives,
+                records=records,
+                pending=self._pending,
+                last=self._members.last(key, self._texts),
+                texts=self._texts,
+                stuck_before_ns=self._now_ns() - STUCK_AFTER_NS,
+            )
+            for key in self._members.newest(_MAX_GROUPS)
+        )
+        table = rolling_table(collectives, self._texts, ok=self._ok, limits=self._limits)
+        return Snapshot(self._version, Counters(**self._counts), table, groups, tuple(self._events))

@@ -1,0 +1,96 @@
+"""Numbers as all views print them: 3 significant digits, SI rates, IEC sizes, one unit per column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+NOTHING: Final = "–"
+"""Printed where a number has no meaning."""
+
+_DTYPES: Final = {
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "bfloat16": "bf16",
+    "complex64": "c64",
+    "complex128": "c128",
+}
+
+
+def significant(value: float | None) -> str:
+    """The number with 3 significant digits, never in exponent form; whole from 100 on.
+
+    >>> [significant(x) for x in (0.0123, 0.412, 5.4, 38.04, 214.7, 12345.6, None)]
+    ['0.0123', '0.412', '5.40', '38.0', '215', '12346', '–']
+    """
+    if value is None:
+        return NOTHING
+    if value == 0:
+        return "0"
+    size = abs(value)
+    # 9.996 has three digits as 10.0: look at the rounded number.
+    for limit, digits in ((0.01, 4), (0.1, 4), (1, 3), (10, 2), (100, 1)):
+        if round(size, digits) < limit:
+            return f"{value:.{digits}f}"
+    return f"{value:.0f}"
+
+
+def size_text(size_bytes: int) -> str:
+    """A size in binary units.
+
+    >>> [size_text(n) for n in (0, 1000, 1024, 1536, 16 << 20, 3 << 30)]
+    ['0 B', '1000 B', '1 KiB', '1.50 KiB', '16 MiB', '3 GiB']
+    """
+    value = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if value < 1024 or unit == "PiB":
+            break
+        value /= 1024
+    return f"{int(value)} {unit}" if value == int(value) else f"{significant(value)} {unit}"
+
+
+def rate_text(gigabytes_per_second: float | None) -> str:
+    """A bandwidth in decimal units.
+
+    >>> [rate_text(x) for x in (375.8, 0.0123, None)]
+    ['376 GB/s', '12.3 MB/s', '–']
+    """
+    if gigabytes_per_second is None:
+        return NOTHING
+    value, unit = gigabytes_per_second, "GB/s"
+    for unit in ("GB/s", "MB/s", "kB/s"):
+        if value >= 1 or unit == "kB/s":
+            break
+        value *= 1000
+    return f"{significant(value)} {unit}"
+
+
+def time_unit(times_us: Iterable[float]) -> tuple[str, float]:
+    """The unit in which a column of times is best read, and how many µs it has.
+
+    The middle of the column decides, so that one outlier does not turn the rest into 0.00.
+
+    >>> time_unit([3.0, 8.0, 2_000_000.0])
+    ('µs', 1.0)
+    """
+    ordered = sorted(times_us)
+    middle = ordered[len(ordered) // 2] if ordered else 0.0
+    if middle < 1000:
+        return "µs", 1.0
+    return ("ms", 1e3) if middle < 1e6 else ("s", 1e6)
+
+
+def dtype_text(dtype: str) -> str:
+    """A short name of an element type: "f32", "i64", "u8", "bool"."""
+    if dtype in _DTYPES:
+        return _DTYPES[dtype]
+    for long, short in (("uint", "u"), ("int", "i")):
+        if dtype.startswith(long):
+            return short + dtype[len(long) :]
+    return dtype
+
+
+def shorten(text: str, width: int) -> str:
+    """The text, cut to `width` characters with an ellipsis."""
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"

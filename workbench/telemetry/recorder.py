@@ -1,0 +1,174 @@
+"""Records a run to a Parquet file that `open_run` shows again without a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+import uuid
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+from workbench.errors import ClusterClosed, StorageFull
+from workbench.telemetry import batches
+from workbench.telemetry.clocks import Anchor
+from workbench.telemetry.events import Event
+from workbench.telemetry.facts import RUN_KEY, Facts
+from workbench.telemetry.records import schema
+from workbench.telemetry.sources import Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROW_GROUP: Final = 65_536
+_MAX_EVENTS: Final = 10_000
+
+
+class Recorder:
+    """Writes batches to a Parquet file, one row group per 65,536 records. Any thread may call any method.
+
+    The file is owner-only. It has a temporary name beside the final one until `close`, which makes it appear
+    whole; so a reader never sees half a file, and an earlier recording of that name stays until then.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, anchor: Anchor | None = None) -> None:
+        """Opens a recording.
+
+        Args:
+          path: Where the finished file will be; it is replaced if it exists.
+          anchor: The driver's clocks, to show times of day; read now by default.
+
+        Raises:
+          StorageFull: if there is no space.
+        """
+        import pyarrow.parquet as pq
+
+        self.path = Path(path)
+        self._partial = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex[:8]}.partial")
+        self._anchor = anchor or Anchor.now()
+        self._lock = threading.Lock()  # guards everything below; held while a row group is written
+        self._sources: dict[str, Source] = {}
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = 0
+        self._events: deque[Event] = deque(maxlen=_MAX_EVENTS)
+        self._dropped_events = 0
+        self._closed = False
+        with self._storage():
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            self._file = os.fdopen(os.open(self._partial, flags, 0o600), "wb")
+            self._writer = pq.ParquetWriter(
+                self._file, schema(), compression="zstd", write_page_checksum=True
+            )
+
+    def add(self, data: bytes) -> None:
+        """Adds a batch as `Ring.drain` gave it; one that came before is ignored.
+
+        Raises:
+          DataCorruption: if `data` is not a batch.
+          StorageFull: if there is no space; what was recorded before can still be closed elsewhere.
+          ClusterClosed: if the recording was closed.
+        """
+        if not data:
+            return
+        header, columns = batches.decode(data)
+        with self._lock:
+            self._check_open()
+            source = self._sources.setdefault(header.ring, Source())
+            if not source.is_new(header.batch):
+                return
+            source.dropped = max(source.dropped, header.dropped)
+            source.dropped_events = max(source.dropped_events, header.dropped_events)
+            for event in header.events:
+                self._add_event(event)
+            if header.count:
+                self._waiting.append(batches.to_table(columns))
+                self._waiting_rows += header.count
+            if self._waiting_rows >= _ROW_GROUP:
+                self._write()
+
+    def add_event(self, event: Event) -> None:
+        """Adds an event of the driver itself."""
+        with self._lock:
+            self._check_open()
+            self._add_event(event)
+
+    def close(self) -> Path:
+        """Writes what is left and makes the file appear under its name; again: does nothing.
+
+        Raises:
+          StorageFull: if there is no space; nothing is left behind and an earlier file of that name is
+            intact.
+        """
+        with self._lock:
+            if self._closed:
+                return self.path
+            self._closed = True
+            try:
+                with self._storage():
+                    self._finish()
+            finally:
+                with contextlib.suppress(OSError):
+                    self._file.close()
+                self._partial.unlink(missing_ok=True)
+            return self.path
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()  # also after an error: that is when a recording is needed most
+
+    def _finish(self) -> None:
+        self._write()
+        sources = self._sources.values()
+        facts = Facts(
+            anchor=self._anchor,
+            dropped=sum(source.dropped for source in sources),
+            dropped_events=sum(source.dropped_events for source in sources) + self._dropped_events,
+            events=tuple(self._events),
+        )
+        self._writer.add_key_value_metadata({RUN_KEY: facts.encode()})
+        self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        os.replace(self._partial, self.path)
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the name itself must survive a power cut
+        finally:
+            os.close(folder)
+
+    def _write(self) -> None:
+        import pyarrow as pa
+
+        if self._waiting:
+            table = pa.concat_tables(self._waiting).unify_dictionaries()
+            self._waiting, self._waiting_rows = [], 0
+            with self._storage():
+                self._writer.write_table(table, row_group_size=_ROW_GROUP)
+
+    def _add_event(self, event: Event) -> None:
+        self._dropped_events += len(self._events) == _MAX_EVENTS
+        self._events.append(event)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClusterClosed(f"the recording {self.path} was closed; open a new Recorder")
+
+    @contextlib.contextmanager
+    def _storage(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StorageFull(f"no space left for the recording {self.path}; free some space") from error
+            raise

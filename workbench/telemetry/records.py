@@ -1,0 +1,191 @@
+"""What is known of one collective on one replica, and the bandwidth formulas over such records.
+
+A record is a row; `COLUMNS` are its columns, in the order in which every batch, file and table has them.
+Enumerations are plain strings, so that a recorded run can be read by anything that reads Parquet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Op = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "send", "recv", "barrier"]
+
+State = Literal["entered", "ok", "mismatch", "timeout", "aborted", "error"]
+"""How far it got. "entered" comes from whoever drains the ring (`InFlight`); the final record replaces it."""
+
+COLUMNS: Final = (
+    "run_id",
+    "generation",
+    "step",
+    "seq",
+    "group",
+    "op",
+    "redop",
+    "dtype",
+    "count",
+    "bytes",
+    "algorithm",
+    "transport",
+    "replica",
+    "host",
+    "device",
+    "t_enter_ns",
+    "t_start_ns",
+    "t_end_ns",
+    "clock_offset_ns",
+    "clock_err_ns",
+    "state",
+    "site",
+    "n",
+)
+TEXT_COLUMNS: Final = frozenset(
+    ("run_id", "group", "op", "redop", "dtype", "algorithm", "transport", "host", "device", "state", "site")
+)
+INT32_COLUMNS: Final = frozenset(("generation", "replica", "n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One collective as one replica saw it; the fields are the columns of `COLUMNS`.
+
+    Attributes:
+      run_id: Id of the run.
+      generation: How often the gang had been rebuilt.
+      step: Step of the replica.
+      seq: Number of the collective within the step, from 0.
+      group: Label of the group of replicas.
+      op: Kind of collective, see `Op`.
+      redop: "sum", "mean", "min", "max", "prod", or "" if nothing is combined.
+      dtype: Name of the element type, such as "float32".
+      count: Elements, counted as nccl-tests does (per rank for reduce_scatter and all_gather).
+      bytes: Size S of the formulas, see `message_bytes`.
+      algorithm: Such as "ring" or "direct".
+      transport: Such as "memory", "shm", "tcp" or "nccl".
+      replica: Id of the replica in its group.
+      host: Name of the replica's host.
+      device: Device of the replica, such as "cpu:0".
+      t_enter_ns: The replica called the collective; `time.monotonic_ns` of its host.
+      t_start_ns: The last peer had arrived and the transfer began; 0 if it never did.
+      t_end_ns: The result was ready; 0 while state is "entered".
+      clock_offset_ns: Add it to the three times to get times of the driver's clock.
+      clock_err_ns: Bound of the error of that offset.
+      state: See `State`.
+      site: Call site, such as "train.py:84".
+      n: Replicas in the group, or 0 if unknown.
+    """
+
+    run_id: str
+    generation: int
+    step: int
+    seq: int
+    group: str
+    op: str
+    redop: str
+    dtype: str
+    count: int
+    bytes: int
+    algorithm: str
+    transport: str
+    replica: int
+    host: str
+    device: str
+    t_enter_ns: int
+    t_start_ns: int
+    t_end_ns: int
+    clock_offset_ns: int
+    clock_err_ns: int
+    state: str
+    site: str
+    n: int
+
+    def as_dict(self) -> dict[str, str | int]:
+        """The record as JSON-able `{column: value}`."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """A collective that a replica has entered and not left; the fields are those of `Record`."""
+
+    generation: int
+    step: int
+    seq: int
+    group: str
+    op: str
+    redop: str
+    dtype: str
+    count: int
+    bytes: int
+    algorithm: str
+    transport: str
+    t_enter_ns: int
+    site: str
+
+
+@cache
+def schema() -> pa.Schema:
+    """The Arrow schema of `COLUMNS`: text is dictionary-encoded, counts and times are 64-bit integers."""
+    import pyarrow as pa
+
+    def kind(name: str) -> pa.DataType:
+        if name in TEXT_COLUMNS:
+            return pa.dictionary(pa.int32(), pa.utf8())
+        return pa.int32() if name in INT32_COLUMNS else pa.int64()
+
+    return pa.schema([pa.field(name, kind(name), nullable=False) for name in COLUMNS])
+
+
+def message_bytes(op: str, count: int, itemsize: int, n: int) -> int:
+    """The size S that a record carries and that bandwidth is computed from, as nccl-tests defines it.
+
+    Args:
+      op: See `Op`.
+      count: Elements of the array; of one rank's part for reduce_scatter (result) and all_gather (input).
+      itemsize: Bytes per element.
+      n: Replicas in the group.
+    """
+    return count * itemsize * (n if op in ("reduce_scatter", "all_gather") else 1)
+
+
+def busbw_factor(op: str, n: int) -> float | None:
+    """What algorithm bandwidth is multiplied by to compare it with the hardware's.
+
+    None where that has no meaning: n < 2 (nothing crosses a bus), and operations without payload.
+    """
+    if n < 2:
+        return None
+    match op:
+        case "all_reduce":
+            return 2 * (n - 1) / n
+        case "reduce_scatter" | "all_gather":
+            return (n - 1) / n
+        case "broadcast" | "reduce" | "send" | "recv":
+            return 1.0
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """Bandwidth of one collective in decimal GB/s; None where it has no meaning (printed as "–")."""
+
+    algbw: float | None
+    busbw: float | None
+
+
+def bandwidth(op: str, size_bytes: int, transfer_ns: float, n: int) -> Bandwidth:
+    """Bandwidth of a collective that moved S = `size_bytes` in `transfer_ns`.
+
+    >>> bandwidth("all_reduce", 1 << 30, 5_000_000, 8)
+    Bandwidth(algbw=214.7483648, busbw=375.8096384)
+    """
+    factor = busbw_factor(op, n)
+    if factor is None or transfer_ns <= 0 or size_bytes <= 0:
+        return Bandwidth(None, None)
+    algbw = size_bytes / transfer_ns  # bytes per ns = GB/s
+    return Bandwidth(algbw, algbw * factor)

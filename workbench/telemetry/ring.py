@@ -1,0 +1,275 @@
+"""The ring into which one replica writes a fixed-size record per collective.
+
+One writer (the replica's thread) and one reader (the thread that ships). Neither locks: the writer fills a
+slot and then publishes it by moving `_head`; the reader copies slots, looks at `_head` again, and discards
+what may have been overwritten meanwhile. When the reader is too slow the oldest records are lost, and
+counted.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+import uuid
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from workbench.telemetry.events import Event
+from workbench.telemetry.formatting import shorten
+from workbench.telemetry.records import COLUMNS, InFlight, Record
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from workbench.telemetry import batches
+
+_SLOT: Final = struct.Struct("=iI7q")
+_SLOT_BYTES: Final = _SLOT.size
+_NUMBERS: Final = ("step", "seq", "count", "bytes", "t_enter_ns", "t_start_ns", "t_end_ns")
+_FIELDS: Final = ("generation", "signature", *_NUMBERS)
+SIGNATURE: Final = ("group", "op", "redop", "dtype", "algorithm", "transport", "state", "site")
+"""The text columns of a record; each distinct combination is stored once and a slot holds its number."""
+_OWN: Final = ("run_id", "replica", "host", "device", "clock_offset_ns", "clock_err_ns")
+_MAX_SIGNATURES: Final = 4096
+_MAX_EVENTS: Final = 1024
+_MAX_MESSAGE: Final = 8192
+
+
+class Ring:
+    """Bounded, preallocated buffer of records and rare events of one replica.
+
+    Attributes:
+      id: Unique id of this ring; batches of it are told apart by it.
+      capacity: Most records that can wait to be drained.
+      dropped: Records lost so far because nobody drained them in time.
+      dropped_events: Events lost so far, likewise.
+      clock_offset_ns: Stamped onto drained records; set it from `clocks.OffsetEstimator`.
+      clock_err_ns: Bound of the error of that offset.
+    """
+
+    def __init__(
+        self,
+        capacity: int = 4096,
+        *,
+        replica: int,
+        host: str = "",
+        device: str = "",
+        run_id: str = "",
+        size: int = 0,
+    ) -> None:
+        """Makes an empty ring.
+
+        Args:
+          capacity: Most records that can wait to be drained.
+          replica: Id of the replica that writes.
+          host: Its host.
+          device: Its device, such as "cpu:0".
+          run_id: Id of the run.
+          size: Replicas in its group; without it a reader must guess who is missing from a collective.
+        """
+        if capacity < 1:
+            raise ValueError(f"capacity of a telemetry ring must be at least 1, got {capacity}")
+        self.id = uuid.uuid4().hex
+        self.capacity = capacity
+        self.replica = replica
+        self.host = host
+        self.device = device
+        self.run_id = run_id
+        self.size = size
+        self.dropped = 0
+        self.dropped_events = 0
+        self.clock_offset_ns = 0
+        self.clock_err_ns = 0
+        # More slots than capacity: the slot being filled right now is never one that may still be read.
+        self._mask = (1 << capacity.bit_length()) - 1
+        self._buffer = bytearray((self._mask + 1) * _SLOT_BYTES)
+        self._pack_into = _SLOT.pack_into
+        self._head = 0  # records ever written; moved by the writer only
+        self._tail = 0  # records ever drained or dropped; moved by the reader only
+        self._codes: dict[tuple[str, ...], int] = {}
+        self._signatures: list[tuple[str, ...]] = []
+        self._events: deque[Event] = deque(maxlen=_MAX_EVENTS)
+        self._events_emitted = 0
+        self._events_read = 0
+        self._losses_told = (0, 0)
+        self._waiting_told: InFlight | None = None
+        self._batches = 0
+
+    def write(
+        self,
+        generation: int,
+        step: int,
+        seq: int,
+        group: str,
+        op: str,
+        redop: str,
+        dtype: str,
+        count: int,
+        nbytes: int,
+        algorithm: str,
+        transport: str,
+        enter_ns: int,
+        start_ns: int,
+        end_ns: int,
+        state: str = "ok",
+        site: str = "",
+    ) -> None:
+        """Stores one record; the replica's thread only. Never blocks, never fails for lack of room.
+
+        The arguments are the fields of `Record`. Pass them by position: names more than double the cost.
+        """
+        try:
+            code = self._codes[group, op, redop, dtype, algorithm, transport, state, site]
+        except KeyError:
+            code = self._intern((group, op, redop, dtype, algorithm, transport, state, site))
+        head = self._head
+        self._pack_into(
+            self._buffer,
+            (head & self._mask) * _SLOT_BYTES,
+            generation,
+            code,
+            step,
+            seq,
+            count,
+            nbytes,
+            enter_ns,
+            start_ns,
+            end_ns,
+        )
+        self._head = head + 1  # publishes the slot: it must be complete before the reader can see it
+
+    def _intern(self, key: tuple[str, ...]) -> int:
+        if len(self._signatures) >= _MAX_SIGNATURES:
+            # Call sites are the one part without natural bound (a notebook makes new ones in every cell).
+            key = (*key[:-1], "")
+            if (code := self._codes.get(key)) is not None:
+                return code
+        # The list first: a code that a reader can see must already have its text.
+        self._signatures.append(key)
+        code = self._codes[key] = len(self._signatures) - 1
+        return code
+
+    def emit(
+        self,
+        kind: str,
+        name: str,
+        message: str,
+        *,
+        severity: str = "info",
+        step: int = -1,
+        site: str = "",
+        generation: int = -1,
+    ) -> None:
+        """Adds a rare event, such as `emit("alert", "nan", "loss is NaN", step=118)`; any thread."""
+        self._events.append(
+            Event(
+                kind,
+                name,
+                shorten(message, _MAX_MESSAGE),
+                time.monotonic_ns(),
+                severity,
+                self.replica,
+                self.host,
+                step,
+                site,
+                generation,
+            )
+        )
+        # Two threads may count one for two here; that understates a number of lost lines, nothing else.
+        self._events_emitted += 1
+
+    def drain(self, in_flight: InFlight | None = None) -> bytes:
+        """Takes out what was written since the last call, as one Arrow IPC stream; b"" if there is nothing.
+
+        The reader only. The stream has the schema of `records.schema()`; its metadata say which batch of
+        which ring it is and how many records were lost, and carry the events (see `batches.Header`).
+
+        Args:
+          in_flight: A collective that the replica has been waiting in for long, to be told once, as a record
+            in state "entered". Look it up before draining: should it end in between, its record is in the
+            same batch and wins.
+        """
+        from workbench.telemetry import batches
+
+        head = self._head
+        first, slots = self._read(self._tail, head)
+        self.dropped += first - self._tail
+        self._tail = head
+        events = self._take_events()
+        losses = (self.dropped, self.dropped_events)
+        waiting = in_flight if in_flight != self._waiting_told else None
+        if not len(slots) and not events and losses == self._losses_told and waiting is None:
+            return b""
+        self._losses_told = losses
+        self._waiting_told = in_flight
+        columns = self._columns(slots)
+        if waiting is not None:
+            columns = batches.append(columns, self._entered(waiting))
+        header = batches.Header(self.id, len(columns["seq"]), *losses, events, self._batches)
+        self._batches += 1
+        return batches.encode(columns, header)
+
+    def recent(self, limit: int = 2000) -> list[Record]:
+        """The newest records, oldest first, drained or not: the flight recorder.
+
+        Takes nothing out; any thread may call it.
+        """
+        head = self._head
+        _, slots = self._read(max(0, head - limit), head)
+        columns = self._columns(slots)
+        return [Record(*row) for row in zip(*(columns[name].tolist() for name in COLUMNS), strict=True)]
+
+    def _read(self, tail: int, head: int) -> tuple[int, np.ndarray]:
+        """Copies what still exists of records [tail, head); returns the first one's number and the slots."""
+        import numpy as np
+
+        first = max(tail, head - self.capacity)
+        slots = np.frombuffer(self._buffer, dtype=_slot_dtype())
+        copy = slots[np.arange(first, head) & self._mask]
+        # While we copied, the writer went on to the present `_head` and may be in the middle of a slot.
+        intact = min(max(first, self._head - self._mask), head)
+        return intact, copy[intact - first :]
+
+    def _entered(self, waiting: InFlight) -> Record:
+        known = {name: getattr(waiting, name) for name in InFlight.__dataclass_fields__}
+        own = {name: getattr(self, name) for name in _OWN}
+        return Record(**known, **own, n=self.size, t_start_ns=0, t_end_ns=0, state="entered")
+
+    def _take_events(self) -> tuple[Event, ...]:
+        waiting = len(self._events)  # not "until empty": a replica printing in a loop must not keep us here
+        offset = self.clock_offset_ns
+        taken = (self._events.popleft() for _ in range(waiting))
+        events = tuple(replace(event, t_ns=event.t_ns + offset) for event in taken)
+        self._events_read += waiting
+        lost = self._events_emitted - self._events_read - len(self._events)
+        self.dropped_events = max(self.dropped_events, lost)
+        return events
+
+    def _columns(self, slots: np.ndarray) -> batches.Columns:
+        import numpy as np
+
+        from workbench.telemetry.batches import Text
+
+        rows = len(slots)
+        columns: batches.Columns = {name: slots[name] for name in _FIELDS if name != "signature"}
+        used, positions = np.unique(slots["signature"], return_inverse=True)
+        signatures = [self._signatures[code] for code in used]
+        by_column = zip(*signatures, strict=True) if signatures else [()] * len(SIGNATURE)
+        for texts, name in zip(by_column, SIGNATURE, strict=True):
+            values = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+            codes = np.array([values[text] for text in texts], dtype=np.int32)
+            columns[name] = Text(codes[positions], tuple(values))
+        for name in ("run_id", "host", "device"):
+            columns[name] = Text.constant(getattr(self, name), rows)
+        for name, value in (("replica", self.replica), ("n", self.size)):
+            columns[name] = np.full(rows, value, dtype=np.int32)
+        for name in ("clock_offset_ns", "clock_err_ns"):
+            columns[name] = np.full(rows, getattr(self, name), dtype=np.int64)
+        return columns
+
+
+def _slot_dtype() -> np.dtype[np.void]:
+    import numpy as np
+
+    return np.dtype([("generation", "i4"), ("signature", "u4"), *((name, "i8") for name in _NUMBERS)])

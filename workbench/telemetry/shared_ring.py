@@ -1,0 +1,21 @@
+"""A ring for a replica on a GPU: its thread writes, and whoever notices that the GPU has finished something."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from workbench.telemetry.ring import Ring
+
+
+class SharedRing:
+    """A `Ring` with several writers."""
+
+    def __init__(self, ring: Ring) -> None:
+        self._ring = ring
+        self._lock = threading.Lock()  # held for a microsecond; a ring's own writing knows one writer only
+
+    def write(self, *record: Any) -> None:
+        """As `Ring.write`; any thread."""
+        with self._lock:
+            self._ring.write(*record)

@@ -1,0 +1,284 @@
+"""What views draw: a tree of plain values, folded once in Python, and the difference between two of them.
+
+Everything is JSON-able through `as_dict`: None where a value has no meaning, never NaN. Parts that are lists
+of keyed items (table rows, lanes, events) carry the version in which they last changed, so that a view can
+be sent only those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """How much was seen, and how much is missing; counts are since the feed began.
+
+    Attributes:
+      records: Records folded.
+      collectives: Collectives of which all replicas' records are there.
+      failed: Those among them that ended in a mismatch, timeout, abort or error.
+      pending: Records that wait for those of other replicas, now.
+      incomplete: Collectives given up on because some replica's record never came.
+      dropped: Records that rings lost because they were not drained in time.
+      dropped_events: Events lost likewise, or pushed out of the feed by newer ones.
+      duplicates: Batches that came again and were ignored.
+    """
+
+    records: int = 0
+    collectives: int = 0
+    failed: int = 0
+    pending: int = 0
+    incomplete: int = 0
+    dropped: int = 0
+    dropped_events: int = 0
+    duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """Timing of the collectives of one kind, size bucket, dtype and group.
+
+    Attributes:
+      key: Identifies the row.
+      op, redop, dtype, group, n, count, algorithm, transport: As in the latest record.
+      size_bytes: Size S of the latest one.
+      bucket_bytes: Lower bound of the bucket: the power of two at or below S.
+      samples: Collectives that the figures are made of.
+      last_us, p50_us, p99_us: Transfer time, from the arrival of the last replica to the last result.
+      cv_percent: Standard deviation of the transfer time over its mean.
+      algbw, busbw: Of the latest one, GB/s; None where it has no meaning.
+      limit_percent: busbw in percent of the measured limit, or None if that is not known.
+      wait_percent: Share of the replicas' time in the collective that they waited for the last one.
+      skew_us: Median time between the first and the last replica's arrival.
+      skew_err_us: A skew below this says nothing (twice the clock error).
+      late_replica, late_host: Who came last most often, or None if no skew can be told from clock error.
+      recent_us: Transfer times of the newest ones, oldest first, for a sparkline.
+      version: Fold in which the row last changed.
+    """
+
+    key: str
+    op: str
+    redop: str
+    dtype: str
+    group: str
+    n: int
+    count: int
+    algorithm: str
+    transport: str
+    size_bytes: int
+    bucket_bytes: int
+    samples: int
+    last_us: float
+    p50_us: float
+    p99_us: float
+    cv_percent: float
+    algbw: float | None
+    busbw: float | None
+    limit_percent: float | None
+    wait_percent: float
+    skew_us: float
+    skew_err_us: float
+    late_replica: int | None
+    late_host: str | None
+    recent_us: tuple[float, ...]
+    version: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One line of the lanes view: a replica and its label, such as "r3 b cuda:1"."""
+
+    replica: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaneItem:
+    """One collective in the lanes view; each replica waits from its enter to `ready_ns`, then transfers.
+
+    Attributes:
+      key: Identifies the collective.
+      op, state, site, step, seq: As recorded.
+      size_bytes: Size S.
+      ready_ns: The last replica had entered; driver's clock.
+      err_ns: A skew below it says nothing.
+      enter_ns, end_ns: By lane, in the order of the view's lanes; None where the replica took no part.
+      version: Fold in which it was completed.
+    """
+
+    key: str
+    op: str
+    state: str
+    site: str
+    step: int
+    seq: int
+    size_bytes: int
+    ready_ns: int
+    err_ns: int
+    enter_ns: tuple[int | None, ...]
+    end_ns: tuple[int | None, ...]
+    version: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """Heat map: how late each replica came in each step, summed over its collectives.
+
+    Attributes:
+      replicas: Row labels.
+      steps: Column labels.
+      late_us: Shape (replicas, steps); None where a replica has no record of the step.
+      stragglers: Replicas that are late step after step: more than 1.5 × the average over all.
+      slow_steps: Steps in which everybody was late, not one replica.
+    """
+
+    replicas: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    late_us: tuple[tuple[float | None, ...], ...] = ()
+    stragglers: tuple[int, ...] = ()
+    slow_steps: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LastSeen:
+    """The newest collective that a replica recorded; op "" if it recorded none."""
+
+    replica: int
+    step: int
+    seq: int
+    op: str
+    site: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A collective that some replicas have entered and others have not come to.
+
+    Attributes:
+      step, seq, op, site: The collective.
+      waiting: Replicas that have entered it.
+      missing: Replicas that have not.
+      since_ns: The first replica entered; driver's clock.
+      last: What the missing ones did last.
+    """
+
+    step: int
+    seq: int
+    op: str
+    site: str
+    waiting: tuple[int, ...]
+    missing: tuple[int, ...]
+    since_ns: int
+    last: tuple[LastSeen, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """One group of replicas in its newest generation.
+
+    Attributes:
+      run_id, group, generation, n: As recorded.
+      lanes: Lines of the lanes view; at most 32, the latest replicas first to be kept.
+      hidden_lanes: Replicas beyond those.
+      items: The newest collectives, oldest first.
+      lateness: Heat map over the same replicas as the lanes.
+      stuck: The collective that does not get on, if there is one.
+    """
+
+    run_id: str
+    group: str
+    generation: int
+    n: int
+    lanes: tuple[Lane, ...]
+    hidden_lanes: int
+    items: tuple[LaneItem, ...]
+    lateness: Lateness
+    stuck: Stuck | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventItem:
+    """An event as shown in the log; fields as in `events.Event`."""
+
+    key: str
+    kind: str
+    name: str
+    message: str
+    t_ns: int
+    severity: str
+    replica: int
+    host: str
+    step: int
+    site: str
+    generation: int
+    version: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that views draw of collectives, at one moment.
+
+    Attributes:
+      version: Counts the changes of the feed; two snapshots with equal contents compare equal whatever it is.
+      counters: How much was seen and is missing.
+      table: Sorted by group, op, dtype and size.
+      groups: Newest activity first.
+      events: Oldest first.
+    """
+
+    version: int = field(default=0, compare=False)
+    counters: Counters = Counters()
+    table: tuple[TableRow, ...] = ()
+    groups: tuple[GroupView, ...] = ()
+    events: tuple[EventItem, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The tree as JSON-able dicts and tuples."""
+        return asdict(self)
+
+
+def delta(snapshot: Snapshot, since: int) -> dict[str, Any]:
+    """What a view that has version `since` needs to get to `snapshot`; `merge` is its inverse.
+
+    Of keyed lists it holds all keys in order (which tells what went away) but only the items that changed.
+    """
+    groups = []
+    for group in snapshot.groups:
+        part = asdict(group)
+        part["items"] = _keyed(part["items"], since)
+        groups.append(part)
+    return {
+        "version": snapshot.version,
+        "counters": asdict(snapshot.counters),
+        "table": _keyed([asdict(row) for row in snapshot.table], since),
+        "groups": groups,
+        "events": _keyed([asdict(event) for event in snapshot.events], since),
+    }
+
+
+def merge(state: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """`Snapshot.as_dict` of the newer version, from that of the older one and the `delta` between them.
+
+    What a view written in another language has to do, in six lines.
+    """
+    before = {(group["run_id"], group["group"]): group["items"] for group in state["groups"]}
+    groups = tuple(
+        group | {"items": _merged(before.get((group["run_id"], group["group"]), ()), group["items"])}
+        for group in change["groups"]
+    )
+    keyed = {part: _merged(state[part], change[part]) for part in ("table", "events")}
+    return {"version": change["version"], "counters": change["counters"], "groups": groups} | keyed
+
+
+def _keyed(items: list[dict[str, Any]] | tuple[dict[str, Any], ...], since: int) -> dict[str, Any]:
+    return {
+        "keys": [item["key"] for item in items],
+        "changed": [item for item in items if item["version"] > since],
+    }
+
+
+def _merged(items: tuple[dict[str, Any], ...], change: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    known = {item["key"]: item for item in (*items, *change["changed"])}
+    return tuple(known[key] for key in change["keys"])

@@ -1,0 +1,129 @@
+"""The text twins of the collective timing views, at most 88 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from workbench.telemetry.formatting import (
+    NOTHING,
+    dtype_text,
+    shorten,
+    significant,
+    size_text,
+    time_unit,
+)
+from workbench.telemetry.snapshot import Counters, GroupView, Snapshot, TableRow
+from workbench.telemetry.stuck import stuck_text
+
+WIDTH: Final = 88
+
+
+def line_text(row: TableRow) -> str:
+    """One row as one line: `all_reduce  sum  f32  n=4  16 MiB   last 3.10 ms  p99 4.00  algbw 5.41  …`."""
+    unit, per_us = time_unit([row.last_us])
+    head = (row.op, row.redop, dtype_text(row.dtype), f"n={row.n}", size_text(row.size_bytes))
+    tail = (
+        f" last {significant(row.last_us / per_us)} {unit}",
+        f"p99 {significant(row.p99_us / per_us)}",
+        f"algbw {significant(row.algbw)}",
+        f"busbw {significant(row.busbw)} GB/s",
+        f"wait {row.wait_percent:.0f}%",
+        f"late: {late_text(row)}",
+    )
+    return "  ".join(part for part in (*head, *tail) if part)
+
+
+def late_text(row: TableRow) -> str:
+    """Who came last most often, such as "r3@b", or "–" if that cannot be told from the clocks' error."""
+    if row.late_replica is None:
+        return NOTHING
+    return f"r{row.late_replica}@{row.late_host}" if row.late_host else f"r{row.late_replica}"
+
+
+def table_text(rows: Sequence[TableRow]) -> str:
+    """The timing table; per group a heading, then columns in the order of nccl-tests.
+
+    Times are transfer times (from the last replica's arrival) in one unit per group; bandwidths are GB/s of
+    the latest.
+    """
+    parts = []
+    for group, members in groupby(rows, key=lambda row: row.group):
+        parts.append(_group_text(group, list(members)))
+    return "\n\n".join(parts) if parts else "no collectives recorded yet"
+
+
+def _group_text(group: str, rows: list[TableRow]) -> str:
+    unit, per_us = time_unit([row.p50_us for row in rows])
+    heading = [
+        "op",
+        "size",
+        "type",
+        "red",
+        "last",
+        "p50",
+        "p99",
+        "cv%",
+        "algbw",
+        "busbw",
+        "lim%",
+        "wait%",
+        "late",
+    ]
+    cells = [heading] + [
+        [
+            row.op,
+            size_text(row.size_bytes),
+            dtype_text(row.dtype),
+            row.redop,
+            significant(row.last_us / per_us),
+            significant(row.p50_us / per_us),
+            significant(row.p99_us / per_us),
+            f"{row.cv_percent:.0f}",
+            significant(row.algbw),
+            significant(row.busbw),
+            NOTHING if row.limit_percent is None else f"{row.limit_percent:.0f}",
+            f"{row.wait_percent:.0f}",
+            late_text(row),
+        ]
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [shorten(f"{group or 'collectives'}: n={rows[-1].n}, times in {unit}, bandwidths in GB/s", WIDTH)]
+    for line in cells:
+        left = line[0].ljust(widths[0])
+        middle = [cell.rjust(width) for cell, width in zip(line[1:-1], widths[1:-1], strict=True)]
+        lines.append(shorten(" ".join((left, *middle, line[-1])), WIDTH))
+    return "\n".join(lines)
+
+
+def snapshot_text(snapshot: Snapshot) -> str:
+    """Table, then what a person should look at: stuck collectives, stragglers, losses."""
+    notes = [shorten(note, WIDTH) for group in snapshot.groups for note in _notes(group)]
+    if losses := _losses(snapshot.counters):
+        notes.append(losses)
+    return "\n".join([table_text(snapshot.table), *([""] if notes else []), *notes])
+
+
+def _notes(group: GroupView) -> list[str]:
+    notes = []
+    if group.stuck is not None:
+        notes.append(f"! {stuck_text(group.stuck)}")
+    if group.lateness.stragglers:
+        names = ", ".join(lane.label for lane in group.lanes if lane.replica in group.lateness.stragglers)
+        notes.append(f"! straggler: {names} is late step after step")
+    if group.lateness.slow_steps:
+        notes.append(f"! slow for every replica: steps {', '.join(map(str, group.lateness.slow_steps[-8:]))}")
+    return notes
+
+
+def _losses(counters: Counters) -> str:
+    counts = (
+        (counters.failed, "failed"),
+        (counters.incomplete, "incomplete"),
+        (counters.dropped, "records dropped"),
+        (counters.dropped_events, "events dropped"),
+    )
+    told = ", ".join(f"{count:,} {name}" for count, name in counts if count)
+    return f"{counters.collectives:,} collectives, {told}" if told else ""
