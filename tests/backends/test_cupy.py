@@ -1,0 +1,216 @@
+"""What CuPy's backend says where something is missing, with a CuPy that is made up; nothing here computes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workbench.backends import cupy as gpu
+from workbench.backends import numpy as backend
+from workbench.backends.from_gpu import described_error, fetched
+from workbench.errors import BackendUnavailable, OutOfDeviceMemory
+
+
+class DriverError(Exception):
+    """As CUDARuntimeError."""
+
+
+class OutOfMemoryError(MemoryError):
+    """As `cupy.cuda.memory.OutOfMemoryError`."""
+
+    _size = 1 << 40
+
+
+OutOfMemoryError.__module__ = "cupy.cuda.memory"
+
+
+class Fake(ModuleType):
+    """A CuPy for CUDA 13 on a machine whose driver and libraries a test chooses."""
+
+    def __init__(
+        self, *, driver: int = 13000, devices: int = 1, nvrtc: bool = True, nccl: bool = True
+    ) -> None:
+        super().__init__("cupy")
+
+        def count() -> int:
+            if driver < 13000:
+                raise DriverError("cudaErrorInsufficientDriver")
+            return devices
+
+        def version() -> tuple[int, int]:
+            if not nvrtc:
+                raise RuntimeError("CuPy failed to load libnvrtc.so.13")
+            return 13, 0
+
+        self.cuda = SimpleNamespace(
+            runtime=SimpleNamespace(
+                runtimeGetVersion=lambda: 13000,
+                driverGetVersion=lambda: driver,
+                getDeviceCount=count,
+                memGetInfo=lambda: (10_000, 80_000),
+            ),
+            nvrtc=SimpleNamespace(getVersion=version),
+            nccl=SimpleNamespace(available=nccl),
+            Device=Device,
+        )
+        self.ndarray = type("ndarray", (), {"__module__": "cupy"})
+
+    def get_default_memory_pool(self) -> Any:
+        return SimpleNamespace(used_bytes=lambda: 69_000, free_bytes=lambda: 1_000)
+
+
+class Device:
+    """The only one."""
+
+    id = 0
+
+    def __init__(self, ordinal: int = 0) -> None:
+        pass
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    gpu.namespace.cache_clear()
+
+    def installed(fake: Fake | None, *, library: bool = True) -> None:
+        def load(name: str) -> None:
+            if not library:
+                raise OSError(f"{name}: cannot open shared object file")
+
+        monkeypatch.setattr(gpu.ctypes, "CDLL", load)
+        monkeypatch.setitem(sys.modules, "cupy", fake)
+        if fake is not None:
+            monkeypatch.setitem(sys.modules, "cupy.cuda", fake.cuda)
+
+    yield installed
+    gpu.namespace.cache_clear()
+
+
+def test_without_cupy_it_says_what_to_install(install: Any) -> None:
+    install(None)
+    with pytest.raises(BackendUnavailable, match=r"CuPy is not installed: pip install 'workbench\[gpu13\]'"):
+        gpu.namespace()
+
+
+def test_without_a_driver(install: Any) -> None:
+    install(Fake(), library=False)
+    with pytest.raises(BackendUnavailable, match="no NVIDIA driver on this machine"):
+        gpu.namespace()
+
+
+def test_a_driver_of_an_older_cuda(install: Any) -> None:
+    install(Fake(driver=12040))
+    with pytest.raises(BackendUnavailable, match=r"built for CUDA 13, the driver supports CUDA 12\.4.*gpu12"):
+        gpu.namespace()
+
+
+def test_gpus_that_are_hidden(install: Any) -> None:
+    install(Fake(devices=0))
+    with pytest.raises(BackendUnavailable, match="CUDA_VISIBLE_DEVICES may hide them"):
+        gpu.namespace()
+
+
+def test_a_driver_without_the_compiler(install: Any) -> None:
+    install(Fake(nvrtc=False))
+    with pytest.raises(BackendUnavailable, match=r"finds no NVRTC.*\[ctk\]"):
+        gpu.namespace()
+
+
+def test_without_nccl(install: Any) -> None:
+    install(Fake(nccl=False))
+    with pytest.raises(BackendUnavailable, match="finds no libnccl"):
+        _ = gpu.accelerator.nccl
+
+
+def test_nothing_is_remembered_of_a_failure(install: Any) -> None:
+    install(Fake(devices=0))
+    with pytest.raises(BackendUnavailable):
+        gpu.namespace()
+    install(Fake())
+    assert gpu.namespace().__name__ == "cupy"
+
+
+def test_lack_of_memory_names_replica_bytes_wanted_and_free(install: Any) -> None:
+    install(Fake())
+    error = described_error(OutOfMemoryError("Out of memory allocating"), 3)
+
+    assert isinstance(error, OutOfDeviceMemory)
+    assert isinstance(error, MemoryError)
+    assert (
+        "replica 3: the GPU is out of memory: 1,099,511,627,776 bytes were wanted, 11,000 of 80,000"
+        in str(error)
+    )
+    assert error.replica == 3
+
+
+def test_other_errors_stay_as_they_are() -> None:
+    error = MemoryError("of the host")
+    assert described_error(error, 0) is error
+
+
+def test_memory_statistics(install: Any) -> None:
+    install(Fake())
+    assert gpu.memory() == gpu.Memory(total=80_000, free=10_000, used=69_000, kept=1_000)
+
+
+def test_arrays_of_the_host_are_no_gpu_arrays() -> None:
+    for value in (np.ones(3), 1.0, None, "text"):
+        assert not gpu.is_gpu_array(value)
+        assert fetched(value) is value
+
+
+def test_gpu_arrays_are_recognised_without_importing_anything() -> None:
+    made_up = type("ndarray", (), {"__module__": "cupy"})()
+    tensor = type("Tensor", (), {"__module__": "torch", "is_cuda": True})()
+    on_host = type("Tensor", (), {"__module__": "torch", "is_cuda": False})()
+
+    assert [gpu.is_gpu_array(x) for x in (made_up, tensor, on_host)] == [True, True, False]
+
+
+def test_a_cpu_replica_refuses_a_gpu_array() -> None:
+    with pytest.raises(BackendUnavailable, match=r"this replica's device is a CPU.*cupy\.asnumpy"):
+        backend.view(type("ndarray", (), {"__module__": "cupy"})())
+
+
+@pytest.mark.parametrize("buffers", [1, 16, 17, 40])
+def test_more_buffers_than_a_launch_takes_are_combined_in_order(
+    monkeypatch: pytest.MonkeyPatch, buffers: int
+) -> None:
+    launches: list[tuple[tuple[str, ...], int, int]] = []
+
+    def launch(self: Any, op: str, dtypes: Any, sources: Any, targets: Any, *, mean_over: int = 0) -> None:
+        launches.append((tuple(dtype.name for dtype in dtypes), len(sources), mean_over))
+        total = np.sum([source.astype(np.float32) for source in sources], axis=0)
+        for target in targets:
+            target[:] = total / mean_over if mean_over else total
+
+    monkeypatch.setattr(gpu.CupyAccelerator, "_launch", launch)
+    monkeypatch.setattr(gpu.CupyAccelerator, "empty", lambda self, count, dtype: np.empty(count, dtype))
+    monkeypatch.setattr(gpu.CupyAccelerator, "copy", lambda self, source, target: np.copyto(target, source))
+    sources = [np.full(3, 1.0, np.float16) for _ in range(buffers)]
+    targets = [np.zeros(3, np.float16) for _ in range(buffers)]
+
+    gpu.accelerator.combine("mean", sources, targets, mean_over=buffers)
+
+    assert all((target == 1.0).all() for target in targets)
+    assert max(count for _, count, _ in launches) <= 16
+    assert [mean_over for _, _, mean_over in launches] == [0] * (len(launches) - 1) + [buffers]
+    for number, (dtypes, _, _) in enumerate(launches):
+        first, last = number == 0, number == len(launches) - 1
+        assert dtypes == (
+            "float16" if first else "float32",
+            "float16",
+            "float32",
+            "float16" if last else "float32",  # partial results stay wide
+        )

@@ -1,0 +1,97 @@
+"""JAX arrays among ours: looked at without a copy, never written, handed out as owned arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.backends import numpy as backend
+from workbench.distribute import get_replica_context
+
+jax = pytest.importorskip("jax", reason="JAX is an extra: pip install 'workbench[jax]'")
+jnp = jax.numpy
+
+
+def test_a_jax_array_is_viewed_without_a_copy_and_read_only() -> None:
+    array = jnp.arange(1000.0)
+
+    view = backend.view(array)
+
+    assert not view.flags.writeable
+    assert np.shares_memory(view, np.asarray(array))
+
+
+def test_what_is_handed_out_does_not_share_our_memory() -> None:
+    """`jax.device_put` would alias an aligned buffer, which the pool hands out again."""
+    ours = np.zeros(1 << 16, np.float32)
+
+    theirs = backend.like(ours, jnp.zeros(1))
+    ours[:] = 7
+
+    assert float(theirs.max()) == 0
+
+
+def test_bfloat16_goes_both_ways() -> None:
+    array = jnp.asarray([1.5, -2.0], jnp.bfloat16)
+
+    back = backend.like(np.array(backend.view(array)), array)
+
+    assert back.dtype == jnp.bfloat16
+    assert back.tolist() == [1.5, -2.0]
+
+
+def test_narrowing_is_warned_about() -> None:
+    with pytest.warns(UserWarning, match="jax_enable_x64"):
+        backend.like(np.zeros(2), jnp.zeros(1))
+
+
+@pytest.fixture
+def strategy() -> Any:
+    with wb.connect(replicas=2, processes=False):
+        yield wb.MirroredStrategy(backend="jax")
+
+
+def test_variables_and_xp_are_of_jax(strategy: Any) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.ones(3, np.float32))
+
+    def step() -> Any:
+        ctx = get_replica_context()
+        w.assign_add(ctx.xp.ones(3) * (ctx.replica_id_in_sync_group + 1))
+        total = ctx.all_reduce("SUM", w.value())
+        return isinstance(w.value(), jax.Array), isinstance(total, jax.Array), total, w * 2 + 1
+
+    of_jax, total_of_jax, total, computed = strategy.run(step)
+
+    assert all(strategy.local_results(of_jax) + strategy.local_results(total_of_jax))
+    assert strategy.local_results(total)[1].tolist() == [5, 5, 5]
+    assert strategy.local_results(computed)[1].tolist() == [7, 7, 7]
+    assert isinstance(w.numpy(), np.ndarray)
+
+
+def test_an_input_of_all_reduce_keeps_its_value(strategy: Any) -> None:
+    def step() -> Any:
+        array = jnp.ones(4) * (get_replica_context().replica_id_in_sync_group + 1)
+        get_replica_context().all_reduce("SUM", array)
+        return array
+
+    assert [part.tolist() for part in strategy.local_results(strategy.run(step))] == [[1] * 4, [2] * 4]
+
+
+def test_differentiating_through_an_eager_all_reduce_fails_and_is_not_silent(strategy: Any) -> None:
+    def step() -> Any:
+        return jax.grad(lambda x: get_replica_context().all_reduce("SUM", x).sum())(jnp.ones(2))
+
+    with pytest.raises(jax.errors.TracerArrayConversionError):
+        strategy.run(step)
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    with (
+        wb.connect(replicas=1, processes=False),
+        pytest.raises(wb.errors.InvalidArgumentError, match="numpy, cupy"),
+    ):
+        wb.MirroredStrategy(backend="tensorflow")  # type: ignore[arg-type]

@@ -1,0 +1,18 @@
+"""Processes of one host, with one or several replicas each."""
+
+from __future__ import annotations
+
+from tests.contracts.communicator import AcrossProcesses
+from tests.contracts.processes import Layout
+
+
+class TestTwoProcesses(AcrossProcesses):
+    layout = Layout((("a", 1), ("a", 1)))
+
+
+class TestThreeProcesses(AcrossProcesses):
+    layout = Layout((("a", 1), ("a", 1), ("a", 1)))
+
+
+class TestTwoProcessesOfTwoThreads(AcrossProcesses):
+    layout = Layout((("a", 2), ("a", 2)))

@@ -1,0 +1,1 @@
+"""One file per array library: reading, combining, summarising and handing back its arrays."""

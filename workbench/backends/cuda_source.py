@@ -1,0 +1,314 @@
+"""CUDA C++ of our kernels, as text: compiled by CuPy on the machine with the GPU (and as C++ by the tests).
+
+The text needs no headers: float16 and bfloat16 are converted here, so that a driver with NVRTC is enough.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+MOST_BUFFERS = 16
+"""Buffers that one launch combines; more are combined in chunks, in order."""
+
+_INTEGERS = {1: "char", 2: "short", 4: "int", 8: "long long"}
+
+_PRELUDE = """
+struct f16 { unsigned short bits; };
+struct bf16 { unsigned short bits; };
+struct c64 { float re, im; };
+struct c128 { double re, im; };
+typedef long long index_t;
+
+template <class T, int LANES> struct alignas(16) Vector { T lane[LANES]; };
+
+__device__ inline unsigned int bits_of(float x) { return __float_as_uint(x); }
+__device__ inline float float_of(unsigned int bits) { return __uint_as_float(bits); }
+
+template <class A, class T> struct Convert {
+  static __device__ inline A widen(T x) { return (A)x; }
+  static __device__ inline T narrow(A x) { return (T)x; }
+};
+template <> struct Convert<float, f16> {
+  static __device__ inline float widen(f16 x) {
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+    return y;
+  }
+  static __device__ inline f16 narrow(float x) {
+    f16 y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+  }
+};
+template <> struct Convert<float, bf16> {
+  static __device__ inline float widen(bf16 x) { return float_of((unsigned int)x.bits << 16); }
+  static __device__ inline bf16 narrow(float x) {
+    unsigned int b = bits_of(x);
+    bf16 y;
+    if ((b & 0x7fffffffu) > 0x7f800000u) y.bits = (unsigned short)((b >> 16) | 0x40);  // stays a NaN
+    else y.bits = (unsigned short)((b + 0x7fffu + ((b >> 16) & 1u)) >> 16);            // to nearest even
+    return y;
+  }
+};
+
+// Minimum and maximum keep a NaN of either side; the first one wins.
+template <class A> __device__ inline A add(A a, A b) { return a + b; }
+template <class A> __device__ inline A multiply(A a, A b) { return a * b; }
+template <class A> __device__ inline A least(A a, A b) { return (a != a) ? a : ((b != b || b < a) ? b : a); }
+template <class A> __device__ inline A greatest(A a, A b) { return (a != a) ? a : ((b != b || b > a) ? b : a); }
+template <class A> __device__ inline A any(A a, A b) { return (A)(a | b); }
+template <class A> __device__ inline A all(A a, A b) { return (A)(a & b); }
+template <class A> __device__ inline A over(A a, int n) { return a / (A)n; }
+
+#define COMPLEX(C, F)                                                                                        \\
+  template <> __device__ inline C add(C a, C b) { C c = {a.re + b.re, a.im + b.im}; return c; }               \\
+  template <> __device__ inline C multiply(C a, C b) {                                                        \\
+    C c = {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; return c; }                                 \\
+  __device__ inline bool is_nan(C a) { return a.re != a.re || a.im != a.im; }                                 \\
+  __device__ inline bool before(C a, C b) { return a.re < b.re || (a.re == b.re && a.im < b.im); }            \\
+  template <> __device__ inline C least(C a, C b) {                                                           \\
+    return is_nan(a) ? a : ((is_nan(b) || before(b, a)) ? b : a); }                                           \\
+  template <> __device__ inline C greatest(C a, C b) {                                                        \\
+    return is_nan(a) ? a : ((is_nan(b) || before(a, b)) ? b : a); }                                           \\
+  template <> __device__ inline C over(C a, int n) { C c = {a.re / (F)n, a.im / (F)n}; return c; }
+COMPLEX(c64, float)
+COMPLEX(c128, double)
+"""
+
+_COMBINE = """
+extern "C" __global__ void combine(__PARAMETERS__, index_t vectors, index_t count) {
+  // Every pointer arrives by value, so the loops over buffers unroll into registers and constant memory.
+  const FIRST* const first = (const FIRST*)s0;
+  const IN* const source[__SOURCES__] = {__SOURCE_POINTERS__};
+  OUT* const target[__TARGETS__] = {__TARGET_POINTERS__};
+  const index_t start = (index_t)blockIdx.x * blockDim.x + threadIdx.x;
+  const index_t stride = (index_t)gridDim.x * blockDim.x;
+  for (index_t i = start; i < vectors; i += stride) {
+    Vector<FIRST, LANES> head = ((const Vector<FIRST, LANES>*)first)[i];
+    Vector<IN, LANES> part[__SOURCES__];
+#pragma unroll
+    for (int k = 1; k < __SOURCES__; k++) part[k] = ((const Vector<IN, LANES>*)source[k])[i];
+    Vector<OUT, LANES> result;
+#pragma unroll
+    for (int lane = 0; lane < LANES; lane++) {
+      ACC total = Convert<ACC, FIRST>::widen(head.lane[lane]);
+#pragma unroll
+      for (int k = 1; k < __SOURCES__; k++) total = STEP(total, Convert<ACC, IN>::widen(part[k].lane[lane]));
+      result.lane[lane] = Convert<ACC, OUT>::narrow(FINISH(total));
+    }
+#pragma unroll
+    for (int k = 0; k < __TARGETS__; k++) ((Vector<OUT, LANES>*)target[k])[i] = result;
+  }
+  for (index_t i = vectors * LANES + start; i < count; i += stride) {
+    ACC total = Convert<ACC, FIRST>::widen(first[i]);
+#pragma unroll
+    for (int k = 1; k < __SOURCES__; k++) total = STEP(total, Convert<ACC, IN>::widen(source[k][i]));
+    OUT result = Convert<ACC, OUT>::narrow(FINISH(total));
+#pragma unroll
+    for (int k = 0; k < __TARGETS__; k++) target[k][i] = result;
+  }
+}
+"""
+
+_ORDERED = """
+extern "C" __global__ void ordered(unsigned long long from, unsigned long long to, index_t count) {
+  // Integers in the order of the floats, with NaN beyond the end that OP looks for: NCCL's own minimum drops NaNs.
+  const index_t stride = (index_t)gridDim.x * blockDim.x;
+  for (index_t i = (index_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+    FLOAT x = ((const FLOAT*)from)[i];
+    INTEGER bits = ((const INTEGER*)from)[i];
+    ((INTEGER*)to)[i] = (x != x) ? NAN_AS : (bits < 0 ? (INTEGER)(bits ^ LARGEST) : bits);
+  }
+}
+extern "C" __global__ void unordered(unsigned long long at, index_t count) {
+  const index_t stride = (index_t)gridDim.x * blockDim.x;
+  for (index_t i = (index_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+    INTEGER bits = ((const INTEGER*)at)[i];
+    ((INTEGER*)at)[i] = (bits == NAN_AS) ? QUIET_NAN : (bits < 0 ? (INTEGER)(bits ^ LARGEST) : bits);
+  }
+}
+"""
+
+_SUMMARY = """
+struct Partial { double n, mean, m2, least, greatest; unsigned long long zeros, nans, infinities, digest[2]; };
+
+__device__ inline void include(Partial& p, const Partial& q) {
+  double n = p.n + q.n;
+  if (q.n > 0) {
+    double gap = q.mean - p.mean;
+    p.mean += gap * (q.n / n);
+    p.m2 += q.m2 + gap * gap * (p.n * q.n / n);
+    p.least = q.least < p.least ? q.least : p.least;
+    p.greatest = q.greatest > p.greatest ? q.greatest : p.greatest;
+  }
+  p.n = n;
+  p.zeros += q.zeros; p.nans += q.nans; p.infinities += q.infinities;
+  p.digest[0] += q.digest[0]; p.digest[1] += q.digest[1];
+}
+
+__device__ inline unsigned long long mixed(unsigned long long x) {
+  x ^= x >> 30; x *= 0xbf58476d1ce4e5b9ull; x ^= x >> 27; x *= 0x94d049bb133111ebull; return x ^ (x >> 31);
+}
+
+extern "C" __global__ void summary(unsigned long long from, unsigned long long to, index_t count) {
+  const double limit = 1.7976931348623157e308;
+  Partial p = {0, 0, 0, limit, -limit, 0, 0, 0, {0, 0}};
+  const index_t stride = (index_t)gridDim.x * blockDim.x;
+  for (index_t i = (index_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+    IN item = ((const IN*)from)[i];
+    // Position and bytes of each element go into a sum: it does not depend on who adds when.
+    const unsigned char* bytes = (const unsigned char*)&item;
+    unsigned long long word[2] = {0, 0};
+    for (int k = 0; k < (int)sizeof(IN); k++) word[k / 8] |= (unsigned long long)bytes[k] << (8 * (k % 8));
+    unsigned long long at = mixed((unsigned long long)i + 0x9e3779b97f4a7c15ull);
+    p.digest[0] += mixed(at ^ mixed(word[0]) ^ (mixed(word[1] + 1) * 3));
+    p.digest[1] += mixed(~at ^ mixed(word[0] + 0x2545f4914f6cdd1dull) ^ mixed(word[1] + 7));
+    double x = MAGNITUDE(item);
+    if (x == 0) p.zeros++;
+    if (x != x) { p.nans++; continue; }
+    if (x > limit || x < -limit) { p.infinities++; continue; }
+    p.n += 1;
+    double gap = x - p.mean;
+    p.mean += gap / p.n;
+    p.m2 += gap * (x - p.mean);
+    p.least = x < p.least ? x : p.least;
+    p.greatest = x > p.greatest ? x : p.greatest;
+  }
+  __shared__ Partial shared[BLOCK];
+  shared[threadIdx.x] = p;
+  __syncthreads();
+  for (int half = BLOCK / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) include(shared[threadIdx.x], shared[threadIdx.x + half]);
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) ((Partial*)to)[blockIdx.x] = shared[0];
+}
+"""
+
+SUMMARY_BLOCK = 128
+PARTIAL = np.dtype(
+    [
+        *((name, np.float64) for name in ("n", "mean", "m2", "least", "greatest")),
+        *((name, np.uint64) for name in ("zeros", "nans", "infinities")),
+        ("digest", np.uint64, 2),
+    ]
+)
+"""What a block of the summary kernel writes."""
+
+
+def c_type(dtype: np.dtype) -> str:
+    """The type by which a kernel knows `dtype`.
+
+    Raises:
+      TypeError: if no kernel can read it.
+    """
+    if dtype.name in ("float16", "bfloat16"):
+        return "f16" if dtype.name == "float16" else "bf16"
+    match dtype.kind:
+        case "b":
+            return "unsigned char"
+        case "i":
+            return "signed char" if dtype.itemsize == 1 else _INTEGERS[dtype.itemsize]
+        case "u":
+            return f"unsigned {_INTEGERS[dtype.itemsize]}"
+        case "f" if dtype.itemsize in (4, 8):
+            return "float" if dtype.itemsize == 4 else "double"
+        case "c" if dtype.itemsize in (8, 16):
+            return "c64" if dtype.itemsize == 8 else "c128"
+    raise TypeError(f"arrays of {dtype} cannot be combined on a GPU; convert them first")
+
+
+def lanes(dtype: np.dtype) -> int:
+    """Elements in 16 bytes, which one load takes."""
+    return max(1, 16 // dtype.itemsize)
+
+
+@lru_cache(maxsize=512)
+def combine(
+    op: str,
+    dtypes: tuple[np.dtype, np.dtype, np.dtype, np.dtype],
+    *,
+    sources: int,
+    targets: int,
+    mean_over: int = 0,
+) -> str:
+    """The kernel `combine` that reduces `sources` buffers into one result, written to `targets` buffers.
+
+    Args:
+      op: "sum", "mean", "min", "max" or "prod".
+      dtypes: Of the first source (a partial result when buffers are combined in chunks), of the other sources, in
+        which to accumulate, and of the targets.
+      sources: At most `MOST_BUFFERS`.
+      targets: At most `MOST_BUFFERS`.
+      mean_over: Divide by so many replicas at the end; 0 for not at all.
+    """
+    first, other, accumulator, out = dtypes
+    names = [f"s{i}" for i in range(sources)] + [f"t{i}" for i in range(targets)]
+    text = _COMBINE.replace("__PARAMETERS__", ", ".join(f"unsigned long long {name}" for name in names))
+    text = text.replace(
+        "__SOURCE_POINTERS__",
+        ", ".join(
+            "0" if i == 0 else f"(const IN*)s{i}" for i in range(sources)
+        ),  # the first has its own type
+    )
+    text = text.replace("__TARGET_POINTERS__", ", ".join(f"(OUT*)t{i}" for i in range(targets)))
+    text = text.replace("__SOURCES__", str(sources)).replace("__TARGETS__", str(targets))
+    defines = {
+        "FIRST": c_type(first),
+        "IN": c_type(other),
+        "OUT": c_type(out),
+        "ACC": _wrapping(c_type(accumulator), op),
+        "LANES": str(lanes(other)),
+        "STEP(...)": f"{_function(op, other)}<ACC>(__VA_ARGS__)",
+        "FINISH(...)": f"over<ACC>(__VA_ARGS__, {mean_over})" if mean_over else "(__VA_ARGS__)",
+    }
+    return _PRELUDE + _with(defines) + text
+
+
+def ordered(dtype: np.dtype, op: str) -> str:
+    """The kernels `ordered` and `unordered` for float32 or float64 and "min" or "max"."""
+    bits = dtype.itemsize * 8
+    suffix = "" if bits == 32 else "ll"
+    largest = f"0x7{'f' * (bits // 4 - 1)}{suffix}"
+    smallest = f"(-{largest} - 1)"
+    defines = {
+        "FLOAT": c_type(dtype),
+        "INTEGER": _INTEGERS[dtype.itemsize],
+        "LARGEST": largest,
+        "NAN_AS": largest if op == "max" else smallest,
+        "QUIET_NAN": "0x7fc00000" if bits == 32 else "0x7ff8000000000000ll",
+    }
+    return _PRELUDE + _with(defines) + _ORDERED
+
+
+def summary(dtype: np.dtype) -> str:
+    """The kernel `summary`: one `PARTIAL` per block, in one pass."""
+    name = c_type(dtype)
+    match name:
+        case "f16" | "bf16":
+            magnitude = f"(double)Convert<float, {name}>::widen(x)"
+        case "c64" | "c128":
+            magnitude = "hypot((double)(x).re, (double)(x).im)"
+        case _:
+            magnitude = "(double)(x)"
+    defines = {"IN": name, "MAGNITUDE(x)": magnitude, "BLOCK": str(SUMMARY_BLOCK)}
+    return _PRELUDE + _with(defines) + _SUMMARY
+
+
+def _function(op: str, dtype: np.dtype) -> str:
+    if dtype.kind == "b" and op != "mean":
+        return "any" if op in ("sum", "max") else "all"
+    return {"sum": "add", "mean": "add", "min": "least", "max": "greatest", "prod": "multiply"}[op]
+
+
+def _wrapping(name: str, op: str) -> str:
+    """Integers wrap around as in NumPy; in C++ only unsigned ones do."""
+    if op in ("sum", "prod") and name in _INTEGERS.values():
+        return f"unsigned {name}"
+    return "unsigned char" if op in ("sum", "prod") and name == "signed char" else name
+
+
+def _with(defines: dict[str, str]) -> str:
+    return "".join(f"#define {name} {value}\n" for name, value in defines.items())

@@ -1,0 +1,391 @@
+"""Arrays on NVIDIA GPUs through CuPy: the only file that imports it, and only when a GPU is used.
+
+Everything that a machine can lack is told by `BackendUnavailable`, with what to install. `accelerator` is the seam that
+the collectives use; the functions below it are for the replicas.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import math
+import socket
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from workbench.backends import cuda_source
+from workbench.backends.accelerator import GpuIdentity
+from workbench.backends.numpy import Summary, accumulator
+from workbench.errors import BackendUnavailable, OutOfDeviceMemory
+
+_BLOCK = 256
+_BLOCKS_PER_PROCESSOR = 8
+_INSTALL = "pip install 'workbench[gpu13]' (for drivers of CUDA 12: 'workbench[gpu12]')"
+
+
+def is_gpu_array(x: Any) -> bool:
+    """Whether `x` is in the memory of a GPU; imports nothing."""
+    module = type(x).__module__.partition(".")[0]
+    if module == "cupy":
+        return True
+    if module == "torch":
+        return bool(getattr(x, "is_cuda", False))
+    if module in ("jax", "jaxlib"):
+        devices = getattr(x, "devices", None)
+        return callable(devices) and any(device.platform in ("gpu", "cuda") for device in devices())
+    return hasattr(x, "__cupy_get_ndarray__")
+
+
+@lru_cache(maxsize=1)
+def namespace() -> Any:
+    """The module `cupy`, once it is known that it can work here.
+
+    Raises:
+      BackendUnavailable: if CuPy, a driver, a GPU or the compiler of kernels is missing, or CUDA versions do not fit.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # CuPy warns of libraries that we do not use
+            import cupy
+    except ImportError as error:
+        raise BackendUnavailable(f"CuPy is not installed: {_INSTALL}") from error
+    _check_driver(cupy)
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:  # a RuntimeError or ImportError, by how it is missing
+        raise BackendUnavailable(
+            f"CuPy finds no NVRTC, the compiler of kernels, which a driver alone does not bring: {_INSTALL}, whose "
+            f"[ctk] packages contain it ({error})"
+        ) from error
+    return cupy
+
+
+def _check_driver(cupy: Any) -> None:
+    try:
+        ctypes.CDLL("libcuda.so.1" if sys.platform != "win32" else "nvcuda.dll")
+    except OSError as error:
+        raise BackendUnavailable(
+            "there is no NVIDIA driver on this machine (no libcuda); use CPU devices, or install the driver"
+        ) from error
+    built = int(cupy.cuda.runtime.runtimeGetVersion())
+    try:
+        driver = int(cupy.cuda.runtime.driverGetVersion())
+        count = int(cupy.cuda.runtime.getDeviceCount())
+    except Exception as error:
+        driver, count, reason = locals().get("driver", 0), 0, str(error)
+        if 0 < driver < built // 1000 * 1000:
+            raise BackendUnavailable(_wrong_major(driver, built)) from error
+        raise BackendUnavailable(
+            f"the NVIDIA driver does not work: {reason}; `nvidia-smi` shows its state, and "
+            f"`workbench doctor` what is found"
+        ) from error
+    if driver < built // 1000 * 1000:
+        raise BackendUnavailable(_wrong_major(driver, built))
+    if count == 0:
+        raise BackendUnavailable(
+            "the driver shows no GPU to this process; CUDA_VISIBLE_DEVICES may hide them: unset it, or use CPU devices"
+        )
+
+
+def _wrong_major(driver: int, built: int) -> str:
+    return (
+        f"CuPy was built for CUDA {built // 1000}, the driver supports CUDA {driver // 1000}.{driver % 1000 // 10}: "
+        f"pip install 'workbench[gpu{max(12, driver // 1000)}]' in place of the present CuPy, or update the driver"
+    )
+
+
+def use(ordinal: int) -> None:
+    """Makes a device the current one of the calling thread, for the rest of its life."""
+    namespace().cuda.Device(ordinal).use()
+
+
+def array(value: Any) -> Any:
+    """A new array on the current device, with the elements of any array."""
+    return namespace().array(accelerator.view(value) if is_gpu_array(value) else value)
+
+
+def to_host(x: Any) -> np.ndarray:
+    """The elements of a GPU array as a NumPy array; waits for the device."""
+    host: np.ndarray = namespace().asnumpy(accelerator.view(x))
+    return host
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory of a GPU, in bytes.
+
+    Attributes:
+      total: Of the device.
+      free: Not used by anybody.
+      used: By arrays of this process.
+      kept: Held back by CuPy's pool for this process's next arrays.
+    """
+
+    total: int
+    free: int
+    used: int
+    kept: int
+
+
+def memory(ordinal: int = 0) -> Memory:
+    """The memory of a device, and this process's part of it."""
+    cupy = namespace()
+    with cupy.cuda.Device(ordinal):
+        free, total = cupy.cuda.runtime.memGetInfo()
+        pool = cupy.get_default_memory_pool()
+        return Memory(int(total), int(free), int(pool.used_bytes()), int(pool.free_bytes()))
+
+
+def out_of_memory(error: BaseException, replica: int = -1) -> OutOfDeviceMemory | None:
+    """What to raise instead of CuPy's own error for lack of memory, None if `error` is something else."""
+    if type(error).__name__ != "OutOfMemoryError" or not type(error).__module__.startswith("cupy"):
+        return None
+    wanted = int(getattr(error, "_size", 0))
+    there = memory(namespace().cuda.Device().id)
+    size = f"{wanted:,} bytes were wanted" if wanted else f"{error}"
+    who = f"replica {replica}: " if replica >= 0 else ""
+    return OutOfDeviceMemory(
+        f"{who}the GPU is out of memory: {size}, {there.free + there.kept:,} of {there.total:,} bytes are free; use "
+        f"smaller batches, fewer replicas per GPU, or `cupy.get_default_memory_pool().free_all_blocks()`",
+        replica=replica,
+    )
+
+
+def summary(x: Any) -> Summary:
+    """Summarises a GPU array by one kernel; a few kilobytes travel. See `backends.numpy.summary`.
+
+    The digest is of another kind than that of CPU arrays: equal digests still mean equal arrays.
+    """
+    cupy = namespace()
+    values = accelerator.view(x)
+    flat = cupy.ascontiguousarray(values).reshape(-1)
+    blocks = max(1, min(1024, -(-flat.size // cuda_source.SUMMARY_BLOCK)))
+    partial = cupy.empty(blocks * cuda_source.PARTIAL.itemsize, np.uint8)
+    kernel = _kernel(cuda_source.summary(flat.dtype), "summary")
+    arguments = (np.uint64(flat.data.ptr), np.uint64(partial.data.ptr), np.int64(flat.size))
+    kernel((blocks,), (cuda_source.SUMMARY_BLOCK,), arguments)
+    return merged(cupy.asnumpy(partial).view(cuda_source.PARTIAL), values.shape, flat.dtype)
+
+
+def merged(parts: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> Summary:
+    """The summary that the blocks' partial results (`cuda_source.PARTIAL`) come to."""
+    n = float(parts["n"].sum())
+    mean = float((parts["n"] * parts["mean"]).sum() / n) if n else math.nan
+    spread = float(parts["m2"].sum() + (parts["n"] * (parts["mean"] - mean) ** 2).sum()) if n else math.nan
+    digest = parts["digest"].sum(axis=0, dtype=np.uint64)
+    text = f"{dtype.name}{shape}".encode() + digest.tobytes()
+    return Summary(
+        shape=shape,
+        dtype=dtype.name,
+        mean=mean,
+        std=math.sqrt(spread / n) if n else math.nan,
+        min=float(parts["least"].min()) if n else math.nan,
+        max=float(parts["greatest"].max()) if n else math.nan,
+        l2=math.sqrt(spread + n * mean * mean) if n else 0.0,
+        zeros=int(parts["zeros"].sum()),
+        nan=int(parts["nans"].sum()),
+        inf=int(parts["infinities"].sum()),
+        sha256=hashlib.sha256(text).hexdigest(),
+    )
+
+
+@lru_cache(maxsize=512)
+def _kernel(text: str, name: str) -> Any:
+    return namespace().RawKernel(text, name, options=("--std=c++17",))
+
+
+@lru_cache(maxsize=64)
+def _processors(ordinal: int) -> int:
+    return int(namespace().cuda.runtime.getDeviceProperties(ordinal)["multiProcessorCount"])
+
+
+def _blocks(items: int) -> tuple[int]:
+    most = _processors(namespace().cuda.Device().id) * _BLOCKS_PER_PROCESSOR
+    return (max(1, min(most, -(-items // _BLOCK))),)
+
+
+class CupyAccelerator:
+    """`Accelerator` over CuPy; see there for what the methods do."""
+
+    @property
+    def nccl(self) -> Any:
+        """CuPy's binding of NCCL."""
+        namespace()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # CuPy's own hint; ours follows
+            from cupy.cuda import nccl
+        if not nccl.available:
+            raise BackendUnavailable(
+                f"CuPy finds no libnccl, which connects GPUs: {_INSTALL}, or pip install nvidia-nccl-cu13 (cu12)"
+            )
+        return nccl
+
+    def owns(self, x: Any) -> bool:
+        """Whether `x` is in the memory of a GPU."""
+        return is_gpu_array(x)
+
+    def view(self, x: Any) -> Any:
+        """`x` as a `cupy.ndarray`; gradients of PyTorch are detached."""
+        cupy = namespace()
+        if isinstance(x, cupy.ndarray):
+            return x
+        own = getattr(x, "__cupy_get_ndarray__", None)
+        if own is not None:
+            return own()
+        if type(x).__module__.partition(".")[0] != "torch":
+            return cupy.from_dlpack(x)
+        x = x.detach().resolve_conj().resolve_neg()
+        if str(x.dtype) == "torch.bfloat16":
+            import ml_dtypes
+
+            return cupy.from_dlpack(x.view(sys.modules["torch"].int16)).view(ml_dtypes.bfloat16)
+        return cupy.from_dlpack(x)
+
+    def like(self, array: Any, original: Any) -> Any:
+        """`array` as a tensor of PyTorch or an array of JAX if `original` is one."""
+        module = type(original).__module__.partition(".")[0]
+        if module == "torch":
+            torch: Any = sys.modules["torch"]
+            if array.dtype.name == "bfloat16":
+                return torch.from_dlpack(array.view(np.int16)).view(torch.bfloat16)
+            return torch.from_dlpack(array)
+        if module in ("jax", "jaxlib"):
+            return sys.modules["jax"].dlpack.from_dlpack(array)
+        return array
+
+    def ordinal(self, array: Any) -> int:
+        """Number of the device that holds `array`."""
+        return int(self.view(array).device.id)
+
+    def identity(self, ordinal: int) -> GpuIdentity:
+        """UUID, PCI address and name."""
+        cupy = namespace()
+        properties = cupy.cuda.runtime.getDeviceProperties(ordinal)
+        name = properties["name"]
+        pci = str(cupy.cuda.Device(ordinal).pci_bus_id)
+        uuid = bytes(properties.get("uuid", b"")).hex() or f"{socket.gethostname()}/{pci}"
+        return GpuIdentity(uuid, pci, name.decode() if isinstance(name, bytes) else str(name))
+
+    @contextmanager
+    def on(self, ordinal: int, stream: Any = None) -> Iterator[None]:
+        """Sets device and stream."""
+        with namespace().cuda.Device(ordinal):
+            if stream is None:
+                yield
+            else:
+                with stream:
+                    yield
+
+    def stream(self) -> Any:
+        """Non-blocking: it does not wait for the default stream by itself."""
+        return namespace().cuda.Stream(non_blocking=True)
+
+    def stream_pointer(self, stream: Any) -> int:
+        """The `cudaStream_t`."""
+        return int(stream.ptr)
+
+    def event(self) -> Any:
+        """With timing, not waited for by blocking."""
+        return namespace().cuda.Event()
+
+    def record(self, event: Any) -> None:
+        """On the current stream."""
+        event.record()
+
+    def wait(self, event: Any) -> None:
+        """By the current stream."""
+        namespace().cuda.get_current_stream().wait_event(event)
+
+    def done(self, event: Any) -> bool:
+        """Asks without waiting."""
+        return bool(event.done)
+
+    def elapsed_ns(self, first: Any, second: Any) -> int:
+        """CUDA counts in float32 milliseconds: about 1 µs of resolution within ten seconds."""
+        return int(namespace().cuda.get_elapsed_time(first, second) * 1e6)
+
+    def empty(self, count: int, dtype: np.dtype) -> Any:
+        """From CuPy's pool."""
+        try:
+            return namespace().empty(count, dtype)
+        except MemoryError as error:
+            raise out_of_memory(error) or error from error
+
+    def flat(self, arrays: Sequence[Any], dtype: np.dtype) -> Any:
+        """One kernel for all arrays where CuPy can."""
+        cupy = namespace()
+        if len(arrays) == 1:
+            return cupy.ascontiguousarray(arrays[0]).reshape(-1).astype(dtype, copy=False)
+        parts = [cupy.ravel(part).astype(dtype, copy=False) for part in arrays]
+        return cupy.concatenate(parts) if parts else self.empty(0, dtype)
+
+    def concatenate(self, parts: Sequence[Any], axis: int) -> Any:
+        """On the current stream."""
+        return namespace().concatenate(list(parts), axis=axis)
+
+    def pointer(self, array: Any) -> int:
+        """Device address."""
+        return int(array.data.ptr)
+
+    def copy(self, source: Any, target: Any) -> None:
+        """On the current stream."""
+        namespace().copyto(target, source)
+
+    def combine(self, op: str, sources: Sequence[Any], targets: Sequence[Any], *, mean_over: int = 0) -> None:
+        """The fused kernel, on at most `MOST_BUFFERS` arrays at once; partial results stay in the wide dtype."""
+        most = cuda_source.MOST_BUFFERS
+        dtype, out = sources[0].dtype, targets[0].dtype
+        wide = accumulator(dtype, op)
+        first, chunk, rest = dtype, list(sources[:most]), list(sources[most:])
+        while rest:
+            partial = self.empty(sources[0].size, wide)
+            self._launch(op, (first, dtype, wide, wide), chunk, [partial])
+            first, chunk, rest = wide, [partial, *rest[: most - 1]], rest[most - 1 :]
+        self._launch(op, (first, dtype, wide, out), chunk, targets[:most], mean_over=mean_over)
+        for target in targets[most:]:
+            self.copy(targets[0], target)
+
+    def _launch(
+        self, op: str, dtypes: Any, sources: Sequence[Any], targets: Sequence[Any], *, mean_over: int = 0
+    ) -> None:
+        count = int(targets[0].size)
+        if count == 0:
+            return
+        pointers = [self.pointer(array) for array in (*sources, *targets)]
+        aligned = not any(pointer % 16 for pointer in pointers)
+        vectors = count // cuda_source.lanes(dtypes[1]) if aligned else 0
+        text = cuda_source.combine(
+            op, dtypes, sources=len(sources), targets=len(targets), mean_over=mean_over
+        )
+        arguments = (*map(np.uint64, pointers), np.int64(vectors), np.int64(count))
+        _kernel(text, "combine")(_blocks(vectors or count), (_BLOCK,), arguments)
+
+    def divide(self, array: Any, by: int) -> None:
+        """In place, in the array's own dtype."""
+        namespace().divide(array, array.dtype.type(by), out=array)
+
+    def ordered(self, array: Any, op: str) -> Any:
+        """By one kernel."""
+        integers = self.empty(array.size, np.dtype(f"i{array.dtype.itemsize}"))
+        if array.size:
+            arguments = (np.uint64(array.data.ptr), np.uint64(integers.data.ptr), np.int64(array.size))
+            kernel = _kernel(cuda_source.ordered(array.dtype, op), "ordered")
+            kernel(_blocks(array.size), (_BLOCK,), arguments)
+        return integers
+
+    def unordered(self, array: Any, op: str) -> None:
+        """By one kernel, in place."""
+        if array.size:
+            text = cuda_source.ordered(np.dtype(f"f{array.dtype.itemsize}"), op)
+            arguments = (np.uint64(array.data.ptr), np.int64(array.size))
+            _kernel(text, "unordered")(_blocks(array.size), (_BLOCK,), arguments)
+
+
+accelerator = CupyAccelerator()

@@ -1,0 +1,216 @@
+"""JAX: starting it on a worker, and arrays that have one row per replica, spread over its devices."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.backends.numpy import view
+from workbench.errors import BackendUnavailable, UnavailableError
+
+try:
+    import jax
+except ImportError as error:
+    raise BackendUnavailable("JAX is not installed: pip install 'workbench[jax]' (or [tpu])") from error
+
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+AXIS = "replica"
+_started: tuple[int, int, int] | None = None
+_warned_narrow = False
+
+
+def start(count: int, *, coordinator: str = "", processes: int = 1, process: int = 0) -> None:
+    """Starts JAX in this process; must come before anything else that uses it.
+
+    Args:
+      count: Devices that this host shall have; emulated where the environment says JAX_PLATFORMS=cpu.
+      coordinator: Where the processes meet, as "host:port", if there are several.
+      processes: Number of processes, one per host.
+      process: Which of them this is.
+
+    Raises:
+      BackendUnavailable: If the host has fewer devices, or JAX was started before in another way.
+      UnavailableError: If the processes do not find each other in time.
+    """
+    global _started
+    if _started is not None:
+        if _started == (count, processes, process):
+            return
+        raise BackendUnavailable(
+            f"JAX runs in this worker already, as process {_started[2]} of {_started[1]} with {_started[0]} devices; "
+            f"connect anew with wb.connect(tpu=...)"
+        )
+    if os.environ.get("JAX_PLATFORMS") == "cpu":
+        jax.config.update("jax_num_cpu_devices", count)
+    if processes > 1:
+        try:
+            jax.distributed.initialize(coordinator, processes, process, initialization_timeout=30)
+        except RuntimeError as error:
+            raise UnavailableError(
+                f"JAX process {process} of {processes} did not meet the others at {coordinator}: {error}"
+            ) from error
+    found = len(jax.local_devices())
+    if found < count:
+        raise BackendUnavailable(
+            f"this host has {found} {jax.default_backend()} devices, {count} were asked for; use "
+            f"wb.connect(tpu={found}), or set JAX_PLATFORMS=cpu to emulate them"
+        )
+    _started = (count, processes, process)
+
+
+def namespace() -> Any:
+    """`jax.numpy`."""
+    return jnp
+
+
+def warn_if_narrowed(dtype: np.dtype[Any]) -> None:
+    """Warns, once in a process, that JAX makes 32 bits of 64."""
+    global _warned_narrow
+    if (
+        dtype.itemsize == 8
+        and dtype.kind in "iuf"
+        and not jax.config.read("jax_enable_x64")
+        and not _warned_narrow
+    ):
+        _warned_narrow = True
+        warnings.warn(
+            f"JAX narrows {dtype.name} to 32 bits; to keep it connect with "
+            f"wb.connect(tpu=..., environment={{'JAX_ENABLE_X64': '1'}}), or set jax_enable_x64",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+class Rows:
+    """One component per replica, as rows of an array that is spread over the devices.
+
+    Attributes:
+      array: Shape `(replicas, ...)`, row r on the device of replica r.
+      shape: Shape of a component.
+      dtype: Dtype of the components.
+    """
+
+    __slots__ = ("_on_host", "array", "dtype", "shape")
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.shape: tuple[int, ...] = array.shape[1:]
+        self.dtype: np.dtype[Any] = array.dtype
+        self._on_host: np.ndarray[Any, Any] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one component."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+    def component(self, position: int) -> np.ndarray[Any, Any]:
+        """A copy of this process's component number `position`; waits until it is computed."""
+        if self._on_host is not None:
+            return self._on_host[position, ...].copy()
+        if not self.array.size:  # of a result without elements, each device has all of it
+            return np.empty(self.shape, self.dtype)
+        shards = sorted(self.array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
+        component: np.ndarray[Any, Any] = np.asarray(np.array(shards[position].data)[0])
+        return component
+
+    def bring_home(self) -> np.ndarray[Any, Any]:
+        """This process's components as rows of one array; for small arrays, as it is kept."""
+        if self._on_host is None:
+            if self.array.is_fully_addressable and self.array.size:
+                self._on_host = np.array(self.array)
+            else:
+                count = len(self.array.addressable_shards)
+                self._on_host = np.stack([self.component(position) for position in range(count)])
+        return self._on_host
+
+
+class Row:
+    """One replica's component of `Rows`; travels as a NumPy array.
+
+    Attributes:
+      rows: The components of all replicas.
+      position: Number of this one among those of this process.
+    """
+
+    __slots__ = ("position", "rows")
+
+    def __init__(self, rows: Rows, position: int) -> None:
+        self.rows = rows
+        self.position = position
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its dimensions."""
+        return self.rows.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of its elements."""
+        return self.rows.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return self.rows.nbytes
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy on the host."""
+        return self.rows.component(self.position)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __reduce__(self) -> Any:
+        return self.numpy().__reduce__()
+
+
+class ReplicaMesh:
+    """The devices of a group of replicas, in rank order.
+
+    Args:
+      places: Per rank, the number of its process and of its device there.
+    """
+
+    def __init__(self, places: Sequence[tuple[int, int]]) -> None:
+        by_process: dict[int, list[Any]] = {}
+        for device in jax.devices():
+            by_process.setdefault(device.process_index, []).append(device)
+        devices = [
+            sorted(by_process[process], key=lambda device: device.id)[index] for process, index in places
+        ]
+        self.size = len(devices)
+        self.mesh = Mesh(np.array(devices), (AXIS,))
+        self.by_row = NamedSharding(self.mesh, PartitionSpec(AXIS))
+        self.same = NamedSharding(self.mesh, PartitionSpec())
+        self._local = [device for device in devices if device.process_index == jax.process_index()]
+
+    def stack(self, components: Sequence[Any]) -> Rows:
+        """Puts this process's components, of equal shape and dtype, on their devices."""
+        arrays = [np.asarray(view(component)) for component in components]
+        warn_if_narrowed(arrays[0].dtype)
+        # `device_put` may alias memory that its owner writes to later: what is put here is always a fresh copy.
+        rows = [
+            jax.device_put(np.array(array[np.newaxis]), device)
+            for array, device in zip(arrays, self._local, strict=True)
+        ]
+        shape = (self.size, *arrays[0].shape)
+        return Rows(jax.make_array_from_single_device_arrays(shape, self.by_row, rows))
+
+    def placed(self, rows: Rows) -> Any:
+        """The array of `rows` as a program takes it."""
+        if rows.array.size:
+            return rows.array
+        return self.stack([np.empty(rows.shape, rows.dtype)] * len(self._local)).array
+
+    def share(self, value: Any) -> Any:
+        """One value for all replicas, as an argument of a program; a Python number stays without dtype of its own."""
+        if isinstance(value, np.ndarray):
+            warn_if_narrowed(value.dtype)
+        weak = type(value) in (bool, int, float, complex)
+        return jax.device_put(value if weak else np.array(value), self.same)

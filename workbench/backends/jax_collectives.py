@@ -1,0 +1,135 @@
+"""Collectives of a traced replica function: the Communicator whose replicas are the rows of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from workbench.backends.jax import AXIS
+from workbench.backends.numpy import accumulator, mean_dtype
+from workbench.errors import InvalidArgumentError, TracingError
+
+_REDUCE: dict[str, Any] = {"sum": lax.psum, "mean": lax.psum, "min": lax.pmin, "max": lax.pmax}
+
+
+class AxisCommunicator:
+    """One replica's end of a group inside a traced program; the methods of `Communicator`, as operations of it.
+
+    Attributes:
+      rank: Traced: it differs by replica, so Python cannot branch on it.
+      size: Number of replicas.
+      generation: Always 0; programs outlive the rebuilding of a group.
+      transport: What carries it.
+    """
+
+    generation = 0
+    transport = "xla"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.rank: Any = lax.axis_index(AXIS)
+
+    def begin(self, step: int, order: int | None = None) -> None:
+        """Nothing to do: the program is the step."""
+
+    def finish(self) -> None:
+        """Nothing to do."""
+
+    def all_reduce(self, arrays: Sequence[Any], op: str, **_: Any) -> list[Any]:
+        """Combines each array over all replicas; XLA packs and schedules, so options have no effect."""
+        return [_all_reduce(as_traced(array), op) for array in arrays]
+
+    def reduce(self, arrays: Sequence[Any], op: str, root: int, **_: Any) -> list[Any]:
+        """As `all_reduce`: a program has one structure, so every replica gets the result."""
+        return self.all_reduce(arrays, op)
+
+    def reduce_scatter(self, array: Any, op: str, **_: Any) -> Any:
+        """Combines, and keeps this replica's part along axis 0, which must divide evenly."""
+        array = as_traced(array)
+        if array.ndim == 0 or array.shape[0] % self.size:
+            raise InvalidArgumentError(
+                f"reduce_scatter of shape {array.shape} over {self.size} replicas: under tracing all parts have one "
+                f"shape; pad axis 0 to a multiple of {self.size}"
+            )
+        rows = array.shape[0] // self.size
+        return lax.dynamic_slice_in_dim(_all_reduce(array, op), self.rank * rows, rows)
+
+    def all_gather(self, array: Any, axis: int, **_: Any) -> Any:
+        """Concatenates along `axis`; all replicas have one shape."""
+        return lax.all_gather(as_traced(array), AXIS, axis=axis, tiled=True)
+
+    def broadcast(self, array: Any, root: int, **_: Any) -> Any:
+        """The array of replica `root`."""
+        array = as_traced(array)
+        bits = array.astype(jnp.uint8) if array.dtype == bool else array
+        sent = lax.psum(jnp.where(self.rank == root, bits, jnp.zeros_like(bits)), AXIS)
+        return sent.astype(array.dtype)
+
+    def barrier(self, **_: Any) -> None:
+        """Nothing to do: replicas run in step."""
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        """Zeros: traced arrays cannot be written to."""
+        return jnp.zeros(shape, dtype)
+
+    def paused(self, what: str, site: str = "") -> AbstractContextManager[None]:
+        """Nothing to say."""
+        return nullcontext()
+
+    def status(self) -> NoReturn:
+        """Not for programs."""
+        raise NotImplementedError
+
+    flight = status
+
+    def abort(self, error: BaseException) -> None:
+        """Nothing to wake while a program is traced."""
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def as_traced(value: Any) -> Any:
+    """`value` as an array of the program.
+
+    Raises:
+      TracingError: If it is no array of numbers.
+    """
+    try:
+        return jnp.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise TracingError(
+            f"a traced program computes with arrays of numbers only, got {type(value).__name__}; do this part outside "
+            f"of the replica function: {error}"
+        ) from error
+
+
+def _all_reduce(array: Any, op: str) -> Any:
+    kind = np.dtype(array.dtype)
+    if kind.kind == "b" and op in ("sum", "prod"):
+        combine: Any = lax.pmax if op == "sum" else lax.pmin
+        return combine(array.astype(jnp.uint8), AXIS).astype(bool)
+    result = mean_dtype(kind) if op == "mean" else kind
+    wide = array.astype(jax.dtypes.canonicalize_dtype(accumulator(kind, op)))
+    if op == "prod":
+        combined = jnp.prod(lax.all_gather(wide, AXIS), axis=0, dtype=wide.dtype)
+    elif op not in _REDUCE:
+        raise ValueError(f"unknown reduction {op!r}: use one of sum, mean, min, max, prod")
+    elif kind.kind == "b":
+        combined = _REDUCE[op](wide.astype(jnp.uint8 if op != "mean" else wide.dtype), AXIS)
+    else:
+        combined = _REDUCE[op](wide, AXIS)
+    if op == "mean":
+        combined = combined / lax.axis_size(AXIS)
+    return combined.astype(jax.dtypes.canonicalize_dtype(result))
+
+
+def choose(condition: Any, on_true: Any, on_false: Any) -> Any:
+    """`on_true` where `condition` holds, else `on_false`: both are computed."""
+    return jnp.where(as_traced(condition), as_traced(on_true), as_traced(on_false))

@@ -1,0 +1,237 @@
+"""Traced replica functions: traced once for all replicas, compiled once per shape, run as one program per host."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import jaxpr_as_fun
+from jax.sharding import PartitionSpec
+
+from workbench.backends.jax import AXIS, ReplicaMesh, Rows
+from workbench.errors import TracingError
+
+# A result shape in compiled HLO, such as f32[4,8]{1,0}; the operation that makes it follows.
+_SHAPE = re.compile(r"([a-z]+[0-9]+[a-z0-9]*|pred)\[([0-9,]*)\]")
+_COLLECTIVE = re.compile(
+    r"= (.+?) (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\("
+)
+_PLAIN = (str, bytes, bool, int, float, complex, np.generic, np.ndarray)
+_LEAK = (
+    "a traced value of an earlier trace is used: it was kept in a global, an attribute or a list; return it from the "
+    "function, or keep it in a wb.Variable"
+)
+_BITS = {"pred": 8, "bf16": 16}
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A leaf of the result that is the same in every step: no array of the program.
+
+    Attributes:
+      value: The leaf.
+    """
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program ready to run on all replicas of this host.
+
+    Attributes:
+      call: `call(written, read, rows, shared) -> (results, new values)` with arrays that have a row per replica.
+      writes: Keys of the variables that it sets; their arrays are given away to it.
+      reads: Keys of the variables that it only reads.
+      leaves: Per leaf of the result a `Fixed`, or None for the next array.
+      structure: What the body said about the structure of the result.
+      digest: SHA-256 of the lowered program, equal on all hosts.
+      collectives: How many collectives it contains.
+      collective_bytes: What they take in on one replica.
+    """
+
+    call: Callable[..., Any]
+    writes: tuple[Any, ...]
+    reads: tuple[Any, ...]
+    leaves: tuple[Fixed | None, ...]
+    structure: Any
+    digest: bytes
+    collectives: int
+    collective_bytes: int
+
+    def __call__(
+        self, variables: dict[Any, Any], rows: Sequence[Any], shared: Sequence[Any]
+    ) -> tuple[list[Any], dict[Any, Rows]]:
+        """Starts the program; returns the result's leaves (`Rows`, or what is fixed) and new values of variables."""
+        written = [variables[key] for key in self.writes]
+        read = [variables[key] for key in self.reads]
+        results, values = self.call(written, read, list(rows), list(shared))
+        arrays = iter(results)
+        leaves = [Rows(next(arrays)) if leaf is None else leaf.value for leaf in self.leaves]
+        return leaves, {key: Rows(value) for key, value in zip(self.writes, values, strict=True)}
+
+
+Body = Callable[
+    [Sequence[Any], Sequence[Any], dict[Any, Any]], tuple[list[Any], Any, set[Any], dict[Any, Any]]
+]
+
+
+def trace(
+    mesh: ReplicaMesh,
+    body: Body,
+    rows: Sequence[Any],
+    shared: Sequence[Any],
+    variables: dict[Any, tuple[tuple[int, ...], np.dtype[Any]]],
+) -> Compiled:
+    """Traces `body` for one replica and compiles it for all.
+
+    Every value enters as a row of its own, so that `jax.grad` in the function differentiates this replica's loss with
+    respect to this replica's copy: nothing is summed up behind the user's back.
+
+    Args:
+      mesh: The devices.
+      body: `body(rows, shared, variables)` gets one replica's values and returns the leaves of the result, their
+        structure, the keys of the variables that it looked at, and the new values of those that it set.
+      rows: Arguments that differ by replica.
+      shared: Arguments that are the same.
+      variables: Key -> shape and dtype of each variable that it may use.
+    """
+    found: dict[str, Any] = {}
+
+    def replica(own: Any, same: Any, state: Any) -> Any:
+        values = {key: array[0] for key, array in zip(variables, state, strict=True)}
+        leaves, structure, read, written = body([array[0] for array in own], same, values)
+        kept = [_kept(leaf) for leaf in leaves]
+        found.update(structure=structure, leaves=tuple(kept), read=read, written=tuple(written))
+        results = [
+            jnp.asarray(leaf)[jnp.newaxis] for leaf, fixed in zip(leaves, kept, strict=True) if fixed is None
+        ]
+        new = [jnp.asarray(written[key], variables[key][1])[jnp.newaxis] for key in written]
+        return results, new
+
+    by_row = PartitionSpec(AXIS)
+    spread = jax.shard_map(
+        replica, mesh=mesh.mesh, in_specs=(by_row, PartitionSpec(), by_row), out_specs=by_row, check_vma=False
+    )
+    state = [jax.ShapeDtypeStruct((mesh.size, *shape), dtype) for shape, dtype in variables.values()]
+    traced = jax.jit(spread).trace(list(rows), list(shared), state)
+    if len(traced.jaxpr.jaxpr.invars) != len(rows) + len(shared) + len(state):
+        raise TracingError(_LEAK)  # JAX took a value of another trace for one more argument
+    writes = tuple(key for key in variables if key in found["written"])
+    reads = tuple(key for key in variables if key in found["read"] and key not in found["written"])
+    run = _restricted(traced, tuple(variables), writes, reads, found["written"], state)
+    specs = dict(zip(variables, state, strict=True))
+    lowered = jax.jit(
+        run,
+        donate_argnums=0,
+        in_shardings=(mesh.by_row, mesh.by_row, mesh.by_row, mesh.same),
+        out_shardings=mesh.by_row,
+    ).lower([specs[key] for key in writes], [specs[key] for key in reads], list(rows), list(shared))
+    digest = hashlib.sha256(lowered.as_text().encode()).digest()
+    compiled = lowered.compile()
+    count, nbytes = _collectives(compiled.as_text() or "")
+    return Compiled(compiled, writes, reads, found["leaves"], found["structure"], digest, count, nbytes)
+
+
+def _restricted(
+    traced: Any,
+    keys: tuple[Any, ...],
+    writes: tuple[Any, ...],
+    reads: tuple[Any, ...],
+    written: tuple[Any, ...],
+    state: Sequence[Any],
+) -> Callable[..., Any]:
+    """What was traced, as a function of the variables that it uses; the written ones, to be donated, first."""
+    flat = jaxpr_as_fun(traced.jaxpr)
+
+    def run(new: Any, old: Any, rows: Any, shared: Any) -> Any:
+        present = {**dict(zip(writes, new, strict=True)), **dict(zip(reads, old, strict=True))}
+        unused = {key: spec for key, spec in zip(keys, state, strict=True) if key not in present}
+        values = [
+            present[key] if key in present else jnp.zeros(unused[key].shape, unused[key].dtype)
+            for key in keys
+        ]
+        outputs = flat(*rows, *shared, *values)
+        split = len(outputs) - len(written)
+        by_key = dict(zip(written, outputs[split:], strict=True))
+        return list(outputs[:split]), [by_key[key] for key in writes]
+
+    return run
+
+
+def _kept(leaf: Any) -> Fixed | None:
+    """How a leaf of the result is kept: what is no traced value is the same in every step."""
+    if isinstance(leaf, jax.Array):  # traced values are instances, too
+        return None
+    if isinstance(leaf, _PLAIN):
+        return Fixed(leaf)
+    try:
+        jnp.asarray(leaf)
+    except (TypeError, ValueError):
+        return Fixed(leaf)
+    return None
+
+
+def _collectives(text: str) -> tuple[int, int]:
+    """Number and bytes (of results, on one replica) of the collectives in compiled HLO."""
+    count = nbytes = 0
+    for shapes, _ in _COLLECTIVE.findall(text):
+        count += 1
+        for name, extent in _SHAPE.findall(shapes):
+            bits = _BITS.get(name) or int(re.sub(r"\D.*", "", name.lstrip("abcdefghijklmnopqrstuvwxyz")) or 8)
+            elements = int(np.prod([int(n) for n in extent.split(",") if n], dtype=np.int64))
+            nbytes += elements * bits // 8
+    return count, nbytes
+
+
+def explain(error: BaseException) -> str:
+    """What a JAX error about tracing means and what to write instead; "" for other errors."""
+    errors = jax.errors
+    text = ""
+    if isinstance(error, errors.TracerBoolConversionError):
+        text = (
+            "`if`, `while`, `and`, `or` or bool() on a traced value: a traced function runs once for all replicas and "
+            "steps, so Python cannot decide by its values; use ctx.select(condition, a, b), jax.numpy.where or "
+            "jax.lax.cond"
+        )
+    elif isinstance(error, errors.NonConcreteBooleanIndexError):
+        text = (
+            "the shape of a result depends on values, which a compiled program cannot have; keep the shape and mask: "
+            "jax.numpy.where(mask, x, 0), or jax.numpy.nonzero(mask, size=n)"
+        )
+    elif isinstance(error, errors.TracerIntegerConversionError):
+        text = (
+            "a traced value is used as a Python integer, for a shape, an index of a list or range(); take it from "
+            "x.shape or a constant, or index with jax.numpy.take or jax.lax.fori_loop"
+        )
+    elif isinstance(error, errors.TracerArrayConversionError):
+        text = (
+            "a traced value was given to NumPy (or another library that wants the numbers now); use jax.numpy, "
+            "ctx.xp, or do this part outside of the replica function"
+        )
+    elif isinstance(error, errors.UnexpectedTracerError):
+        text = _LEAK
+    elif isinstance(error, errors.ConcretizationTypeError):
+        text = (
+            "a traced value is needed as a concrete number here (float(), int(), .item()); return it and look at it "
+            "outside of the replica function"
+        )
+    elif isinstance(error, TracingError):
+        text = str(error)
+    return text
+
+
+def wait(rows: Sequence[Rows]) -> None:
+    """Waits until all are computed, however long it takes: for programs that need no other process."""
+    jax.block_until_ready([item.array for item in rows if not item.array.is_deleted()])
+
+
+def ready(rows: Sequence[Rows]) -> bool:
+    """Whether all are computed."""
+    return all(item.array.is_deleted() or item.array.is_ready() for item in rows)

@@ -1,0 +1,46 @@
+"""Array libraries by name: which one a strategy's replicas compute with."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from workbench.errors import BackendUnavailable, InvalidArgumentError
+
+Library = Literal["numpy", "cupy", "jax"]
+
+
+def checked_library(name: Any) -> Library:
+    """`name`, if it is an array library that replicas can compute with.
+
+    Raises:
+      InvalidArgumentError: If it is not.
+    """
+    if name not in get_args(Library):
+        raise InvalidArgumentError(f"backend must be one of {', '.join(get_args(Library))}, got {name!r}")
+    found: Library = name
+    return found
+
+
+def namespace_named(library: Library) -> Any:
+    """The module with the library's array functions.
+
+    Raises:
+      BackendUnavailable: If it is not installed.
+    """
+    return np if library == "numpy" else _module(library).namespace()
+
+
+def owned(library: Library, value: Any) -> Any:
+    """A copy of `value` as an array of the library, on the device that is current."""
+    return np.array(value) if library == "numpy" else namespace_named(library).array(value)
+
+
+def _module(library: Library) -> ModuleType:
+    try:
+        return importlib.import_module(f"workbench.backends.{library}")
+    except ImportError as error:
+        raise BackendUnavailable(f"{library} is not installed: pip install 'workbench[{library}]'") from error

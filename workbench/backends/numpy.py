@@ -1,0 +1,248 @@
+"""Arrays on the CPU: reading any of them without a copy, combining them, and handing them back as they came.
+
+Other libraries are never imported here: an array of PyTorch or JAX can only arrive when its library is already loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import BackendUnavailable
+
+_UFUNCS: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "mean": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "prod": np.multiply,
+}
+_NARROW_FLOATS = ("float16", "bfloat16", "float8_", "float6_", "float4_")  # not float64
+_CHUNK_BYTES = 256 * 1024  # of the result; what is being combined stays in the level-2 cache
+
+
+def view(x: Any) -> np.ndarray:
+    """Reads `x` as a NumPy array, without a copy where its library allows that.
+
+    Args:
+      x: A NumPy array or scalar, a Python number, a CPU array of PyTorch or JAX (gradients are detached, bfloat16
+        becomes `ml_dtypes.bfloat16`), any other object with `__dlpack__` or `__array__`, or nested lists of numbers.
+
+    Returns:
+      An array that may share memory with `x`: never write to it.
+
+    Raises:
+      TypeError: if `x` is not numeric.
+      BackendUnavailable: if `x` lives on another device than the CPU.
+    """
+    kind = type(x)
+    if kind is np.ndarray:
+        return x  # type: ignore[no-any-return]
+    module = kind.__module__.partition(".")[0]
+    if module == "torch":
+        return _view_torch(x)
+    if module == "cupy":
+        raise BackendUnavailable(
+            "expected an array on the host, got one of CuPy: this replica's device is a CPU; run on GPUs, or pass "
+            "cupy.asnumpy(x)"
+        )
+    if module in ("jax", "jaxlib") or hasattr(x, "__array__") or not hasattr(x, "__dlpack__"):
+        array = np.asarray(x)
+    else:
+        array = np.from_dlpack(x)
+    if array.dtype.hasobject or array.dtype.kind in "USMm":
+        raise TypeError(
+            f"expected an array of numbers, got {kind.__name__}: convert it to a numeric array first"
+        )
+    return array
+
+
+def _view_torch(tensor: Any) -> np.ndarray:
+    if tensor.device.type != "cpu":
+        raise BackendUnavailable(f"expected a CPU tensor, got one on {tensor.device}: pass tensor.cpu()")
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name == "bfloat16" or name.startswith("float8"):
+        import ml_dtypes
+
+        torch = sys.modules["torch"]
+        bits = torch.int16 if name == "bfloat16" else torch.uint8
+        return tensor.view(bits).numpy().view(getattr(ml_dtypes, name))  # type: ignore[no-any-return]
+    return tensor.numpy()  # type: ignore[no-any-return]
+
+
+def like(array: np.ndarray, original: Any) -> Any:
+    """Hands `array` over as the type that `original` has.
+
+    Args:
+      array: Owned by the caller and given away: the result may share its memory.
+      original: Whatever `view` accepts.
+
+    Returns:
+      A `torch.Tensor`, a `jax.Array`, a NumPy scalar for NumPy scalars and Python numbers, otherwise an `np.ndarray`.
+    """
+    kind = type(original)
+    if kind is np.ndarray:
+        return array
+    module = kind.__module__.partition(".")[0]
+    if module == "torch":
+        return _like_torch(array)
+    if module in ("jax", "jaxlib"):
+        return _like_jax(array)
+    if array.ndim == 0 and isinstance(original, (np.generic, bool, int, float, complex)):
+        return array[()]
+    return array
+
+
+def _like_torch(array: np.ndarray) -> Any:
+    torch: Any = sys.modules["torch"]
+    if not array.flags.writeable:
+        array = array.copy()  # a tensor cannot express read-only memory
+    if array.dtype.kind == "V":
+        bits = np.int16 if array.dtype.itemsize == 2 else np.uint8
+        return torch.from_numpy(array.view(bits)).view(getattr(torch, array.dtype.name))
+    return torch.from_numpy(array)
+
+
+def _like_jax(array: np.ndarray) -> Any:
+    jax: Any = sys.modules["jax"]
+    if array.dtype.itemsize == 8 and array.dtype.kind in "iuf" and not jax.config.jax_enable_x64:
+        warnings.warn(
+            f"JAX narrows {array.dtype} to 32 bits here; set jax_enable_x64 to keep it",
+            UserWarning,
+            stacklevel=2,
+        )
+    return jax.numpy.array(array)  # copies: jax.device_put would alias memory that the pool hands out again
+
+
+def mean_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of a mean over replicas: float64 for integers and bool, otherwise `dtype` itself."""
+    return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+
+
+def accumulator(dtype: np.dtype, op: str = "sum") -> np.dtype:
+    """The dtype in which values of `dtype` are combined by `op`: float32 for narrower floats."""
+    if op == "mean":
+        dtype = mean_dtype(dtype)
+    return np.dtype(np.float32) if dtype.name.startswith(_NARROW_FLOATS) else dtype
+
+
+def dtype_named(name: str) -> np.dtype:
+    """The dtype called `name`, also one of ml_dtypes such as "bfloat16"."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        narrow: np.dtype = np.dtype(getattr(ml_dtypes, name))
+        return narrow
+
+
+def ufunc(op: str) -> np.ufunc:
+    """The NumPy function behind a reduction; for "mean" the sum, to be divided by `finish`.
+
+    Sum and product of bools are "any" and "all"; complex numbers are ordered by real, then imaginary part; integers
+    wrap around, as everywhere in NumPy.
+
+    Raises:
+      ValueError: if there is no such reduction.
+    """
+    try:
+        return _UFUNCS[op]
+    except KeyError:
+        raise ValueError(f"unknown reduction {op!r}: use one of {', '.join(_UFUNCS)}") from None
+
+
+def combine(function: np.ufunc, sources: Sequence[np.ndarray], out: np.ndarray) -> None:
+    """Combines one-dimensional arrays in the order given (so results are reproducible) into `out`.
+
+    Args:
+      function: As returned by `ufunc`.
+      sources: At least one array, all of the shape and dtype of `out`; only the first may overlap `out`.
+      out: Receives the result.
+    """
+    if len(sources) == 1:
+        np.copyto(out, sources[0])
+        return
+    first, second, *rest = sources
+    if not rest or out.nbytes <= _CHUNK_BYTES:
+        function(first, second, out)
+        for source in rest:
+            function(out, source, out)
+        return
+    step = max(1, _CHUNK_BYTES // out.itemsize)
+    for low in range(0, out.size, step):
+        part = slice(low, low + step)
+        combine(function, [source[part] for source in sources], out[part])
+
+
+def finish(op: str, total: np.ndarray, replicas: int) -> None:
+    """Turns a sum over `replicas` into the result of `op`, in place: divides it when `op` is "mean"."""
+    if op == "mean" and replicas > 1:
+        if replicas & (replicas - 1) == 0:
+            np.multiply(
+                total, total.dtype.type(1.0 / replicas), out=total
+            )  # exact for powers of two, and faster
+        else:
+            np.divide(total, total.dtype.type(replicas), out=total)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What can be said about an array without showing it.
+
+    Attributes:
+      shape: Its dimensions.
+      dtype: Name of its dtype.
+      mean: Mean of the finite elements, NaN where there is none.
+      std: Standard deviation of the finite elements, NaN where there is none.
+      min: Smallest finite element, NaN where there is none.
+      max: Largest finite element, NaN where there is none.
+      l2: Euclidean norm of the finite elements.
+      zeros: Count of elements that are zero.
+      nan: Count of elements that are not a number.
+      inf: Count of infinite elements.
+      sha256: Digest of the bytes in C order; equal digests mean equal arrays of one dtype and shape.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    mean: float
+    std: float
+    min: float
+    max: float
+    l2: float
+    zeros: int
+    nan: int
+    inf: int
+    sha256: str
+
+
+def summary(x: Any) -> Summary:
+    """Summarises any array that `view` accepts; statistics of complex arrays are those of the absolute value."""
+    array = view(x)
+    digest = hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
+    values = np.abs(array) if array.dtype.kind == "c" else array
+    values = values.astype(np.float64).reshape(-1)
+    finite = values[np.isfinite(values)]
+    some = finite.size > 0
+    return Summary(
+        shape=array.shape,
+        dtype=array.dtype.name,
+        mean=float(finite.mean()) if some else math.nan,
+        std=float(finite.std()) if some else math.nan,
+        min=float(finite.min()) if some else math.nan,
+        max=float(finite.max()) if some else math.nan,
+        l2=float(np.linalg.norm(finite)),
+        zeros=int(np.count_nonzero(values == 0)),
+        nan=int(np.count_nonzero(np.isnan(values))),
+        inf=int(np.count_nonzero(np.isinf(values))),
+        sha256=digest,
+    )

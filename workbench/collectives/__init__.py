@@ -1,0 +1,49 @@
+"""Collectives between replicas: in one process, between processes of a host, between hosts.
+
+`wb.collectives` is this folder, and when called the view of what ran in it: `workbench.ui.timings.collectives`.
+"""
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+from workbench.collectives.bootstrap import Address, Bootstrap, Gpus
+from workbench.collectives.communicator import Communicator
+from workbench.collectives.options import (
+    Algorithm,
+    CollectiveCommunication,
+    CollectiveHints,
+    CommunicationImplementation,
+    CommunicationOptions,
+    Options,
+)
+from workbench.collectives.position import Flight, Status
+from workbench.collectives.topology import Member, Topology
+
+__all__ = [
+    "Address",
+    "Algorithm",
+    "Bootstrap",
+    "CollectiveCommunication",
+    "CollectiveHints",
+    "CommunicationImplementation",
+    "CommunicationOptions",
+    "Communicator",
+    "Flight",
+    "Gpus",
+    "Member",
+    "Options",
+    "Status",
+    "Topology",
+]
+
+
+class _CallableModule(ModuleType):
+    """Importing a folder binds its name in the package, so the view of the same name can only be the folder itself."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return importlib.import_module("workbench.ui.timings").collectives(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule

@@ -1,0 +1,135 @@
+"""Arrays in shared memory that are handed out, and found again when they come back as inputs."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections import deque
+
+import numpy as np
+
+from workbench.collectives.memory import PAGE_BYTES, SharedFile, rounded
+from workbench.collectives.results import is_idle
+
+_EXTENT_BYTES = (
+    64 * 1024 * 1024
+)  # mapped at once, as each mapping holds a descriptor; costs nothing until written
+_KEPT_IDLE_BYTES = 256 * 1024 * 1024
+_MAX_PIECES = 1024
+
+
+class Arena:
+    """Blocks of this process's shared file. Used by one thread; arrays may be dropped by any.
+
+    Attributes:
+      paged_bytes: Memory of blocks that have pages behind them, in use or not.
+    """
+
+    def __init__(self, file: SharedFile) -> None:
+        self._file = file
+        self._extent: mmap.mmap | None = None
+        self._extent_offset = 0  # in the file
+        self._used = 0  # bytes of the extent
+        self._blocks: dict[int, deque[np.ndarray]] = {}  # by size
+        # By id; blocks live as long as the arena, so that ids are unique: offset in the file, address, memory.
+        self._known: dict[int, tuple[int, int, mmap.mmap, int]] = {}
+        self._removed: set[int] = set()  # ids of blocks without pages behind them
+        self.paged_bytes = 0
+
+    def take(self, nbytes: int) -> np.ndarray:
+        """A block of `nbytes` bytes, not initialised, that nobody else refers to."""
+        size = rounded(nbytes)
+        blocks = self._blocks.setdefault(size, deque())
+        for _ in range(len(blocks)):
+            if is_idle(blocks):
+                break
+            blocks.rotate(-1)
+        else:
+            blocks.appendleft(self._made(size))
+        block = id(blocks[0])
+        if block in self._removed:
+            self._removed.discard(block)
+            self.paged_bytes += size
+        return blocks[0][:nbytes]
+
+    def reserve(self, nbytes: int) -> int:
+        """Offset in the file of `nbytes` new bytes that the arena does not use itself."""
+        return self._carve(rounded(nbytes))[2]
+
+    def close(self) -> None:
+        """Lets go of all blocks; arrays that somebody still has stay valid."""
+        self._extent = None
+        self._blocks.clear()
+        self._known.clear()
+
+    def offset(self, flat: np.ndarray) -> int:
+        """Where in the file a contiguous array begins, 0 if it is elsewhere."""
+        known = self._known.get(id(flat.base))
+        if known is None:
+            return 0
+        return int(known[0] + flat.__array_interface__["data"][0] - known[1])
+
+    def _made(self, size: int) -> np.ndarray:
+        if self.paged_bytes + size > _KEPT_IDLE_BYTES:
+            self._release_idle()
+        extent, start, offset = self._carve(size)
+        block = np.frombuffer(
+            extent, np.uint8, size, start
+        )  # its own base, so that references to it can be counted
+        self._known[id(block)] = (offset, block.ctypes.data, extent, start)
+        self.paged_bytes += size
+        return block
+
+    def _carve(self, size: int) -> tuple[mmap.mmap, int, int]:
+        """Memory, position in it, and offset in the file of `size` new bytes."""
+        if self._extent is None or self._used + size > len(self._extent):
+            length = max(_EXTENT_BYTES, size)
+            self._extent_offset = self._file.grow(length)
+            self._extent = mmap.mmap(self._file.fd, length, offset=self._extent_offset)
+            self._used = 0
+        start = self._used
+        self._used += size
+        return self._extent, start, self._extent_offset + start
+
+    def _release_idle(self) -> None:
+        # Their addresses stay valid, only the pages behind them go: they read as zeros when used again.
+        for size, blocks in self._blocks.items():
+            for _ in range(len(blocks)):
+                block = id(blocks[0])
+                if is_idle(blocks) and block not in self._removed and hasattr(mmap, "MADV_REMOVE"):
+                    _, _, extent, start = self._known[block]
+                    extent.madvise(mmap.MADV_REMOVE, start, size)
+                    self._removed.add(block)
+                    self.paged_bytes -= size
+                blocks.rotate(-1)
+
+
+class PeerMemory:
+    """The shared file of a process, mapped as it grows."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._windows: list[tuple[int, mmap.mmap]] = []
+        self._pieces: dict[tuple[int, int], np.ndarray] = {}
+
+    def view(self, offset: int, nbytes: int) -> np.ndarray:
+        """The `nbytes` bytes at `offset` of the file, which must lie in one block; kept for the next time."""
+        key = (offset, nbytes)
+        piece = self._pieces.get(key)
+        if piece is None:
+            if len(self._pieces) >= _MAX_PIECES:
+                self._pieces.clear()
+            piece = self._pieces[key] = self.block(offset, nbytes)
+        return piece
+
+    def block(self, offset: int, nbytes: int) -> np.ndarray:
+        """As `view`, but always another array, so that references to it can be counted."""
+        for start, window in self._windows:
+            if start <= offset and offset + nbytes <= start + len(window):
+                return np.frombuffer(window, np.uint8, nbytes, offset - start)
+        # The file only grows, by whole extents; what is new behind the last window is mapped in one go.
+        start = max((first + len(window) for first, window in self._windows), default=0)
+        start = min(start, offset // PAGE_BYTES * PAGE_BYTES)
+        window = mmap.mmap(self._fd, os.fstat(self._fd).st_size - start, offset=start)
+        self._windows.append((start, window))
+        return np.frombuffer(window, np.uint8, nbytes, offset - start)

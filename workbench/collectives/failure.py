@@ -1,0 +1,104 @@
+"""Why a group of replicas can go on no longer: the record that wakes every waiter, also in other processes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Literal
+
+from workbench.errors import (
+    CollectiveAborted,
+    CollectiveMismatch,
+    DeadlineExceededError,
+    ReplicaLost,
+    StaleGeneration,
+    WorkbenchError,
+)
+
+_MAX_TEXT = 2000  # characters; must fit the field of a shared control page whatever they are
+
+Kind = Literal["mismatch", "aborted", "lost", "deadline", "closed"]
+_ERRORS: dict[Kind, type[WorkbenchError]] = {
+    "mismatch": CollectiveMismatch,
+    "aborted": CollectiveAborted,
+    "lost": ReplicaLost,
+    "deadline": DeadlineExceededError,
+    "closed": StaleGeneration,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The one record of a generation that says what went wrong first.
+
+    Attributes:
+      kind: Which error it becomes.
+      text: What the error says.
+      replica: The replica that it is about, or -1.
+      generation: Of the communicator.
+      step: Step in which it happened, or -1.
+      collective: Such as "all_reduce #4", or "".
+      origin: The exception itself, in the process where it happened.
+    """
+
+    kind: Kind
+    text: str
+    replica: int = -1
+    generation: int = -1
+    step: int = -1
+    collective: str = ""
+    origin: BaseException | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, error: BaseException, generation: int = -1) -> Failure:
+        """The record for an `abort` with `error`."""
+        text = f"aborted because of {type(error).__name__}: {_text(error)}"
+        replica, step = getattr(error, "replica", -1), getattr(error, "step", -1)
+        return cls("aborted", text, replica=replica, generation=generation, step=step, origin=error)
+
+    @classmethod
+    def again(cls, error: BaseException, generation: int = -1) -> Failure:
+        """The record that makes others raise what a link below or beside them has raised here."""
+        for kind, raised in _ERRORS.items():
+            if type(error) is raised:
+                return cls(
+                    kind,
+                    str(error),
+                    replica=error.replica,
+                    generation=error.generation,
+                    step=error.step,
+                    collective=error.collective,
+                    origin=error.__cause__,
+                )
+        return cls.of(error, generation)
+
+    def error(self) -> WorkbenchError:
+        """A new exception for one waiter, caused by the original one where that is known."""
+        error = _ERRORS[self.kind](
+            self.text,
+            generation=self.generation,
+            replica=self.replica,
+            step=self.step,
+            collective=self.collective,
+            cause=self.text if self.kind == "aborted" else "",
+        )
+        error.__cause__ = self.origin
+        return error
+
+    def encode(self) -> bytes:
+        """As JSON, for another process."""
+        row = [self.kind, self.text[:_MAX_TEXT], self.replica, self.generation, self.step, self.collective]
+        return json.dumps(row).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Failure:
+        """The inverse of `encode`."""
+        kind, text, replica, generation, step, collective = json.loads(data)
+        return cls(kind, text, replica=replica, generation=generation, step=step, collective=collective)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)[:_MAX_TEXT]
+    except Exception as broken:  # an exception of the user may have any __str__
+        return f"(its text raised {type(broken).__name__})"

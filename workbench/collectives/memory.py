@@ -1,0 +1,72 @@
+"""Memory that processes of a host share by handing a file descriptor round.
+
+It has no name (memfd; elsewhere a file that is unlinked at once), so nothing is left behind however a process ends.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+import tempfile
+
+import numpy as np
+
+from workbench.errors import StorageFull
+
+PAGE_BYTES = mmap.ALLOCATIONGRANULARITY
+
+
+class SharedFile:
+    """A file in memory that grows; its descriptor can be sent to other processes.
+
+    Attributes:
+      fd: The descriptor, closed by `close`.
+      nbytes: Present size.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        self.fd = _open_unnamed()
+        self.nbytes = 0
+        self.grow(nbytes)
+
+    def grow(self, nbytes: int) -> int:
+        """Appends `nbytes` (rounded up to pages) of zeros and returns the offset of the first one."""
+        offset = self.nbytes
+        nbytes = rounded(nbytes)
+        try:
+            if not hasattr(os, "memfd_create"):
+                os.posix_fallocate(
+                    self.fd, offset, nbytes
+                )  # fails here, instead of SIGBUS on a full disk later
+            else:
+                os.ftruncate(self.fd, offset + nbytes)
+        except OSError as error:
+            raise StorageFull(f"no room for {nbytes} bytes of shared memory: {error.strerror}") from error
+        self.nbytes += nbytes
+        return offset
+
+    def close(self) -> None:
+        """Closes the descriptor; memory stays as long as it is mapped anywhere."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def mapped(fd: int, offset: int, nbytes: int) -> np.ndarray:
+    """Maps `nbytes` bytes at `offset` (a multiple of the page size); unmapped when the last view of them is gone."""
+    return np.frombuffer(mmap.mmap(fd, rounded(nbytes), offset=offset), np.uint8)
+
+
+def rounded(nbytes: int) -> int:
+    """`nbytes` rounded up to whole pages, at least one."""
+    return max(1, -(-nbytes // PAGE_BYTES)) * PAGE_BYTES
+
+
+def _open_unnamed() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("workbench", os.MFD_CLOEXEC)
+    directory = "/dev/shm" if sys.platform == "linux" and os.access("/dev/shm", os.W_OK) else None
+    fd, path = tempfile.mkstemp(prefix="workbench-", dir=directory)
+    os.unlink(path)
+    return fd

@@ -1,0 +1,92 @@
+"""What a user may ask of a collective: packing, deadline, implementation, algorithm."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Algorithm = Literal["auto", "one_device", "hierarchical", "ring"]
+
+
+class CommunicationImplementation(enum.Enum):
+    """The preferred implementation between replicas (as tf.distribute.experimental.CommunicationImplementation)."""
+
+    AUTO = "AUTO"
+    RING = "RING"
+    NCCL = "NCCL"
+
+
+CollectiveCommunication = CommunicationImplementation
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveHints:
+    """Hints for one collective (as tf.distribute.experimental.CollectiveHints).
+
+    Attributes:
+      bytes_per_pack: Arrays of one dtype are combined in packs of about so many bytes; 0 leaves the choice to us.
+      timeout_seconds: Longest time a collective may take before `DeadlineExceededError`; None or 0 means no limit.
+
+    Raises:
+      ValueError: if a value cannot work.
+    """
+
+    bytes_per_pack: int = 0
+    timeout_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.bytes_per_pack, self.timeout_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class CommunicationOptions:
+    """Options of one collective (as tf.distribute.experimental.CommunicationOptions).
+
+    Attributes:
+      bytes_per_pack: Arrays of one dtype are combined in packs of about so many bytes; 0 leaves the choice to us.
+      timeout_seconds: Longest time a collective may take before `DeadlineExceededError`; None or 0 means no limit.
+      implementation: Member or name of `CommunicationImplementation`. RING splits every array over the replicas; NCCL
+        is for GPUs, CPU arrays treat it as AUTO.
+
+    Raises:
+      ValueError: if a value cannot work.
+    """
+
+    bytes_per_pack: int = 0
+    timeout_seconds: float | None = None
+    implementation: CommunicationImplementation = CommunicationImplementation.AUTO
+
+    def __post_init__(self) -> None:
+        _check(self.bytes_per_pack, self.timeout_seconds)
+        object.__setattr__(self, "implementation", _implementation(self.implementation))
+
+
+def _check(bytes_per_pack: int, timeout_seconds: float | None) -> None:
+    if isinstance(bytes_per_pack, bool) or not isinstance(bytes_per_pack, int) or bytes_per_pack < 0:
+        raise ValueError(
+            f"bytes_per_pack must be an integer >= 0, got {bytes_per_pack!r}; 0 chooses automatically"
+        )
+    if timeout_seconds is None:
+        return
+    if (
+        not isinstance(timeout_seconds, (int, float))
+        or not timeout_seconds >= 0
+        or math.isinf(timeout_seconds)
+    ):
+        raise ValueError(
+            f"timeout_seconds must be None or a number >= 0, got {timeout_seconds!r}; 0 means no limit"
+        )
+
+
+def _implementation(value: object) -> CommunicationImplementation:
+    if isinstance(value, CommunicationImplementation):
+        return value
+    if isinstance(value, str) and value.upper() in CommunicationImplementation.__members__:
+        return CommunicationImplementation[value.upper()]
+    names = ", ".join(CommunicationImplementation.__members__)
+    raise ValueError(f"implementation must be one of {names}, got {value!r}")
+
+
+Options = CommunicationOptions | CollectiveHints

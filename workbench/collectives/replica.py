@@ -1,0 +1,383 @@
+"""The communicator of a replica: arrays of any library above, a link to the peers below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic_ns as _now
+from typing import Any
+
+import numpy as np
+
+from workbench.backends import numpy as backend
+from workbench.collectives.call import Call, describe
+from workbench.collectives.failure import Failure
+from workbench.collectives.link import Blocks, Link
+from workbench.collectives.options import Algorithm, CommunicationImplementation, Options
+from workbench.collectives.packing import Pack, flatten, packs_of
+from workbench.collectives.position import OUTSIDE, Flight, Position, Status
+from workbench.errors import CollectiveAborted, CollectiveMismatch, StaleGeneration, WorkbenchError
+from workbench.faults import fault
+from workbench.telemetry.ring import Ring
+from workbench.telemetry.shared_ring import SharedRing
+
+_MAX_PLANS = 4096  # call sites × shapes remembered; a notebook makes new call sites in every cell
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """An all_reduce prepared for repetition: nothing here depends on the values.
+
+    `plain` is the shape of a single array that needs neither packing nor conversion, None otherwise.
+    """
+
+    call: Call
+    packs: tuple[Pack, ...]
+    dtypes: tuple[np.dtype, ...]
+    plain: tuple[int, ...] | None
+
+
+class ReplicaCommunicator:
+    """The one implementation of `Communicator`; links make the difference between threads, processes and hosts."""
+
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        link: Link,
+        *,
+        generation: int = 0,
+        group: str = "",
+        ring: Ring | SharedRing | None = None,
+    ) -> None:
+        self.rank = rank
+        self.size = size
+        self.generation = generation
+        self.transport = link.transport
+        self._link = link
+        self._group = group
+        self._ring = ring
+        self._position = Position(rank)
+        self._plans: dict[Any, _Plan] = {}
+        self._closed = False
+
+    def begin(self, step: int, order: int | None = None) -> None:
+        """Starts a step; see `Communicator.begin`."""
+        position = self._position
+        position.step = step
+        position.order = step if order is None else order
+        position.seq = -1
+
+    def finish(self) -> None:
+        """Ends the step: peers that still wait in one of its collectives get `CollectiveMismatch` at once."""
+        self._link.finish(self._position)
+
+    def all_reduce(
+        self,
+        arrays: Sequence[Any],
+        op: str,
+        *,
+        site: str = "",
+        options: Options | None = None,
+        shared: bool = False,
+        algorithm: Algorithm = "auto",
+        packs: int | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """Combines each array elementwise over all replicas (see `Communicator.all_reduce`)."""
+        views = [x if type(x) is np.ndarray else backend.view(x) for x in arrays]
+        if (
+            len(views) == 1
+        ):  # the common case, in which a fifth of the time of a small array would go into the key
+            what: Any = (views[0].dtype, views[0].shape)
+        else:
+            what = tuple([(view.dtype, view.shape) for view in views])
+        key = (op, site, options, shared, algorithm, packs, nesting, what)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._prepare(
+                "all_reduce",
+                views,
+                op,
+                site=site,
+                options=options,
+                shared=shared,
+                algorithm=algorithm,
+                packs=packs,
+                nesting=nesting,
+            )
+            self._plans[key] = plan
+        enter = self._enter(plan.call, options)
+        try:
+            results = self._combine(plan, views, shared)
+        except BaseException as error:
+            self._leave(enter, _state(error))
+            raise
+        self._leave(enter, "ok")
+        if plan.plain is not None and views[0] is arrays[0]:
+            return results
+        return [
+            result if type(x) is np.ndarray else backend.like(result, x)
+            for result, x in zip(results, arrays, strict=True)
+        ]
+
+    def reduce(
+        self, arrays: Sequence[Any], op: str, root: int, *, site: str = "", options: Options | None = None
+    ) -> list[Any]:
+        """Combines as `all_reduce`; replicas other than `root` get None for each array."""
+        self._check_root(root)
+        views = [backend.view(x) for x in arrays]
+        plan = self._prepare(
+            "reduce", views, op, site=site, options=options, shared=True, algorithm=f"root={root}"
+        )
+        totals = self._run(plan.call, options, lambda: self._combine(plan, views, True))
+        if self.rank != root:
+            return [None] * len(totals)
+        return [backend.like(total.copy(), x) for total, x in zip(totals, arrays, strict=True)]
+
+    def reduce_scatter(self, array: Any, op: str, *, site: str = "", options: Options | None = None) -> Any:
+        """Combines `array` over all replicas and returns this replica's part along axis 0 (as np.array_split)."""
+        value = backend.view(array)
+        if value.ndim == 0:
+            raise ValueError("reduce_scatter needs at least one dimension to split, got a scalar")
+        plan = self._prepare("reduce_scatter", [value], op, site=site, options=options, shared=True)
+        (total,) = self._run(plan.call, options, lambda: self._combine(plan, [value], True))
+        return backend.like(np.array_split(total, self.size)[self.rank].copy(), array)
+
+    def all_gather(self, array: Any, axis: int, *, site: str = "", options: Options | None = None) -> Any:
+        """Concatenates every replica's array along `axis`, in rank order; only that dimension may differ."""
+        value = backend.view(array)
+        if value.ndim == 0:
+            raise ValueError("all_gather needs at least one dimension to concatenate along, got a scalar")
+        if not -value.ndim <= axis < value.ndim:
+            raise ValueError(f"all_gather along axis {axis} of an array of {value.ndim} dimensions")
+        axis %= value.ndim
+        sizes = ["*" if i == axis else str(n) for i, n in enumerate(value.shape)]
+        what = f"{value.dtype.name}[{','.join(sizes)}]"
+        call = Call(
+            "all_gather", "", what, site, "", f"axis={axis}", value.size, value.nbytes, value.dtype.name, ""
+        )
+        extent = np.array([value.shape[axis]]).view(np.uint8)
+        mine = {self.rank: bytes_of(value), ~self.rank: extent}
+        return backend.like(self._run(call, options, lambda: self._gathered(call, mine, value, axis)), array)
+
+    def _gathered(self, call: Call, mine: Blocks, value: np.ndarray, axis: int) -> np.ndarray:
+        blocks = self._link.exchange(self._position, mine)
+        shape = list(value.shape)
+        parts = []
+        for rank in range(self.size):
+            shape[axis] = int(blocks[~rank].view(np.int64)[0])
+            parts.append(blocks[rank].view(value.dtype).reshape(shape))
+        return np.concatenate(parts, axis=axis)
+
+    def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
+        """Returns the array of replica `root`; others may pass None, or an array whose type the result gets."""
+        self._check_root(root)
+        mine: Blocks = {}
+        call = Call("broadcast", "", "", site, "", f"root={root}", 0, 0, "", "")
+        if self.rank == root:
+            value = backend.view(array)
+            mine = {root: bytes_of(value), ~root: header(value)}
+        return self._run(call, options, lambda: self._broadcast(mine, root, array))
+
+    def _broadcast(self, mine: Blocks, root: int, array: Any) -> Any:
+        blocks = self._link.exchange(self._position, mine)
+        dtype, shape = described(blocks[~root])
+        value = blocks[root].view(dtype).reshape(shape).copy()
+        return value if array is None else backend.like(value, array)
+
+    def barrier(self, *, site: str = "", options: Options | None = None) -> None:
+        """Returns once every replica has called it."""
+        call = Call("barrier", "", "", site, "", "", 0, 0, "", "")
+        self._run(call, options, lambda: self._link.exchange(self._position, {}))
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
+        """An array, not initialised, that peers can read in place: `all_reduce` of it copies nothing in."""
+        dtype = np.dtype(dtype)
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        array: np.ndarray = self._link.empty(nbytes).view(dtype).reshape(shape)
+        return array
+
+    def carry_out(
+        self, call: Call, options: Options | None, body: Callable[[Link, Position], tuple[Any, bool]]
+    ) -> Any:
+        """Runs `body` as one collective of this replica.
+
+        Args:
+          call: What is asked for.
+          options: The deadline.
+          body: Returns the result, and whether its telemetry is written elsewhere, once a device has carried it out.
+        """
+        enter = self._enter(call, options)
+        try:
+            result, recorded = body(self._link, self._position)
+        except BaseException as error:
+            self._leave(enter, _state(error))
+            raise
+        self._leave(enter, "ok", recorded=recorded)
+        return result
+
+    @contextmanager
+    def paused(self, what: str, site: str = "") -> Iterator[None]:
+        """Makes `status` say that the replica waits in `what` (such as "merge_call") meanwhile."""
+        before = self._position.pause
+        self._position.pause = (what, site)
+        try:
+            yield
+        finally:
+            self._position.pause = before
+
+    def status(self) -> Status:
+        """Where the replica is. Any thread."""
+        return self._position.status()
+
+    def flight(self) -> list[Flight]:
+        """Its last 2,000 collectives, oldest first. Any thread."""
+        return self._position.flight()
+
+    def abort(self, error: BaseException) -> None:
+        """Breaks the group: all replicas that wait, also in other processes, raise. Any thread; first one wins."""
+        self._link.fail(Failure.of(error, self.generation))
+
+    def close(self) -> None:
+        """Gives back everything; idempotent."""
+        if not self._closed:
+            self._closed = True
+            self._link.close()
+
+    def _prepare(
+        self,
+        name: str,
+        views: Sequence[np.ndarray],
+        op: str,
+        *,
+        site: str,
+        options: Options | None,
+        shared: bool,
+        algorithm: str = "auto",
+        packs: int | None = None,
+        nesting: str = "",
+    ) -> _Plan:
+        backend.ufunc(op)
+        if (
+            getattr(options, "implementation", None) is CommunicationImplementation.RING
+            and algorithm == "auto"
+        ):
+            algorithm = "ring"
+        layout = packs_of(views, op, options=options, packs=packs)
+        dtypes = tuple(
+            (backend.mean_dtype(v.dtype) if op == "mean" else v.dtype).newbyteorder("=") for v in views
+        )
+        names = {view.dtype.name for view in views}
+        call = Call(
+            name,
+            op,
+            describe(views),
+            site,
+            nesting,
+            f"{algorithm}, {len(layout)} packs, {'shared' if shared else 'own'} result",
+            sum(view.size for view in views),
+            sum(view.nbytes for view in views),
+            names.pop() if len(names) == 1 else "mixed",
+            algorithm,
+        )
+        plain = len(views) == 1 and layout[0].dtype == views[0].dtype == dtypes[0]
+        if len(self._plans) >= _MAX_PLANS:
+            self._plans.clear()
+        return _Plan(call, layout, dtypes, views[0].shape if plain else None)
+
+    def _combine(self, plan: _Plan, views: Sequence[np.ndarray], shared: bool) -> list[np.ndarray]:
+        link, position = self._link, self._position
+        if plan.plain is not None:
+            return [link.reduce(position, views[0].reshape(-1), shared=shared).reshape(plan.plain)]
+        results: list[Any] = [None] * len(views)
+        for pack in plan.packs:
+            flat = flatten(pack, views, link.scratch(pack.count * pack.dtype.itemsize))
+            total = link.reduce(position, flat, shared=shared)
+            for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
+                part = total[low:high].reshape(views[index].shape)
+                results[index] = part if part.dtype == plan.dtypes[index] else part.astype(plan.dtypes[index])
+        if not plan.packs:
+            link.exchange(position, {})
+        return results
+
+    def _run(self, call: Call, options: Options | None, body: Callable[[], Any]) -> Any:
+        enter = self._enter(call, options)
+        try:
+            result = body()
+        except BaseException as error:
+            self._leave(enter, _state(error))
+            raise
+        self._leave(enter, "ok")
+        return result
+
+    def _enter(self, call: Call, options: Options | None) -> int:
+        position = self._position
+        position.seq += 1
+        position.phase = "waiting"
+        position.started_ns = 0
+        position.algorithm = ""
+        position.call = call
+        enter = _now()
+        seconds = options.timeout_seconds if options is not None else None
+        position.deadline_ns = enter + int(seconds * 1e9) if seconds else 0
+        fault(call.entering, replica=self.rank)
+        if self._closed:
+            raise StaleGeneration(f"{call.op} on a closed communicator: connect the group again")
+        return enter
+
+    def _leave(self, enter: int, state: str, *, recorded: bool = False) -> None:
+        position = self._position
+        call, start, end = position.call, position.started_ns or enter, _now()
+        position.call = OUTSIDE
+        position.flights.append((position.step, position.seq, call, state, enter, start, end))
+        if self._ring is not None and not recorded:
+            self._ring.write(
+                self.generation,
+                position.step,
+                position.seq,
+                self._group,
+                call.op,
+                call.redop,
+                call.dtype,
+                call.count,
+                call.nbytes,
+                position.algorithm or call.algorithm,
+                self.transport,
+                enter,
+                start,
+                end,
+                state,
+                call.site,
+            )
+
+    def _check_root(self, root: int) -> None:
+        if not 0 <= root < self.size:
+            raise ValueError(f"root must be a replica of this group, 0 to {self.size - 1}, got {root}")
+
+
+def _state(error: BaseException) -> str:
+    if isinstance(error, CollectiveMismatch):
+        return "mismatch"
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    return "aborted" if isinstance(error, (CollectiveAborted, WorkbenchError)) else "error"
+
+
+def bytes_of(array: np.ndarray) -> np.ndarray:
+    """The elements of an array as a block."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def header(array: Any) -> np.ndarray:
+    """Dtype and shape of an array as a block; `described` reads it."""
+    name = array.dtype.name if array.dtype.kind == "V" else array.dtype.str
+    return np.frombuffer(f"{name} {' '.join(map(str, array.shape))}".encode(), np.uint8)
+
+
+def described(block: np.ndarray) -> tuple[np.dtype, tuple[int, ...]]:
+    """The inverse of `header`."""
+    name, *shape = block.tobytes().decode().split()
+    return backend.dtype_named(name), tuple(map(int, shape))

@@ -1,0 +1,66 @@
+"""Results that all processes of a host read in the same memory.
+
+The first process of the host owns the blocks. Each process marks in its control page which blocks it still refers to;
+a block is used again only when nobody does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from workbench.collectives.arena import Arena, PeerMemory
+from workbench.collectives.control import HELD, SHARED_BLOCKS
+from workbench.collectives.memory import rounded
+from workbench.collectives.results import is_idle
+
+
+class SharedResults:
+    """One process's side of the blocks. Used by one thread; arrays may be dropped by any."""
+
+    def __init__(
+        self, words: Sequence[memoryview], index: int, memory: PeerMemory, arena: Arena | None
+    ) -> None:
+        """Starts without blocks.
+
+        Args:
+          words: Control words of all processes.
+          index: Position of this process.
+          memory: The shared file of the first process.
+          arena: Where that process makes the blocks; None in the others.
+        """
+        self._words = words
+        self._own = words[index]
+        self._memory = memory
+        self._arena = arena
+        self._blocks: list[tuple[int, int]] = []  # offset and bytes, by number; the first process only
+        self._mapped: dict[int, deque[np.ndarray]] = {}
+        self._held: set[int] = set()
+
+    def offer(self, nbytes: int) -> tuple[int, int]:
+        """A block that nobody refers to: its number and offset, or (0, 0) if there can be no more (first process)."""
+        assert self._arena is not None
+        size = rounded(nbytes)
+        for number, (offset, block_bytes) in enumerate(self._blocks):
+            if block_bytes == size and not any(words[HELD + number] for words in self._words):
+                return number, offset
+        if len(self._blocks) == SHARED_BLOCKS:
+            return 0, 0
+        self._blocks.append((self._arena.reserve(size), size))
+        return len(self._blocks) - 1, self._blocks[-1][0]
+
+    def hold(self, number: int, offset: int, nbytes: int) -> np.ndarray:
+        """The bytes of a block; marks it as referred to. Call it before the next round tells the owner so."""
+        if number not in self._mapped:
+            self._mapped[number] = deque([self._memory.block(offset, rounded(nbytes))])
+        self._own[HELD + number] = 1
+        self._held.add(number)
+        return self._mapped[number][0][:nbytes]
+
+    def release_dropped(self) -> None:
+        """Takes the marks off blocks whose arrays are all gone."""
+        for number in [number for number in self._held if is_idle(self._mapped[number])]:
+            self._own[HELD + number] = 0
+            self._held.discard(number)

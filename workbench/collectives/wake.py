@@ -1,0 +1,49 @@
+"""Waking another process that blocks: an eventfd, elsewhere a pipe; both can be sent to other processes."""
+
+from __future__ import annotations
+
+import os
+
+
+class Wake:
+    """What a process blocks on; peers get `write_fd`.
+
+    Wake-ups only say "look again", so it does no harm if there are too many of them.
+
+    Attributes:
+      read_fd: To be polled by its owner.
+      write_fd: To be handed to peers.
+    """
+
+    def __init__(self) -> None:
+        if hasattr(os, "eventfd"):
+            # A semaphore, so that wake-ups of two peers are never summed up into one.
+            self.read_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK | os.EFD_SEMAPHORE)
+            self.write_fd = self.read_fd
+        else:
+            self.read_fd, self.write_fd = os.pipe()
+            os.set_blocking(self.read_fd, False)
+            os.set_blocking(self.write_fd, False)
+
+    def clear(self) -> None:
+        """Takes back one wake-up, if there is one."""
+        try:
+            os.read(self.read_fd, 8)
+        except BlockingIOError:
+            pass
+
+    def close(self) -> None:
+        """Closes the descriptors."""
+        for fd in {self.read_fd, self.write_fd}:
+            os.close(fd)
+
+
+_ONE = (1).to_bytes(8, "little")
+
+
+def wake(write_fd: int) -> None:
+    """Wakes whoever polls the other end; any process that got `write_fd`."""
+    try:
+        os.write(write_fd, _ONE)
+    except (BlockingIOError, BrokenPipeError):
+        pass  # so many wake-ups are pending that one more changes nothing, or the process is gone
