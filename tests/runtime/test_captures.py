@@ -1,0 +1,170 @@
+"""Functions on their way to the workers: what cannot travel is named, what is too large is refused."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client
+
+from tests.runtime.conftest import Run
+from workbench.errors import CaptureError
+from workbench.runtime import Cluster, Group
+from workbench.runtime.captures import captured, check_size, explain_unpicklable_argument
+from workbench.runtime.env import ReplicaEnv
+from workbench.runtime.shipping import Shipping
+
+threshold = 1
+
+
+def _explained(function: Any) -> str:
+    with pytest.raises(CaptureError) as caught:
+        Shipping(by_reference=False).prepare(function, function)
+    return str(caught.value)
+
+
+def test_a_lock_is_named() -> None:
+    lock = threading.Lock()
+
+    def step(env: ReplicaEnv) -> Any:
+        return lock
+
+    text = _explained(step)
+    assert "'lock', a _thread.lock" in text
+    assert "step" in text
+
+
+def test_a_socket_a_generator_and_a_client_are_named(cluster: Cluster) -> None:
+    import socket
+
+    with socket.socket() as endpoint:
+        things = {"endpoint": endpoint}
+
+        def uses_endpoint(env: ReplicaEnv) -> Any:
+            return things["endpoint"]
+
+        assert "things → ['endpoint']" in _explained(uses_endpoint)
+    numbers = (i for i in range(3))
+    assert "'numbers', a builtins.generator" in _explained(lambda env: next(numbers))
+    client: Client = cluster.client
+    assert "'client', a distributed.client.Client" in _explained(lambda env: client.id)
+
+
+def test_the_path_leads_through_nested_functions() -> None:
+    lock = threading.Lock()
+
+    def inner() -> Any:
+        return lock
+
+    def middle() -> Any:
+        return inner()
+
+    def step(env: ReplicaEnv) -> Any:
+        return middle()
+
+    assert "'middle → inner → lock'" in _explained(step)
+
+
+def test_methods_partials_and_defaults_are_looked_into() -> None:
+    import functools
+
+    class Model:
+        def __init__(self) -> None:
+            self.guard = threading.Lock()
+
+        def step(self, env: ReplicaEnv) -> Any:
+            return self
+
+    lock = threading.Lock()
+
+    def with_default(env: ReplicaEnv, guard: Any = lock) -> Any:
+        return guard
+
+    assert "self" in _explained(Model().step)
+    assert "argument 0" in _explained(functools.partial(lambda guard, env: None, lock))
+    assert "'guard='" in _explained(with_default)
+
+
+def test_an_argument_that_cannot_travel_is_named() -> None:
+    found = explain_unpicklable_argument("step", ((1, {"guard": threading.Lock()}), {}), TypeError("lock"))
+    assert "args[1]['guard'] of 'step' cannot be sent to the workers: a _thread.lock" in str(found)
+    found = explain_unpicklable_argument("step", ((), {"x": threading.Lock()}), TypeError("lock"))
+    assert "kwargs['x'] of 'step'" in str(found)
+
+
+def test_a_large_array_is_named_with_its_size_and_the_remedies() -> None:
+    table = np.zeros(2_000_000)
+
+    def step(env: ReplicaEnv) -> Any:
+        return table[0]
+
+    text = _explained(step)
+    for part in ("'table'", "16 MB", "wb.Variable", "distribute_dataset", "distribute_values_from_function"):
+        assert part in text
+
+
+def test_an_array_below_the_limit_travels(run: Run) -> None:
+    table = np.arange(1_000_000)
+    assert run(lambda env: int(table[-1])).values() == [999_999] * 2
+
+
+def test_size_is_checked_also_where_nothing_is_pickled() -> None:
+    table = np.zeros(2_000_000)
+    with pytest.raises(CaptureError, match="table"):
+        check_size(lambda env: table, table.nbytes)
+
+
+def test_captures_are_found_by_name() -> None:
+    value = [1, 2]
+
+    def step() -> Any:
+        return value
+
+    assert dict(captured(step))["value"] is value
+
+
+def test_edits_to_globals_are_seen_by_the_next_run(run: Run) -> None:
+    namespace: dict[str, Any] = {"threshold": 1, "__name__": "__main__"}
+    exec("def step(env): return threshold", namespace)
+    assert run(namespace["step"]).values() == [1, 1]
+    namespace["threshold"] = 2
+    assert run(namespace["step"]).values() == [2, 2]
+
+
+def test_the_same_content_travels_once(group: Group) -> None:
+    def step(env: ReplicaEnv) -> int:
+        return 7
+
+    first = group.prepare(step, user_function=step)
+    group.run(first)
+    worker, _ = group.place(0)
+    known = set(worker.shipped)
+    again = group.prepare(step, user_function=step)
+    group.run(again)
+    assert again.function == first.function
+    assert worker.shipped == known
+
+
+def test_classes_of_the_notebook_travel_by_value_in_arguments_too(run: Run) -> None:
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec("class Batch:\n    def __init__(self, x): self.x = x", namespace)
+    import __main__
+
+    __main__.Batch = namespace["Batch"]  # type: ignore[attr-defined]
+    try:
+        assert run(lambda env, batch: batch.x + env.rank, namespace["Batch"](5)).values() == [5, 6]
+    finally:
+        del __main__.Batch  # type: ignore[attr-defined]
+
+
+def test_a_function_that_fails_to_load_is_an_error_of_its_step(run: Run) -> None:
+    class Trap:
+        def __reduce__(self) -> Any:
+            return eval, ("1 / 0",)
+
+    trap = Trap()
+    with pytest.raises(ZeroDivisionError):
+        run(lambda env: trap)
+    assert run(lambda env: 1).values() == [1, 1]

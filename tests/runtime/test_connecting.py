@@ -1,0 +1,236 @@
+"""Starting, attaching and closing clusters, on every kind of Dask cluster; what bad arguments get."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from distributed import Client, LocalCluster
+
+from tests.leaks import Resources, leaked_since
+from tests.runtime.conftest import runner
+from workbench import runtime
+from workbench.errors import (
+    ClusterBusy,
+    ClusterClosed,
+    InvalidArgumentError,
+    UnavailableError,
+    WorkbenchError,
+)
+
+
+def _works(cluster: runtime.Cluster) -> int:
+    """Has all replicas add up; returns how many there are."""
+    group = cluster.group(cluster.devices, label="Test")
+    total = runner(group)(lambda env: float(env.communicator.all_reduce([env.rank], "sum")[0]))
+    size = len(cluster.devices)
+    assert total.values() == [size * (size - 1) / 2] * size
+    return size
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"replicas": 0}, "replicas must be an integer of at least 1, got 0"),
+        ({"replicas": "2"}, "replicas must be an integer of at least 1, got '2'"),
+        ({"replicas": True}, "got True"),
+        ({"hosts": -1}, "hosts must be an integer"),
+        ({"replicas": 3, "hosts": 2}, "3 replicas cannot be laid out evenly on 2 hosts; use a multiple of 2"),
+        ({"replicas": 3, "hosts": 2, "replicas_per_host": 2}, "leave one of them out"),
+        ({"replicas": 3, "replicas_per_worker": 2}, "use a divisor of 3"),
+        ({"address": "tcp://127.0.0.1:1", "replicas": 2}, "describe an embedded cluster"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused_with_the_way_out(arguments: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^[^\n]*$") as caught:
+        runtime.connect(**arguments)
+    assert text in str(caught.value)
+
+
+def test_an_address_where_nobody_answers_is_told() -> None:
+    with pytest.raises(UnavailableError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:1'"):
+        runtime.connect("tcp://127.0.0.1:1")
+
+
+def test_sixty_four_replicas_in_one_process() -> None:
+    with runtime.connect(replicas=64, processes=False) as cluster:
+        assert _works(cluster) == 64
+
+
+def test_hosts_of_several_replicas_and_workers() -> None:
+    with runtime.connect(hosts=2, replicas_per_host=2) as cluster:
+        assert cluster.hosts == ("a", "b")
+        assert [(d.host, d.index, d.task) for d in cluster.devices] == [
+            ("a", 0, 0),
+            ("a", 1, 0),
+            ("b", 0, 1),
+            ("b", 1, 1),
+        ]
+        assert _works(cluster) == 4
+
+
+def test_hosts_in_threads() -> None:
+    with runtime.connect(hosts=2, replicas_per_host=2, processes=False) as cluster:
+        assert _works(cluster) == 4
+
+
+def test_a_second_connect_closes_the_first_embedded_cluster() -> None:
+    first = runtime.connect(replicas=1, processes=False)
+    group = first.group(first.devices, label="Test")
+    with runtime.connect(replicas=1, processes=False) as second:
+        assert runtime.current_cluster() is second
+        assert first.closed
+        with pytest.raises(ClusterClosed, match=r"connect again with wb.connect"):
+            runner(group)(lambda env: None)
+        assert _works(second) == 1
+    assert runtime.current_cluster() is None
+
+
+def test_values_of_a_closed_cluster_say_so() -> None:
+    with runtime.connect(replicas=1) as cluster:
+        run = runner(cluster.group(cluster.devices, label="Test"))
+        large, small = run(lambda env: bytes(100_000)), run(lambda env: 5)
+    assert small.values() == [5]
+    with pytest.raises(ClusterClosed):
+        large.values()
+    cluster.close()
+
+
+def test_auto_connect_gives_the_current_cluster() -> None:
+    with runtime.connect(replicas=2, processes=False) as cluster:
+        assert runtime.auto_connect(2) is cluster
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_attaching_to_a_cluster_object_a_client_and_an_address(processes: bool) -> None:
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": processes,
+        "dashboard_address": "127.0.0.1:0",
+    }
+    with (
+        LocalCluster(**options) as dask,
+        Client(dask, set_as_default=False) as client,
+    ):
+        for target in (dask, client, dask.scheduler_address):
+            with runtime.connect(target) as cluster:
+                assert _works(cluster) == 2
+            assert client.submit(sum, [1, 2]).result(timeout=10) == 3
+
+
+def test_two_drivers_at_once_are_refused_and_one_after_the_other_are_not() -> None:
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
+    ) as dask:
+        with runtime.connect(dask) as first:
+            with pytest.raises(ClusterBusy, match="is held by") as caught:
+                runtime.connect(dask)
+            assert caught.value.pid == os.getpid()
+            assert _works(first) == 1
+        with runtime.connect(dask, replicas_per_worker=2) as second:
+            assert _works(second) == 2
+
+
+def test_a_cluster_without_workers_is_told() -> None:
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as dask,
+        pytest.raises(UnavailableError, match="has no workers"),
+    ):
+        runtime.connect(dask)
+
+
+def test_environment_reaches_the_workers() -> None:
+    with runtime.connect(replicas=1, environment={"WB_TEST": "yes"}) as cluster:
+        run = runner(cluster.group(cluster.devices, label="Test"))
+        assert run(lambda env: os.environ.get("WB_TEST")).values() == ["yes"]
+        assert run(lambda env: os.getpid()).values() == [cluster.gang.workers["0"].pid]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"replicas": 2}, {"replicas": 2, "processes": False}, {"hosts": 2, "replicas_per_host": 1}],
+)
+def test_closing_leaves_nothing_behind(arguments: dict[str, Any]) -> None:
+    before = Resources.now()
+    with runtime.connect(**arguments) as cluster:
+        _works(cluster)
+        pids = {worker.pid for worker in cluster.gang.workers.values()} - {os.getpid()}
+        # Embedded workers admit no second driver: their endpoints go as soon as the first is there.
+        assert not any(
+            description["path"] and Path(description["path"]).exists() for description in _described(cluster)
+        )
+    assert not leaked_since(before)
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+
+def _described(cluster: runtime.Cluster) -> list[dict[str, Any]]:
+    found = cluster._connector.describe().values()
+    return [worker for worker in found if worker["pid"] != os.getpid()]
+
+
+def test_closing_while_a_step_runs_ends_in_time() -> None:
+    cluster = runtime.connect(replicas=2)
+    group = cluster.group(cluster.devices, label="Test")
+    first = group.prepare(lambda env: 0, user_function=len)
+    group.run(first)
+
+    def slow(env: Any) -> int:
+        threading.Event().wait(60)
+        return 0
+
+    prepared = group.prepare(slow, user_function=slow)
+    prepared.structure = first.structure
+    handle = group.run(prepared, pipelined=True)
+    start = time.monotonic()
+    cluster.close()
+    assert time.monotonic() - start < 20
+    with pytest.raises(ClusterClosed):
+        handle.values()
+
+
+def test_other_threads_may_ask_while_a_step_hangs() -> None:
+    from workbench.runtime.wire import DUMP
+
+    with runtime.connect(replicas=2) as cluster:
+        group = cluster.group(cluster.devices, label="Test")
+
+        def half(env: Any) -> None:
+            if env.rank == 0:
+                env.communicator.barrier(site="here.py:7")
+            else:
+                while env.communicator.status().step >= 0 and not os.path.exists(gate):
+                    threading.Event().wait(0.01)
+                env.communicator.barrier(site="here.py:7")
+
+        gate = f"/tmp/gate-{os.getpid()}"
+        thread = threading.Thread(target=lambda: runner(group)(half))
+        thread.start()
+        try:
+            worker, _ = group.place(0)
+            deadline = time.monotonic() + 30
+            while True:
+                dump = cluster.gang.urgent.ask(worker, DUMP).answer(10)
+                phases = [row[6] for row in dump["statuses"] if row[0] == group.id]
+                if phases == ["waiting"]:
+                    break
+                assert time.monotonic() < deadline
+            assert "here.py:7" in [row[7] for row in dump["statuses"]]
+            assert "barrier" in dump["stacks"]
+        finally:
+            Path(gate).touch()
+            thread.join(30)
+            Path(gate).unlink()
+        assert not thread.is_alive()
+
+
+def test_a_version_that_differs_is_told_before_anything_is_opened() -> None:
+    with runtime.connect(replicas=1, processes=False) as cluster:
+        described = {a: {**w, "protocol": 0} for a, w in cluster._connector.describe().items()}
+        with pytest.raises(WorkbenchError, match="protocol 0, this notebook Python"):
+            cluster._connector.claim(described)

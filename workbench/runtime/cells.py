@@ -1,0 +1,48 @@
+"""Names and source lines of notebook cells, which only the notebook's own process knows."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+from functools import partial
+
+_FRAME = re.compile(
+    r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<name>.+)\n(?P<source>    .*\n)?', re.M
+)
+
+_SITE = re.compile(r"\b(?P<file>\d{4,}\.py):")  # ipykernel names a cell's file by a hash of its source
+
+
+def file_name(path: str) -> str:
+    """A file as people know it: "In[5]" for a notebook's cell, else the last part of its path."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    described = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(path)
+    return described[1] if described else os.path.basename(path)
+
+
+def with_cells(traceback: str) -> str:
+    """A replica's traceback with the notebook's cells in it by name and with their source lines."""
+    return _FRAME.sub(_described, traceback if traceback.endswith("\n") else f"{traceback}\n").rstrip("\n")
+
+
+def with_cell_names(text: str) -> str:
+    """A text with call sites, such as "12345678.py:3", in which notebook cells have their names: "In[5]:3"."""
+    kernel = sys.modules.get("ipykernel.compiler")
+    return text if kernel is None else _SITE.sub(partial(_named, kernel.get_tmp_directory()), text)
+
+
+def _named(directory: str, match: re.Match[str]) -> str:
+    name = file_name(os.path.join(directory, match["file"]))
+    return f"{name if name.startswith('In[') else match['file']}:"
+
+
+def _described(match: re.Match[str]) -> str:
+    path, line, name = match["file"], int(match["line"]), match["name"]
+    source = match["source"] or ""
+    if not source and (text := linecache.getline(path, line).strip()):
+        source = f"    {text}\n"
+    known = file_name(path)
+    place = f"Cell {known}" if known.startswith("In[") else f'File "{path}"'
+    return f"  {place}, line {line}, in {name}\n{source}"

@@ -1,0 +1,231 @@
+"""The embedded Dask cluster: loopback only, TLS, random ports, workers that restart."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import dask
+from distributed import LocalCluster, Nanny
+from distributed.core import Status
+from distributed.deploy.cluster import Cluster as DaskCluster
+from distributed.security import Security
+
+from workbench.errors import UnavailableError, UnsafeBind
+from workbench.runtime.main_module import leave_main_out
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None  # type: ignore[assignment]
+
+# pid -> how worker processes ended, as their nannies saw it.
+_exits: dict[int, WorkerExit] = {}
+_exit_seen = threading.Condition()
+_nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
+# Measured: what a driver with 1, 2 and 8 workers has open, with room for files of the user.
+_DESCRIPTORS = 64
+_DESCRIPTORS_PER_WORKER = 16
+_LOOPBACK = ("127.", "localhost", "::1")
+
+
+class WorkerExit(NamedTuple):
+    """How a worker process ended.
+
+    Attributes:
+      code: Exit code, negative for a signal.
+      over_memory: Its nanny ended it because it exceeded its memory limit.
+    """
+
+    code: int
+    over_memory: bool
+
+
+class ReportingNanny(Nanny):
+    """Keeps the exit code of its worker process, which tells a kill from a crash."""
+
+    _worker_pid: int | None = None
+
+    def __init__(
+        self,
+        scheduler: Any,
+        *,
+        name: Any = None,
+        env: dict[str, str] | None = None,
+        gpus: Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
+        """`gpus`: Each worker process sees one of these only, by its number."""
+        if gpus:
+            env = (env or {}) | {"CUDA_VISIBLE_DEVICES": gpus[int(name) % len(gpus)]}
+        # Without dashboard=False the worker imports all of Dask's dashboard, which nobody serves here.
+        super().__init__(scheduler, name=name, env=env, **(kwargs | {"dashboard": False}))
+        _nannies.add(self)
+
+    async def instantiate(self) -> Status:
+        """Starts the worker process and notes its pid, which is gone when the process has ended."""
+        starting = asyncio.ensure_future(super().instantiate())
+        before = self._worker_pid
+        # Not when it has started: a worker may be killed before its nanny has heard that it runs.
+        while not starting.done() and self._worker_pid == before:
+            self._worker_pid = self.pid or before
+            await asyncio.sleep(0.005)
+        return await starting
+
+    def _on_worker_exit_sync(self, exitcode: int | None) -> None:
+        if self._worker_pid is not None and exitcode is not None:
+            over_memory = self.memory_manager._last_terminated_pid == self._worker_pid
+            with _exit_seen:
+                _exits[self._worker_pid] = WorkerExit(exitcode, over_memory)
+                _exit_seen.notify_all()
+        super()._on_worker_exit_sync(exitcode)  # type: ignore[no-untyped-call]
+
+
+class EmbeddedCluster(LocalCluster):
+    """A LocalCluster whose nannies alone decide about their workers."""
+
+    def _update_worker_status(self, op: str, msg: Any) -> None:
+        # LocalCluster would look 15 s after the loss of a worker and close its nanny if the worker is not there:
+        # also if it had come back long ago, and was lost a second time just then.
+        DaskCluster._update_worker_status(self, op, msg)
+
+
+def worker_exit(pid: int, timeout_seconds: float) -> WorkerExit | None:
+    """How a worker process of this driver ended; None if that is not known in time."""
+    with _exit_seen:
+        _exit_seen.wait_for(lambda: pid in _exits, timeout_seconds)
+        return _exits.get(pid)
+
+
+def settled(scheduler: str, name: str, pid: int) -> bool:
+    """Whether the nanny of a worker, if it is one of ours, has seen it start.
+
+    A worker is usable a moment earlier. But Dask's nannies go wrong when their worker dies in that moment: they end
+    the next one, or themselves.
+    """
+    for nanny in list(_nannies):
+        if str(nanny.name) == name and nanny.scheduler_addr == scheduler:
+            process = nanny.process
+            return nanny.pid == pid and process is not None and process.status is Status.running
+    return True
+
+
+def revive(scheduler: str, name: str) -> None:
+    """Starts the process of an embedded worker that has none, because it was killed while it started."""
+    for nanny in list(_nannies):
+        process = nanny.process
+        if (
+            str(nanny.name) == name
+            and nanny.scheduler_addr == scheduler
+            and process
+            and not process.is_alive()
+        ):
+            loop: Any = nanny.loop
+            loop.add_callback(nanny.instantiate)
+
+
+def start(
+    *,
+    workers: int,
+    processes: bool,
+    listen: str,
+    memory_limit: str | int | None,
+    environment: dict[str, str] | None,
+    gpus: Sequence[str] = (),
+) -> LocalCluster:
+    """Starts scheduler and workers on this machine.
+
+    Args:
+      workers: Number of worker processes (or of workers in this process).
+      processes: One process per worker, else all in this one.
+      listen: Address to listen on.
+      memory_limit: Per worker, as Dask reads it: "auto", "2GiB", bytes, None for no limit.
+      environment: Variables to set in the worker processes.
+      gpus: One for each worker process, as CUDA_VISIBLE_DEVICES names it; none for workers on CPUs.
+
+    Raises:
+      UnsafeBind: if `listen` is not a loopback address.
+    """
+    if not listen.startswith(_LOOPBACK):
+        raise UnsafeBind(
+            f"the embedded cluster listens on loopback only, got {listen!r}; for other machines start a Dask "
+            f"cluster with TLS and give wb.connect its address or Client"
+        )
+    _ensure_descriptors(_DESCRIPTORS + _DESCRIPTORS_PER_WORKER * workers)
+    logging.getLogger("distributed").setLevel(
+        logging.CRITICAL
+    )  # lost workers are reported by us, in the cell
+    options: dict[str, Any] = {}
+    if processes:
+        leave_main_out()
+        options = {
+            "security": Security.temporary(),
+            "protocol": "tls://",
+            "worker_class": ReportingNanny,
+            "memory_limit": memory_limit,
+            "env": environment or {},
+        }
+        if gpus:
+            options["gpus"] = tuple(gpus)
+    # Dask's own web pages have no authentication: none are served.
+    settings = {
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+        # The scheduler keeps this many events per topic; telemetry would pile up there.
+        "distributed.admin.low-level-log-length": 100,
+        "distributed.nanny.pre-spawn-environ": _environment(workers),
+    }
+    with dask.config.set(settings):
+        return EmbeddedCluster(  # type: ignore[no-untyped-call]
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=processes,
+            host=listen if processes else None,
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+            **options,
+        )
+
+
+def _ensure_descriptors(needed: int) -> None:
+    """Raises this process's limit of open files if that is too low.
+
+    Raises:
+      UnavailableError: if that is not allowed.
+    """
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise UnavailableError(
+            f"this process may open {hard} files only, and the cluster needs about {needed}: raise the limit "
+            f"(`ulimit -n {max(1024, needed)}` in the shell that starts Python) or use fewer replicas"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _environment(workers: int) -> dict[str, str]:
+    """What worker processes start with.
+
+    BLAS threads: together no more than there are cores. Memory thresholds: freed arrays up to 64 MiB stay in the
+    process, since taking each one anew from the system costs a page fault per 4 KiB.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = str(max(1, cores // workers))
+    kept = str(64 * 1024 * 1024)
+    return {
+        "OMP_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "MALLOC_TRIM_THRESHOLD_": kept,
+        "MALLOC_MMAP_THRESHOLD_": kept,
+    }

@@ -1,0 +1,95 @@
+"""What a program sees of the runtime while it runs on a replica."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from workbench.devices import Device
+from workbench.runtime.replica_store import ReplicaStore
+
+if TYPE_CHECKING:
+    from workbench.collectives import Communicator
+
+_current = threading.local()
+
+
+class ReplicaEnv:
+    """One replica of one group, on its worker. Used by the replica's thread only.
+
+    Attributes:
+      traced: False: the program runs here and now (see `TracedEnv`).
+      rank: Replica id in the group, 0 to size - 1.
+      size: Number of replicas of the group.
+      group_id: The group.
+      generation: How often the group was rebuilt.
+      step: Number of the user's step that runs, from 0; -1 before the first.
+      serial: Number of the message that runs: steps and internal work of the whole gang, increasing.
+      device: The replica's device.
+      devices: The devices of all replicas of the group, in rank order.
+      communicator: Collectives with the other replicas.
+      store: What the replica keeps between steps; undone when a step fails.
+    """
+
+    __slots__ = (
+        "_merge",
+        "communicator",
+        "device",
+        "devices",
+        "generation",
+        "group_id",
+        "rank",
+        "serial",
+        "size",
+        "step",
+        "store",
+    )
+
+    traced = False
+    valid_rows: tuple[tuple[Any, Any], ...] = ()
+    xp: Any = None
+    choose: Any = None
+
+    def __init__(
+        self,
+        rank: int,
+        devices: tuple[Device, ...],
+        *,
+        group_id: int,
+        generation: int,
+        communicator: Communicator,
+        store: ReplicaStore,
+        merge: Callable[[ReplicaEnv, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any],
+    ) -> None:
+        self.rank = rank
+        self.size = len(devices)
+        self.devices = devices
+        self.device = devices[rank]
+        self.group_id = group_id
+        self.generation = generation
+        self.communicator = communicator
+        self.store = store
+        self.step = -1
+        self.serial = -1
+        self._merge = merge
+
+    def merge(
+        self, fn: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Pauses this replica until the driver has run `fn` once for all; returns this replica's result.
+
+        Raises:
+          WorkbenchError: what `fn` raised, or that not every replica asked for a merge.
+        """
+        return self._merge(self, fn, args, kwargs or {})
+
+
+def current_env() -> ReplicaEnv | None:
+    """The replica that the calling thread runs, or None outside of replica programs."""
+    return getattr(_current, "env", None)
+
+
+def set_current_env(env: ReplicaEnv | None) -> None:
+    """Marks the calling thread as running `env`; the executor's business only."""
+    _current.env = env

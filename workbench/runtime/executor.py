@@ -1,0 +1,312 @@
+"""Runs the steps of one device's replicas, in order, on one thread."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import optree
+
+from workbench.backends.cupy import is_gpu_array
+from workbench.backends.from_gpu import described_error, fetched
+from workbench.errors import CollectiveAborted, RunInterrupted, StaleGeneration, WorkbenchError
+from workbench.runtime.env import ReplicaEnv, set_current_env
+from workbench.runtime.output import ReplicaOutput
+from workbench.runtime.reports import FailureReport, report
+from workbench.runtime.wire import (
+    CALL,
+    FETCH,
+    INLINE_BYTES,
+    MERGE,
+    MERGED,
+    PUT,
+    RELEASE,
+    REPLY,
+    RUN,
+    Message,
+    Ref,
+    RemoteLeaf,
+    dumps,
+    loads,
+)
+
+if TYPE_CHECKING:
+    from workbench.runtime.host import LocalGroup, ReplicaHost
+
+_SMALL_TYPES = (int, float, bool, complex, type(None))
+
+
+class StepSkipped(WorkbenchError):
+    """The step was not run: an earlier one of its group had failed."""
+
+
+class StepInterrupted(KeyboardInterrupt):
+    """Raised in a replica's thread by the signals thread. No Exception: `except Exception` must not keep it."""
+
+
+class MergeAborted(WorkbenchError):
+    """The merge that this replica waited for cannot happen: another replica failed."""
+
+
+_SECONDARY = (CollectiveAborted, MergeAborted, RunInterrupted, StepInterrupted)
+
+
+class DeviceExecutor:
+    """One device of a worker: its values, and the thread that runs its replicas (at most one per group).
+
+    `next_message` blocks for the next message of this device; it is called by the executor's thread only,
+    also from inside a paused replica (`merge`), so that a merge function's own work reaches the replica that
+    waits for it.
+    """
+
+    def __init__(self, host: ReplicaHost, index: int, next_message: Callable[[], Message]) -> None:
+        self._host = host
+        self._index = index
+        self._next_message = next_message
+        self._backlog: deque[Message] = deque()
+        self._values: dict[tuple[int, int], Any] = {}
+        self._merge_serial = -1
+        self._merge_leaf = -1
+
+    def loop(self) -> None:
+        """Executes messages until the link ends (`next_message` raises)."""
+        while True:
+            self.execute(self._backlog.popleft() if self._backlog else self._next_message())
+
+    def execute(self, message: Message) -> None:
+        """Carries out one message; replies go to the driver."""
+        kind = message[0]
+        if kind == RUN:
+            self._run(message)
+        elif kind == RELEASE:
+            for key in message[1]:
+                self._values.pop(key, None)
+        elif kind == PUT:
+            self._put(message)
+        elif kind == FETCH:
+            self._fetch(message)
+        elif kind == CALL:
+            message[1](self._index)
+        elif kind == MERGED:
+            pass  # for another replica of this worker, or for one that has given up waiting
+        else:
+            self._host.handle(message)
+
+    def keep(self, key: tuple[int, int], value: Any) -> None:
+        """Keeps a value that a traced program made; while this device is idle."""
+        self._values[key] = value
+
+    def kept(self, key: tuple[int, int]) -> Any:
+        """The value kept as `key`.
+
+        Raises:
+          KeyError: If there is none.
+        """
+        return self._values[key]
+
+    def release(self, keys: Iterable[tuple[int, int]]) -> None:
+        """Drops values; while this device is idle."""
+        for key in keys:
+            self._values.pop(key, None)
+
+    def holds(self) -> int:
+        """Number of values kept for handles, for tests and `wb.diagnose()`."""
+        return len(self._values)
+
+    def _put(self, message: Message) -> None:
+        _, serial, components = message
+        if self._index in components:
+            value = components[self._index]
+            self._values[serial, 0] = value if self._host.by_reference else loads(value)
+
+    def _fetch(self, message: Message) -> None:
+        _, request, device, serial, leaf = message
+        if device != self._index:
+            return
+        try:
+            value = self._values[serial, leaf]
+            payload = value if self._host.by_reference else dumps(fetched(value))
+        except KeyError:
+            lost = StaleGeneration("the value is gone: its replica was replaced since it was made")
+            self._host.send((REPLY, request, False, report(-1, lost)))
+        except Exception as error:
+            self._host.send((REPLY, request, False, report(-1, error)))
+        else:
+            self._host.send((REPLY, request, True, payload))
+
+    def _run(self, message: Message) -> None:
+        _, serial, group_id, epoch, step, function, payload, ranks, release, committed, _nested = message
+        for key in release:
+            self._values.pop(key, None)
+        group = self._host.groups.get(group_id)
+        rank = -1 if group is None else group.rank_of_device.get(self._index, -1)
+        if group is None or rank < 0 or (ranks is not None and rank not in ranks):
+            return
+        env = group.envs[rank]
+        if epoch < group.epoch or serial > group.failed_serial:
+            skipped = StepSkipped("not run: an earlier step of this strategy had failed")
+            self._host.step_done(serial, group, ranks, (rank, report(rank, skipped, secondary=True)))
+            return
+        env.store.commit(committed)
+        try:
+            outcome = self._call(env, group, serial, step, function, payload)
+        except StepInterrupted as interrupt:  # it came while the step was ending; there is no second one
+            set_current_env(None)
+            outcome = rank, self._failed(env, group, interrupt, serial)
+        self._host.step_done(serial, group, ranks, outcome)
+
+    def _call(
+        self,
+        env: ReplicaEnv,
+        group: LocalGroup,
+        serial: int,
+        step: int,
+        function: Any,
+        payload: Any,
+    ) -> tuple[Any, ...]:
+        """One step of one replica; its outcome as DONE carries it."""
+        outer_serial, outer_step = env.serial, env.step
+        nested = outer_serial >= 0
+        env.serial, env.step = serial, step
+        env.store.begin(serial)
+        set_current_env(env)
+        try:
+            if not nested:
+                group.busy[env.rank] = threading.get_ident()
+                self._host.use_device(self._index)
+                env.communicator.begin(step, serial)
+            program = self._host.objects.get(function)
+            args, kwargs = self._arguments(payload)
+            outcome = self._pack(env.rank, serial, program(env, *args, **kwargs))
+            if not nested:
+                env.communicator.finish()
+                if type(sys.stdout) is ReplicaOutput:
+                    sys.stdout.flush()  # a line without its end must precede the step's completion
+            return outcome
+        except BaseException as error:
+            if not nested:
+                group.busy[env.rank] = 0  # before anything else: what follows must not be interrupted
+            return env.rank, self._failed(env, group, error, serial)
+        finally:
+            if nested:
+                env.serial, env.step = outer_serial, outer_step
+            else:
+                env.serial = -1
+                group.busy[env.rank] = 0
+                # An interrupt that was sent before is raised at this call at the latest, so in `_run`, not later.
+                set_current_env(None)
+
+    def _failed(self, env: ReplicaEnv, group: LocalGroup, error: BaseException, serial: int) -> FailureReport:
+        group.failed_serial = min(group.failed_serial, serial)
+        error = described_error(error, env.rank)
+        failure = report(env.rank, error, secondary=isinstance(error, _SECONDARY))
+        told = f"replica {failure.rank} raised {failure.type_name}: {failure.text}"
+        env.communicator.abort(WorkbenchError(told, replica=failure.rank))
+        return failure
+
+    def _arguments(self, payload: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if payload is None:
+            return (), {}
+        structure, leaves, refs = loads(payload) if type(payload) is bytes else payload
+        resolved = list(leaves)
+        values = self._values
+        try:
+            for index, serial, leaf in refs:
+                resolved[index] = values[serial, leaf]
+            if self._host.traced is not None:
+                resolved = [self._host.traced.on_host(value) for value in resolved]
+        except KeyError as error:
+            raise StaleGeneration(
+                "an argument is gone: its replica was replaced since it was made; compute it again"
+            ) from error
+        args: Any = optree.tree_unflatten(self._host.objects.get(structure), resolved)
+        return args  # type: ignore[no-any-return]
+
+    def _pack(self, rank: int, serial: int, result: Any) -> tuple[Any, ...]:
+        """Stores the result's leaves; returns (rank, structure key, leaves as DONE carries them)."""
+        leaves, spec = optree.tree_flatten(result, namespace="workbench")
+        key = self._host.structure_key(spec)
+        for index, leaf in enumerate(leaves):
+            self._values[serial, index] = leaf
+        if self._host.by_reference:
+            return rank, key, [(leaf,) for leaf in leaves]
+        return rank, key, [_travelling(leaf) for leaf in leaves]
+
+    def merge(
+        self, env: ReplicaEnv, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Runs `fn` at the driver, while this thread serves the work that it causes; see `ReplicaEnv.merge`."""
+        serial = env.serial
+        call: Any = args, kwargs
+        leaves, spec = optree.tree_flatten(call, namespace="workbench")
+        # Arguments become values of this replica, under numbers that no result has and that all replicas
+        # count alike.
+        if self._merge_serial != serial:
+            self._merge_serial, self._merge_leaf = serial, -1
+        first_leaf = self._merge_leaf
+        self._merge_leaf -= len(leaves)
+        for index, leaf in enumerate(leaves):
+            self._values[serial, first_leaf - index] = leaf
+        by_reference = self._host.by_reference
+        described = [(leaf,) if by_reference else _travelling(leaf) for leaf in leaves]
+        body = (fn, spec, first_leaf, described)
+        seq = env.communicator.status().seq
+        self._host.merge_requested((MERGE, serial, env.rank, body if by_reference else dumps(body), seq))
+        group = self._host.groups[env.group_id]
+        with env.communicator.paused("merge_call"), group.shielded(env.rank):
+            while True:
+                message = self._next_message()
+                if message[0] == MERGED and message[1] == serial:
+                    break
+                if message[0] == RUN and not message[-1]:
+                    self._backlog.append(message)  # a later step: not while this one is paused
+                else:
+                    self.execute(message)
+        set_current_env(env)
+        env.store.begin(serial)
+        ok, payload = message[2] if by_reference else loads(message[2])
+        if not ok:
+            raise MergeAborted(payload)
+        spec, leaves = payload[env.rank]
+        resolved = [self._values[leaf] if type(leaf) is Ref else leaf for leaf in leaves]
+        return optree.tree_unflatten(spec, resolved)
+
+
+def _travelling(leaf: Any) -> tuple[Any, ...]:
+    """A small leaf itself as a 1-tuple, else its description."""
+    kind = type(leaf)
+    if kind in _SMALL_TYPES or (isinstance(leaf, np.generic) and leaf.dtype != object):
+        return (leaf,)
+    if kind is np.ndarray:
+        if leaf.nbytes <= INLINE_BYTES and leaf.dtype != object:
+            return (leaf,)
+        return RemoteLeaf("numpy.ndarray", str(leaf.dtype), leaf.shape, leaf.nbytes)
+    if kind in (str, bytes) and len(leaf) <= INLINE_BYTES:
+        return (leaf,)
+    if is_gpu_array(leaf):
+        if leaf.nbytes > INLINE_BYTES:
+            dtype = str(leaf.dtype).rpartition(".")[2]
+            return RemoteLeaf(
+                f"{kind.__module__}.{kind.__qualname__}", dtype, tuple(leaf.shape), int(leaf.nbytes)
+            )
+        return (fetched(leaf),)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    shape = getattr(leaf, "shape", None)
+    dtype = str(getattr(leaf, "dtype", "")).rpartition(".")[2]
+    try:
+        size = int(getattr(leaf, "nbytes", 0) or sys.getsizeof(leaf))
+        described = None if shape is None else tuple(int(n) for n in shape)
+    except Exception:  # a foreign object's attributes may do anything
+        size, described = 0, None
+    try:
+        small = size <= INLINE_BYTES and pickle.dumps(leaf, protocol=5)
+    except Exception:
+        small = b""
+    if small and len(small) <= INLINE_BYTES:
+        return (leaf,)
+    return RemoteLeaf(name, dtype, described, size)

@@ -1,0 +1,183 @@
+"""From what replicas reported to the one error that the user gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import (
+    CollectiveAborted,
+    InvalidArgumentError,
+    ReplicaLost,
+    ReplicaStalled,
+    WorkbenchError,
+)
+from workbench.runtime.reports import FailureReport, rebuild
+
+if TYPE_CHECKING:
+    from workbench.runtime.steps import Step
+
+
+def step_error(step: Step, root: BaseException | None) -> BaseException:
+    """The error of a failed step.
+
+    Failures that only followed from others are left out. Where replicas failed by themselves with one type
+    there is one error, of the first of them; with several types a group, in the order of the replicas.
+
+    Args:
+      step: The step, ended.
+      root: The error of the step that made this one fail, if there was one before it.
+    """
+    if step.lost:
+        return _lost_error(step)
+    own = sorted((f for f in step.failures if not f.secondary), key=lambda f: f.rank)
+    if not own:
+        return root or _rebuilt(step, min(step.failures, key=lambda f: f.rank))
+    if len({f.type_name for f in own}) > 1:
+        errors = [_rebuilt(step, failure) for failure in own]
+        return ExceptionGroup(f"{len(own)} replicas failed differently in step {step.number}", errors)
+    error = _rebuilt(step, own[0])
+    others = [f for f in own[1:] if f.text != own[0].text]
+    for failure in others[:8]:
+        error.add_note(f"also on replica {failure.rank}: {failure.type_name}: {failure.text}")
+    if len(others) > 8:
+        error.add_note(f"and on {len(others) - 8} more replicas")
+    return error
+
+
+def is_effect(step: Step) -> bool:
+    """Whether a failed step only followed from the failure of another."""
+    return not step.lost and step.merge_error is None and all(failure.secondary for failure in step.failures)
+
+
+def _rebuilt(step: Step, failure: FailureReport) -> WorkbenchError:
+    if failure.type_name == "SystemExit":
+        return _exited(step, failure)
+    group = step.group
+    worker, _ = group.place(failure.rank)
+    fields: dict[str, Any] = {
+        "run": group.gang.run_id,
+        "generation": group.generation,
+        "worker": worker.address,
+        "pid": worker.pid,
+        "step": step.number,
+    }
+    error = rebuild(failure, **fields)
+    for name, value in fields.items():  # an error of our own came with what its replica knew
+        if getattr(error, name) in ("", -1, 0):
+            setattr(error, name, value)
+    if error.replica < 0:
+        error.replica = failure.rank
+    if step.site:
+        error.add_note(f"in {step.name!r}, which {step.site} ran")
+    return error
+
+
+def _lost_error(step: Step) -> WorkbenchError:
+    """ReplicaLost or ReplicaStalled: who, why, what it last did, who waited, what happens next."""
+    group = step.group
+    rank, cause = min(step.lost.items())
+    worker, _ = group.place(rank)
+    kind: Callable[..., WorkbenchError] = ReplicaStalled if cause.startswith("stalled") else ReplicaLost
+    doing = {row[1]: row for row in worker.statuses if row[0] == group.id}.get(rank)
+    collective = ""
+    last = ""
+    if doing is not None and doing[2] and doing[5]:
+        collective = f"{doing[5]} #{doing[4] + 1}" if doing[4] >= 0 else doing[5]
+        last = f" while in {collective}" + (f" ({doing[7]})" if doing[7] else "")
+    others = [r for r in range(group.size) if r not in step.lost]
+    waiting, where = _waited(step)
+    released = f"; {_replicas(others)} {'was' if len(others) == 1 else 'were'} released{where}"
+    what, colon, detail = cause.partition(": ")
+    at = f"at step {step.number}" if step.number >= 0 else f"in {step.name!r}"
+    more = f" (and {_replicas(sorted(step.lost)[1:])})" if len(step.lost) > 1 else ""
+    return kind(
+        f"replica {rank}{more} (worker {worker.address}, pid {worker.pid}) {what} {at}{last}{colon}{detail}"
+        f"{released if others else '; no replica survived'}. "
+        f"State committed at step {group.committed_step}. Run {group.gang.run_id} generation {group.generation} "
+        f"→ the next step recovers as {group.generation + 1}. Details: wb.diagnose()",
+        run=group.gang.run_id,
+        generation=group.generation,
+        replica=rank,
+        worker=worker.address,
+        pid=worker.pid,
+        step=step.number,
+        collective=collective or waiting,
+        cause=cause,
+    )
+
+
+def where_others_wait(step: Step) -> tuple[str, str]:
+    """The collective in which a survivor waits for a lost replica, alone and in a phrase; "" if in none."""
+    for name in step.group.worker_names:
+        for group_id, rank, busy, number, seq, op, phase, site in step.group.gang.workers[name].statuses:
+            here = group_id == step.group.id and number == step.number and rank not in step.lost
+            if here and busy and phase == "waiting":
+                return f"{op} #{seq + 1}", f" from {op} #{seq + 1}" + (f" ({site})" if site else "")
+    return "", ""
+
+
+def _waited(step: Step) -> tuple[str, str]:
+    """`where_others_wait` when the loss was noticed, or what a survivor has reported since."""
+    if step.waited[0]:
+        return step.waited
+    for failure in sorted(step.failures, key=lambda f: f.rank):
+        error = rebuild(failure)
+        if isinstance(error, (CollectiveAborted, ReplicaLost)) and error.collective:
+            return error.collective, f" from {error.collective}"
+    return "", ""
+
+
+def _exited(step: Step, failure: FailureReport) -> WorkbenchError:
+    """ReplicaLost for a program that called `sys.exit`; the process stays, only the step is lost."""
+    group = step.group
+    worker, _ = group.place(failure.rank)
+    return ReplicaLost(
+        f"replica {failure.rank} exited with code {failure.text or 0} at step {step.number}: its program called "
+        f"sys.exit\n\n{failure.traceback}".rstrip(),
+        run=group.gang.run_id,
+        generation=group.generation,
+        replica=failure.rank,
+        worker=worker.address,
+        pid=worker.pid,
+        step=step.number,
+        cause=f"exited with code {failure.text or 0}",
+    )
+
+
+def _replicas(ranks: list[int]) -> str:
+    return f"replica {ranks[0]}" if len(ranks) == 1 else f"replicas {_names(ranks)}"
+
+
+def _names(ranks: list[int]) -> str:
+    return ", ".join(map(str, ranks[:16])) + (" …" if len(ranks) > 16 else "")
+
+
+def structure_error(step: Step) -> WorkbenchError | None:
+    """The error of a step whose replicas returned different structures, or another one than its earlier runs did."""
+    known = [(rank, structure) for rank, structure in enumerate(step.structures) if structure is not None]
+    if not known:
+        return None
+    first_rank, first = known[0]
+    for rank, structure in known[1:]:
+        if structure is not first and structure != first:
+            return InvalidArgumentError(
+                f"{step.name!r} returned different structures: {_structure(first)} on replica {first_rank}, "
+                f"{_structure(structure)} on replica {rank}; return the same nested structure on every replica",
+                replica=rank,
+                step=step.number,
+            )
+    if step.promised is not None and first is not step.promised and first != step.promised:
+        return InvalidArgumentError(
+            f"{step.name!r} returned {_structure(first)}, and {_structure(step.promised)} in its first run: a "
+            f"@wb.function returns the same nested structure in every step, as others go on with it before it is "
+            f"known; return that, or leave the decorator out",
+            step=step.number,
+        )
+    return None
+
+
+def _structure(spec: Any) -> str:
+    """A nested structure as its result would be written, with * for each value."""
+    text = str(spec)
+    return text[len("PyTreeSpec(") :].rpartition(")")[0] if text.startswith("PyTreeSpec(") else text

@@ -1,0 +1,482 @@
+"""All workers of a cluster, held by this driver: sends steps, receives what becomes of them.
+
+Any thread may submit; one at a time does, and one at a time receives, under `lock`. Whoever waits also
+receives: there is no thread in between, whose wake-up would cost as much as a whole step.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import select
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol
+
+from workbench.errors import ClusterClosed, WorkbenchError
+from workbench.runtime.failures import where_others_wait
+from workbench.runtime.interrupts import DeferredInterrupt
+from workbench.runtime.links import LinkClosed, Wakeup
+from workbench.runtime.merges import refuse_stuck_merge
+from workbench.runtime.output import show
+from workbench.runtime.reports import FailureReport, rebuild
+from workbench.runtime.shipping import Shipping
+from workbench.runtime.urgent import UrgentQuestions
+from workbench.runtime.wire import (
+    ABORT,
+    DONE,
+    FETCH,
+    INTERRUPT,
+    MERGE,
+    OUTPUT,
+    RELEASE,
+    REPLY,
+    SHIP,
+    STRUCTURE,
+    Message,
+    RowsLeaf,
+    loads,
+)
+from workbench.runtime.worker_link import WorkerLink
+
+if TYPE_CHECKING:
+    from workbench.runtime.cluster import Cluster
+    from workbench.runtime.group import Group
+    from workbench.runtime.steps import Step
+
+# A wait looks around at least this often.
+CHECK_SECONDS = 0.5
+FETCH_DEADLINE_SECONDS = 600.0
+
+
+class Health(Protocol):
+    """What the cluster behind a gang knows and can do about its workers."""
+
+    def examine(self, worker: WorkerLink) -> str:
+        """Why a worker that is still connected must be given up, or ""."""
+
+    def why_lost(self, worker: WorkerLink) -> str:
+        """Why a worker's connection ended."""
+
+    def kill(self, worker: WorkerLink) -> None:
+        """Ends a worker's process."""
+
+    def replacement(self, worker: WorkerLink) -> WorkerLink:
+        """Waits for the restarted worker and connects to it.
+
+        Raises:
+          ReplicaLost: if it does not come back.
+        """
+
+
+class Gang:
+    """The workers of a cluster while this driver holds them.
+
+    Attributes:
+      workers: Name -> link, in the cluster's order (host by host).
+      shipping: Functions and structures known by id.
+      released: (serial, leaf) of values that no handle refers to any more; sent along with the next message.
+      abandoned: Groups whose strategy was collected; closed as soon as nothing else goes on.
+      groups: group id -> group.
+      run_id: Names this run in telemetry and errors.
+      cluster: Whose workers these are.
+      urgent: Questions that are answered also while another thread waits for a step and holds `lock`.
+      lock: Held while sending and receiving.
+      interrupts: Entered while sending and receiving, so that Ctrl-C does neither by half.
+    """
+
+    def __init__(
+        self,
+        workers: list[WorkerLink],
+        *,
+        run_id: str,
+        by_reference: bool,
+        health: Health,
+    ) -> None:
+        """Takes over connected workers."""
+        self.workers = {worker.name: worker for worker in workers}
+        self.run_id = run_id
+        self.shipping = Shipping(by_reference=by_reference)
+        self.released: deque[tuple[int, int]] = deque()
+        self.abandoned: deque[Group] = deque()
+        self.groups: dict[int, Group] = {}
+        self.cluster: Cluster | None = None
+        self.urgent = UrgentQuestions()
+        self.lock = threading.RLock()
+        self.wakeup = Wakeup()
+        self.interrupts = DeferredInterrupt(self.wakeup)
+        self.closed = False
+        self._health = health
+        self._serials = itertools.count(1)
+        self._requests = itertools.count(1)
+        self._replies: dict[int, tuple[bool, Any] | None] = {}
+        self._steps: dict[int, Step] = {}
+        self._merging: deque[Step] = deque()
+        self._suspects: deque[WorkerLink] = deque()
+        self._poll = select.poll()
+        self._by_descriptor: dict[int, WorkerLink] = {}
+        self._poll.register(self.wakeup.fileno(), select.POLLIN)
+        for worker in workers:
+            self.watch(worker)
+
+    def watch(self, worker: WorkerLink) -> None:
+        """From now on, messages of this worker are received."""
+        self.workers[worker.name] = worker
+        descriptor = worker.steps.fileno()
+        self._by_descriptor[descriptor] = worker
+        self._poll.register(descriptor, select.POLLIN)
+
+    # -- sending
+    # ------------------------------------------------------------------------------------------------
+
+    def next_serial(self) -> int:
+        """A number for the next message that makes values."""
+        return next(self._serials)
+
+    def post(self, worker: WorkerLink, message: Message) -> None:
+        """Sends on the ordered link; a worker that is gone is marked lost instead."""
+        if worker.lost:
+            return
+        try:
+            worker.steps.send(message)
+        except LinkClosed:
+            self.lose(worker)
+
+    def ship(self, worker: WorkerLink, object_id: Any) -> None:
+        """Makes sure that `worker` has an object, before a message that names it."""
+        if type(object_id) is int and object_id not in worker.shipped:
+            worker.shipped.add(object_id)
+            self.post(worker, (SHIP, object_id, self.shipping.pickled[object_id]))
+
+    def submit(self, step: Step, message: Message, objects: tuple[Any, ...]) -> None:
+        """Sends a step to all workers of its group, pickled once for all."""
+        self._steps[step.serial] = step
+        body = None if self.shipping.by_reference else pickle.dumps(message, protocol=5)
+        for name in step.group.worker_names:
+            worker = self.workers[name]
+            for object_id in objects:
+                if object_id not in worker.shipped:
+                    self.ship(worker, object_id)
+            try:
+                if worker.lost:
+                    self._note_lost(step, worker)
+                else:
+                    worker.steps.send(message, body)
+            except LinkClosed:
+                self.lose(worker)
+        if not step.waiting:
+            self._end(step)
+
+    def living(self) -> list[WorkerLink]:
+        """The workers that are not lost."""
+        return [worker for worker in list(self.workers.values()) if not worker.lost]
+
+    def take_released(self) -> list[tuple[int, int]]:
+        """The values to free, for the next message."""
+        released = self.released
+        if not released:
+            return []
+        return [released.popleft() for _ in range(len(released))]
+
+    def tidy(self) -> None:
+        """Frees what nobody holds any more; the watching thread's, so it does not wait for the lock."""
+        if not (self.released or self.abandoned) or not self.lock.acquire(blocking=False):
+            return
+        try:
+            if self.closed:
+                return
+            ids = self.take_released()
+            for worker in list(self.workers.values()) if ids else []:
+                self.post(worker, (RELEASE, ids))
+            for _ in range(len(self.abandoned)):
+                group = self.abandoned.popleft()
+                if group.in_flight:
+                    self._receive(0.0)
+                    self.abandoned.append(group)  # its last steps are still on their way
+                else:
+                    group.close()
+        finally:
+            self.lock.release()
+
+    def abort(self, group: Group, serial: int, reason: str) -> None:
+        """Wakes every replica of a group that waits for others, and has its steps after `serial` skipped."""
+        for name in group.worker_names:
+            self._signal(self.workers[name], (ABORT, group.id, group.epoch, serial, reason))
+
+    def interrupt(self, group: Group) -> None:
+        """Raises RunInterrupted in every replica of a group that runs."""
+        for name in group.worker_names:
+            self._signal(self.workers[name], (INTERRUPT, group.id, group.epoch))
+
+    def _signal(self, worker: WorkerLink, message: Message) -> None:
+        if not worker.lost:
+            try:
+                worker.signals.send(message)
+            except LinkClosed:
+                self.lose(worker)
+
+    # -- requests
+    # -----------------------------------------------------------------------------------------------
+
+    def request(self, worker: WorkerLink, kind: int, *arguments: Any) -> int:
+        """Sends a request on the ordered link; its number is what `reply` waits for."""
+        request = next(self._requests)
+        self._replies[request] = None
+        self.post(worker, (kind, request, *arguments))
+        return request
+
+    def reply(self, worker: WorkerLink, request: int, deadline_seconds: float) -> Any:
+        """Waits for the answer to a request.
+
+        Raises:
+          WorkbenchError: what the worker reported, that it is gone, or that it did not answer in time.
+        """
+        end = time.monotonic() + deadline_seconds
+        address = worker.address
+        with self.lock, self.interrupts as interrupts:
+            try:
+                while (answer := self._replies[request]) is None:
+                    if worker.lost:
+                        raise WorkbenchError(f"worker {address} is gone: {worker.lost}", worker=address)
+                    if time.monotonic() > end:
+                        raise WorkbenchError(f"worker {address} did not answer in {deadline_seconds:g} s")
+                    if interrupts.take():
+                        raise KeyboardInterrupt
+                    self._receive(CHECK_SECONDS)
+            finally:
+                del self._replies[request]
+        ok, payload = answer
+        if not ok:
+            assert isinstance(payload, FailureReport)
+            raise rebuild(payload)
+        return payload if self.shipping.by_reference else loads(payload)
+
+    def examine(self, worker: WorkerLink) -> None:
+        """Gives a worker up, and ends it, if it has been silent for too long; the watching thread's."""
+        trouble = self._health.examine(worker)
+        if trouble:
+            self.suspect(worker, trouble)
+            self._health.kill(worker)
+
+    def beaten(self) -> None:
+        """A heartbeat has come, says the watching thread: who waits for merges looks at what the others do."""
+        if any(step.merging for step in list(self._steps.values())):
+            self.wakeup.set()
+
+    def suspect(self, worker: WorkerLink, cause: str = "") -> None:
+        """A worker is gone or given up, says another thread than the one that waits, which looks at once."""
+        worker.doomed = worker.doomed or cause
+        self._suspects.append(worker)
+        self.wakeup.set()
+        if self.lock.acquire(blocking=False):
+            try:
+                self._look()
+            finally:
+                self.lock.release()
+
+    def fetch(self, group: Group, rank: int, serial: int, leaf: int) -> Any:
+        """The value of one leaf on one replica."""
+        worker, device = group.place(rank)
+        with self.lock:
+            self.check_open()
+            request = self.request(worker, FETCH, device, serial, leaf)
+            return self.reply(worker, request, FETCH_DEADLINE_SECONDS)
+
+    # -- waiting
+    # ------------------------------------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        """Raises ClusterClosed once the cluster is closed."""
+        if self.closed:
+            raise ClusterClosed("the cluster of this strategy was closed: connect again with wb.connect(...)")
+
+    def wait(self, step: Step) -> None:
+        """Waits for a step; raises its error. Ctrl-C stops the step and leaves the cluster usable."""
+        __tracebackhide__ = True
+        with self.lock:
+            self._wait_for_end(step)
+            if step.error is not None:
+                step.group.wait_for_cause(step)
+        if step.error is not None:
+            step.group.reported(step.error)
+            raise step.error
+
+    def wait_for_room(self, group: Group, in_flight: int) -> None:
+        """Waits until at most `in_flight` steps of `group` are on their way; about Ctrl-C see `wait`."""
+        with self.lock:
+            while group.in_flight > in_flight:
+                self._wait_for_end(next(step for step in self._steps.values() if step.group is group))
+
+    def _wait_for_end(self, step: Step) -> None:
+        if not step.ended:
+            self.check_open()
+            with self.interrupts as interrupts:
+                while not step.ended:
+                    self._receive(CHECK_SECONDS)
+                    if interrupts.pending and interrupts.take():
+                        step.group.interrupted(step)
+
+    def drain(self, group: Group) -> None:
+        """Receives until no step of `group` is on its way."""
+        with self.lock, self.interrupts as interrupts:
+            while group.in_flight:
+                self._receive(CHECK_SECONDS)
+                if interrupts.take():
+                    group.interrupted(next(step for step in self._steps.values() if step.group is group))
+
+    def receive_some(self) -> None:
+        """Receives what comes within a moment."""
+        with self.lock, self.interrupts:
+            self._receive(CHECK_SECONDS)
+
+    def _receive(self, timeout_seconds: float) -> None:
+        """Waits for messages and handles them."""
+        read_already = [worker for worker in self._by_descriptor.values() if worker.steps.pending]
+        for worker in read_already:  # while sending: no descriptor tells of these
+            self._receive_from(worker)
+        for descriptor, _ in self._poll.poll(0 if read_already else timeout_seconds * 1000):
+            worker_there = self._by_descriptor.get(descriptor)
+            if worker_there is None:
+                self.wakeup.clear()
+                self._look()
+            else:
+                self._receive_from(worker_there)
+        while (
+            self._merging
+        ):  # only now: a merge function receives too, and must not overtake what was received here
+            step = self._merging.popleft()
+            step.group.try_merge(step)
+
+    def _receive_from(self, worker: WorkerLink) -> None:
+        try:
+            messages = worker.steps.receive()
+        except LinkClosed:
+            self.lose(worker)
+            return
+        for message in messages:
+            self._handle(worker, message)
+
+    def _look(self) -> None:
+        """Marks the workers that are gone or were given up; ends merges that cannot happen."""
+        while self._suspects:
+            self.lose(self._suspects.popleft())
+        for step in [step for step in self._steps.values() if step.merging]:
+            refuse_stuck_merge(step)
+
+    def _handle(self, worker: WorkerLink, message: Message) -> None:
+        kind = message[0]
+        if kind == DONE:
+            self._done(worker, message[1], message[2])
+        elif kind == STRUCTURE:
+            worker.structures[message[1]] = message[2] if self.shipping.by_reference else loads(message[2])
+        elif kind == OUTPUT:
+            show(message[1], message[2], message[3])
+        elif kind == MERGE:
+            step = self._steps.get(message[1])
+            if step is not None:
+                step.merging[message[2]] = message[3:5]
+                self._merging.append(step)
+        elif kind == REPLY and message[1] in self._replies:  # else nobody waits for it any more
+            self._replies[message[1]] = message[2], message[3]
+
+    def _done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
+        step = self._steps.get(serial)
+        if step is None:
+            return  # of a step that was given up
+        if type(outcomes[0][0]) is tuple:
+            outcomes = _each_rank(outcomes[0])
+        for outcome in outcomes:
+            rank = outcome[0]
+            step.waiting.discard(rank)
+            if len(outcome) == 2:
+                step.failures.append(outcome[1])
+                continue
+            _, key, leaves = outcome
+            step.structures[rank] = worker.structures[key]
+            step.leaves[rank] = leaves
+        if step.failures and step.waiting:
+            step.group.failing(step)
+        if step.merging:
+            self._merging.append(step)
+        if not step.waiting:
+            self._end(step)
+
+    def _end(self, step: Step) -> None:
+        if self._steps.pop(step.serial, None) is None:
+            return  # ended meanwhile by the loss of a worker
+        step.ended = True
+        step.group.step_ended(step)
+
+    # -- losing workers
+    # -----------------------------------------------------------------------------------------
+
+    def lose(self, worker: WorkerLink) -> None:
+        """Marks a worker as gone: its steps fail, its groups' other replicas wake."""
+        with self.lock:
+            if worker.lost or self.closed:
+                return
+            why = self._health.why_lost(worker)
+            worker.lost = worker.doomed or why or "lost its connection"
+            if not worker.doomed:
+                self._health.kill(worker)  # in case it is still there: what it kept for us is gone
+            descriptor = worker.steps.fileno()
+            if self._by_descriptor.get(descriptor) is worker:
+                del self._by_descriptor[descriptor]
+                self._poll.unregister(descriptor)
+            worker.close()
+            for step in list(self._steps.values()):
+                self._note_lost(step, worker)
+            for group in self.groups.values():
+                if worker.name in group.worker_names:
+                    group.stale = True
+                    self.abort(group, -1, f"aborted because a replica's worker was lost: {worker.lost}")
+            for step in [s for s in self._steps.values() if not s.waiting]:
+                self._end(step)
+
+    def kill(
+        self, worker: WorkerLink, why: str = "was ended because it did not stop when interrupted"
+    ) -> None:
+        """Ends a worker that cannot be stopped otherwise; its steps fail."""
+        worker.doomed = why
+        self._health.kill(worker)
+        self.lose(worker)
+
+    def replace(self, name: str) -> None:
+        """Puts the restarted worker in the place of a lost one; waits for it.
+
+        Raises:
+          ReplicaLost: if it does not come back.
+        """
+        with self.interrupts.lifted():
+            worker = self._health.replacement(self.workers[name])
+        self.watch(worker)
+
+    def _note_lost(self, step: Step, worker: WorkerLink) -> None:
+        for rank in step.group.ranks_of(worker.name):
+            if rank in step.waiting:
+                step.waiting.discard(rank)
+                step.lost[rank] = worker.lost
+                step.waited = where_others_wait(step)
+        self._merging.append(step)
+
+    def close(self) -> None:
+        """Lets the workers go. Idempotent."""
+        with self.lock:
+            if self.closed:
+                return
+            self.closed = True
+            for worker in self.workers.values():
+                worker.close()
+            self.wakeup.close()
+
+
+def _each_rank(outcome: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """The outcome of a program that ran for several replicas at once, as one for each."""
+    ranks, key, leaves = outcome
+    if not any(type(leaf) is RowsLeaf for leaf in leaves):
+        return [(rank, key, leaves) for rank in ranks]
+    return [
+        (rank, key, [(leaf.rows[i, ...],) if type(leaf) is RowsLeaf else leaf for leaf in leaves])
+        for i, rank in enumerate(ranks)
+    ]

@@ -1,0 +1,445 @@
+"""The replicas of one strategy: runs programs on them, keeps their order, recovers after failures."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import optree
+
+from workbench.devices import Device
+from workbench.errors import ClusterClosed, ReplicaLost, RunInterrupted
+from workbench.runtime.captures import explain_unpicklable_argument
+from workbench.runtime.cells import file_name
+from workbench.runtime.failures import is_effect, step_error, structure_error
+from workbench.runtime.handles import Handle
+from workbench.runtime.interrupts import interrupt_step
+from workbench.runtime.merges import refuse_merge, run_merge
+from workbench.runtime.recovery import rebuild_group
+from workbench.runtime.shipping import Prepared
+from workbench.runtime.steps import MergeFunction, Step
+from workbench.runtime.wire import INLINE_BYTES, LEAVE, PUT, ROLLBACK, RUN, RemoteLeaf, dumps
+from workbench.runtime.worker_link import WorkerLink
+
+if TYPE_CHECKING:
+    from workbench.runtime.gang import Gang
+
+_ids = itertools.count(1)
+# Steps that may be on their way at once: bounds the workers' undo logs and the memory of their results.
+MAX_IN_FLIGHT = 32
+# How often recovery starts over because a worker is lost during it.
+_SEEDINGS = 4
+_PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None)})
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+RecoverCallback = Callable[[list[int], list[int]], None]
+
+
+class Group:
+    """An ordered set of replicas with communicators between them.
+
+    Attributes:
+      gang: The workers.
+      devices: One per replica, in rank order.
+      size: Number of replicas.
+      label: What the user calls it.
+      generation: How often its communicators were rebuilt after a failure.
+      epoch: Steps of older epochs are refused by the workers.
+      stale: Something failed since the last rebuild: the next step rebuilds first.
+      worker_names: The workers it is on.
+      number: User steps submitted so far.
+      committed: Number of the last message that succeeded everywhere, and all before it.
+      committed_step: The same as the user counts steps.
+      nesting: Merge functions that run now.
+      pids: worker name -> process that its replicas' stores are in.
+    """
+
+    def __init__(self, gang: Gang, devices: Sequence[Device], *, label: str) -> None:
+        self.gang = gang
+        self.id = next(_ids)
+        self.devices = tuple(devices)
+        self.size = len(self.devices)
+        self.label = label
+        self.generation = 0
+        self.epoch = 0
+        self.stale = True
+        self.number = 0
+        self.committed = 0
+        self.committed_step = -1
+        self.pids: dict[str, int] = {}
+        self.nesting = 0
+        self._callbacks: list[RecoverCallback] = []
+        self._in_flight = 0
+        self._first_failed = 0
+        self._root_error: BaseException | None = None
+        self._effects: list[Step] = []  # failed because of a step that has not ended yet
+        self._unreported: BaseException | None = None
+        self._unseeded: set[int] = (
+            set()
+        )  # lost replicas to which the callbacks have not given their state yet
+        self._seeding = False
+        self._places = _places(gang, self.devices)
+        self.worker_names = tuple(dict.fromkeys(name for name, _ in self._places))
+        with gang.lock:
+            gang.groups[self.id] = self
+            rebuild_group(self)
+
+    def place(self, rank: int) -> tuple[WorkerLink, int]:
+        """The worker of a replica, and the index of its device there."""
+        name, index = self._places[rank]
+        return self.gang.workers[name], index
+
+    def ranks_of(self, worker_name: str) -> dict[int, int]:
+        """Rank -> device index, of the replicas on one worker."""
+        return {rank: index for rank, (name, index) in enumerate(self._places) if name == worker_name}
+
+    def on_recover(self, callback: RecoverCallback) -> None:
+        """Has `callback(lost ranks, surviving ranks)` called after lost workers were replaced, before the next step."""
+        self._callbacks.append(callback)
+
+    # -- running
+    # ------------------------------------------------------------------------------------------------
+
+    def prepare(
+        self, program: Callable[..., Any], *, user_function: Callable[..., Any] | None = None
+    ) -> Prepared:
+        """Makes `program` ready to run; see `Shipping.prepare`."""
+        return self.gang.shipping.prepare(program, user_function)
+
+    def run(
+        self,
+        prepared: Prepared,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+        *,
+        pipelined: bool = False,
+        on_merge: MergeFunction | None = None,
+        ranks: Sequence[int] | None = None,
+    ) -> Any:
+        """Calls `program(env, *args, **kwargs)` once on every replica.
+
+        Args:
+          prepared: What `prepare` returned.
+          args: Positional arguments; a `Handle` anywhere in them stands for the replica's component.
+          kwargs: Likewise by name.
+          pipelined: Return as soon as the step is sent, if the structure of its result is known from an
+            earlier run.
+          on_merge: Called as `on_merge(fn, args, kwargs)` when all replicas wait in `env.merge`.
+          ranks: Run on these replicas only.
+
+        Returns:
+          The structure that the program returned, with a `Handle` for each leaf.
+
+        Raises:
+          WorkbenchError: what happened on the replicas.
+        """
+        __tracebackhide__ = True
+        gang = self.gang
+        with gang.lock, gang.interrupts:
+            if self.stale or self._unreported is not None or gang.closed:
+                self._make_ready()
+            promised = prepared.structure if pipelined and not self.nesting else None
+            step = self._send(prepared, args, kwargs, on_merge, ranks, promised)
+            if promised is not None:
+                structure = promised
+                if self._in_flight >= MAX_IN_FLIGHT:
+                    gang.wait_for_room(self, MAX_IN_FLIGHT // 2)
+            else:
+                gang.wait(step)
+                structure = step.structures[0 if ranks is None else ranks[0]]
+                prepared.structure = structure
+        return optree.tree_unflatten(structure, [Handle(step, leaf) for leaf in range(structure.num_leaves)])
+
+    def put(self, components: Sequence[Any]) -> Handle:
+        """Gives each replica its component; returns the handle.
+
+        Args:
+          components: One per replica, in rank order.
+        """
+        gang = self.gang
+        with gang.lock, gang.interrupts:
+            if self.stale or gang.closed:
+                self._make_ready()
+            step = Step(self, gang.next_serial(), number=-1, prepared=None, on_merge=None)
+            by_reference = gang.shipping.by_reference
+            for name in self.worker_names:
+                ranks = self.ranks_of(name)
+                parts = {i: components[r] if by_reference else dumps(components[r]) for r, i in ranks.items()}
+                gang.post(gang.workers[name], (PUT, step.serial, parts))
+            for rank, value in enumerate(components):
+                step.leaves[rank] = [_known(value, by_reference)]
+            step.ended = True
+            return Handle(step, 0)
+
+    def wait(self) -> None:
+        """Waits for all outstanding steps; raises their error. Ctrl-C stops them and leaves the cluster usable."""
+        with self.gang.lock:
+            self.gang.wait_for_room(self, 0)
+            error, self._unreported = self._unreported, None
+            if error is not None:
+                raise error
+
+    def close(self) -> None:
+        """Lets the replicas forget the group and all that they keep for it."""
+        with self.gang.lock, self.gang.interrupts:
+            self.stale = True  # so that the next step looks
+            if self.gang.groups.pop(self.id, None) is not None and not self.gang.closed:
+                for name in self.worker_names:
+                    self.gang.post(self.gang.workers[name], (LEAVE, self.id))
+
+    @property
+    def status(self) -> str:
+        """One word: "live", "stale" (rebuilt before the next step), "lost" (a worker is gone) or "stopped"."""
+        if self.gang.closed or self.id not in self.gang.groups:
+            return "stopped"
+        if any(self.gang.workers[name].lost for name in self.worker_names):
+            return "lost"
+        return "stale" if self.stale else "live"
+
+    @property
+    def in_flight(self) -> int:
+        """Steps that were sent and have not ended."""
+        return self._in_flight
+
+    def _send(
+        self,
+        prepared: Prepared,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        on_merge: MergeFunction | None,
+        ranks: Sequence[int] | None,
+        promised: Any,
+    ) -> Step:
+        gang = self.gang
+        number = -1
+        if prepared.counts and not self.nesting:
+            number = self.number
+            self.number += 1
+        step = Step(
+            self,
+            gang.next_serial(),
+            number=number,
+            prepared=prepared,
+            on_merge=on_merge,
+            ranks=ranks,
+            nested=self.nesting > 0,
+            promised=promised,
+        )
+        if number >= 0:
+            step.site = _call_site()
+        payload, structure = self._payload(prepared, args, kwargs)
+        message = (
+            RUN,
+            step.serial,
+            self.id,
+            self.epoch,
+            number,
+            prepared.function,
+            payload,
+            None if ranks is None else tuple(ranks),
+            gang.take_released(),
+            self.committed,
+            step.nested,
+        )
+        self._in_flight += 1
+        objects = (prepared.function, structure) if type(prepared.function) is int else ()
+        gang.submit(step, message, objects)
+        return step
+
+    def _payload(
+        self, prepared: Prepared, args: tuple[Any, ...], kwargs: dict[str, Any] | None
+    ) -> tuple[Any, Any]:
+        """Arguments as the executor decodes them, and the id of their structure.
+
+        Raises:
+          CaptureError: naming an argument that cannot be pickled.
+        """
+        if not args and not kwargs:
+            return None, None
+        call: Any = args, kwargs or {}
+        leaves, spec = optree.tree_flatten(call, namespace="workbench")
+        refs, plain = [], True
+        for index, leaf in enumerate(leaves):
+            kind = type(leaf)
+            if kind is Handle:
+                refs.append((index, leaf.serial, leaf.leaf))
+                leaves[index] = None
+            elif kind not in _PLAIN:
+                plain = False
+        if self.gang.shipping.by_reference:
+            return (spec, leaves, refs), None
+        structure = self.gang.shipping.structure_id(spec)
+        if plain:  # every replica may have the same objects: pickled with the message
+            return (structure, leaves, refs), structure
+        try:
+            return dumps((structure, leaves, refs)), structure
+        except Exception as error:  # pickling calls code of whatever the arguments are
+            raise explain_unpicklable_argument(prepared.name, call, error) from error
+
+    # -- what becomes of a step
+    # ---------------------------------------------------------------------------------
+
+    def failing(self, step: Step) -> None:
+        """A replica failed while others still run: they must not wait for it."""
+        failure = step.failures[0]
+        self.stale = True
+        self.gang.abort(
+            self, step.serial, f"replica {failure.rank} raised {failure.type_name}: {failure.text}"
+        )
+
+    def step_ended(self, step: Step) -> None:
+        """Every replica has reported, or is gone."""
+        self._in_flight -= 1
+        if not step.failed:
+            step.error = structure_error(step)
+            if not step.nested:
+                self.committed = step.serial
+                if step.number >= 0:
+                    self.committed_step = step.number
+        else:
+            self.stale = True
+            self._first_failed = min(self._first_failed or step.serial, step.serial)
+            step.error = step.merge_error or step_error(step, self._root_error)
+            if self._root_error is None and is_effect(step):
+                self._effects.append(step)
+            else:
+                self._found_cause(step.error)
+        if step.error is not None:
+            # Replicas that succeeded hold results that nobody will have a handle to.
+            most = max((len(leaves) for leaves in step.leaves if leaves is not None), default=0)
+            self.gang.released.extend((step.serial, leaf) for leaf in range(most))
+            if self._unreported is None:
+                self._unreported = step.error
+
+    def _found_cause(self, error: BaseException) -> None:
+        """The first failure that did not follow from another: also the cause of earlier steps that were cut short."""
+        self._root_error = self._root_error or error
+        for effect in self._effects:
+            self.reported(effect.error)
+            effect.error = self._root_error
+        self._effects.clear()
+
+    def wait_for_cause(self, step: Step) -> None:
+        """Waits for the later step whose failure cut `step` short, if there is one: a faster replica was there."""
+        if step in self._effects and not step.nested:
+            self.gang.drain(self)
+
+    def reported(self, error: BaseException | None) -> None:
+        """The user has been shown this error."""
+        if self._unreported is error:
+            self._unreported = None
+
+    def forget_errors(self) -> None:
+        """The user stopped the steps that failed: nothing to report."""
+        self._unreported = None
+        self._effects.clear()
+
+    def try_merge(self, step: Step) -> None:
+        """Runs a merge function if every replica waits for it; ends the wait if one never will."""
+        if step.ended or not step.merging:
+            return
+        if (
+            set(step.merging) == step.waiting
+            and not step.failed
+            and all(leaf is None for leaf in step.leaves)
+        ):
+            run_merge(step)
+        elif step.failed or any(leaf is not None for leaf in step.leaves):
+            refuse_merge(step)
+
+    def interrupted(self, step: Step) -> None:
+        """Ctrl-C while `step` was waited for: stops it, by force if it is pressed again.
+
+        Raises:
+          RunInterrupted: always.
+        """
+        interrupt_step(self, step)
+        raise RunInterrupted(
+            f"interrupted {step.name!r}; the cluster is usable, variables are as after step {self.committed_step}",
+            run=self.gang.run_id,
+            generation=self.generation,
+            step=step.number,
+        )
+
+    def _make_ready(self) -> None:
+        """Before the next step after a failure: report what is still unreported, undo, rebuild."""
+        gang = self.gang
+        gang.check_open()
+        if self.id not in gang.groups:
+            raise ClusterClosed(f"these replicas were let go: {self.label} was closed")
+        if (self.nesting or self._seeding) and self._root_error is not None:
+            raise self._root_error
+        gang.drain(self)
+        error, self._unreported = self._unreported, None
+        if error is not None:
+            raise error
+        if self._first_failed:
+            for name in self.worker_names:
+                gang.post(gang.workers[name], (ROLLBACK, self.id, self._first_failed))
+            self._first_failed = 0
+        self._root_error = None
+        self._effects.clear()
+        for attempt in range(_SEEDINGS):
+            if self.stale:
+                self._unseeded.update(rebuild_group(self))
+            try:
+                self._seed()
+            except (
+                ReplicaLost
+            ) as error:  # a worker was lost meanwhile: what was seeded is known, go on with the rest
+                if attempt == _SEEDINGS - 1 or not self.stale:
+                    raise
+                self.reported(error)
+                self._first_failed, self._root_error = 0, None
+            else:
+                return
+
+    def _seed(self) -> None:
+        """Has the callbacks give lost replicas their state back; all of them again if that fails."""
+        lost = sorted(self._unseeded)
+        if not lost or self._seeding:
+            return
+        survivors = [rank for rank in range(self.size) if rank not in self._unseeded]
+        self._seeding = True
+        try:
+            for callback in self._callbacks:
+                callback(lost, survivors)
+        finally:
+            self._seeding = False
+        self._unseeded.clear()
+
+
+def _places(gang: Gang, devices: Sequence[Device]) -> list[tuple[str, int]]:
+    """(worker name, device index there) of each device. A worker keeps its name when it is restarted."""
+    first_index: dict[str, int] = {}
+    on_host: dict[str, int] = {}
+    by_address = {}
+    for worker in gang.workers.values():
+        first_index[worker.name] = on_host.get(worker.host, 0)
+        on_host[worker.host] = first_index[worker.name] + worker.device_count
+        by_address[worker.address] = worker
+    owners = [(by_address[device.worker], device) for device in devices]
+    return [(worker.name, device.index - first_index[worker.name]) for worker, device in owners]
+
+
+def _known(value: Any, by_reference: bool) -> Any:
+    """What the driver keeps of a value that it has put: small ones, and the description of others."""
+    if by_reference:
+        return (value,)
+    size = int(getattr(value, "nbytes", 0) or sys.getsizeof(value))
+    shape = getattr(value, "shape", None)
+    if size <= INLINE_BYTES:
+        return (value,)
+    return RemoteLeaf(type(value).__name__, str(getattr(value, "dtype", "")), shape, size)
+
+
+def _call_site() -> str:
+    """The user's line that called: the first frame outside of this package, as "train.py:41"."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return ""
+    return f"{file_name(frame.f_code.co_filename)}:{frame.f_lineno}"

@@ -1,0 +1,102 @@
+"""Handles: what the driver holds of values that live on replicas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workbench.backends.from_gpu import fetched
+from workbench.runtime.wire import RemoteLeaf
+
+if TYPE_CHECKING:
+    from workbench.runtime.group import Group
+    from workbench.runtime.steps import Step
+
+
+class Handle:
+    """One value per replica: leaf `leaf` of the result of `step`. Frees the replicas' copies when collected.
+
+    Attributes:
+      group: The replicas that hold it, in rank order.
+    """
+
+    __slots__ = ("__weakref__", "_fetched", "_release", "_step", "leaf")
+
+    def __init__(self, step: Step, leaf: int) -> None:
+        self._step = step
+        self.leaf = leaf
+        self._fetched: dict[int, Any] | None = None
+        self._release = step.group.gang.released.append
+
+    @property
+    def group(self) -> Group:
+        """The replicas that hold it."""
+        return self._step.group
+
+    @property
+    def serial(self) -> int:
+        """Number of the step that made it."""
+        return self._step.serial
+
+    @property
+    def ready(self) -> bool:
+        """Whether its step has ended, so that looking at it does not wait."""
+        return self._step.ended
+
+    @property
+    def failed(self) -> bool:
+        """Whether its step has ended without making it."""
+        return self._step.error is not None
+
+    def is_here(self, rank: int) -> bool:
+        """Whether the component of a step that has ended is in this process, so that `value` fetches nothing."""
+        leaves = self._step.leaves[rank]
+        fetched = self._fetched is not None and rank in self._fetched
+        return fetched or (leaves is not None and type(leaves[self.leaf]) is not RemoteLeaf)
+
+    def value(self, rank: int) -> Any:
+        """The component of replica `rank`: waits for its step, fetches it once, keeps it.
+
+        Raises:
+          WorkbenchError: what went wrong in the step, or that the replica was lost since.
+        """
+        if self._fetched is not None and rank in self._fetched:
+            return self._fetched[rank]
+        leaf = self._leaf(rank)
+        if type(leaf) is not RemoteLeaf:
+            return fetched(leaf[0])
+        value = self.group.gang.fetch(self.group, rank, self.serial, self.leaf)
+        if self._fetched is None:
+            self._fetched = {}
+        self._fetched[rank] = value
+        return value
+
+    def values(self) -> list[Any]:
+        """The components of all replicas, in rank order; see `value`."""
+        return [self.value(rank) for rank in range(self.group.size)]
+
+    def spec(self, rank: int) -> tuple[str, tuple[int, ...]] | None:
+        """(dtype name, shape) of a component without fetching it, or None if it is no array."""
+        leaf = self._leaf(rank)
+        if type(leaf) is RemoteLeaf:
+            return None if leaf.shape is None else (leaf.dtype, leaf.shape)
+        shape = getattr(leaf[0], "shape", None)
+        if shape is None:
+            return None
+        return str(leaf[0].dtype).rpartition(".")[2], tuple(int(n) for n in shape)
+
+    def specs(self) -> list[tuple[str, tuple[int, ...]] | None]:
+        """`spec` of every replica, in rank order."""
+        return [self.spec(rank) for rank in range(self.group.size)]
+
+    def _leaf(self, rank: int) -> Any:
+        if not self._step.ended or self._step.error is not None:
+            self.group.gang.wait(self._step)
+        leaves = self._step.leaves[rank]
+        if leaves is None:
+            raise IndexError(f"this value has no component for replica {rank}: its step did not run there")
+        return leaves[self.leaf]
+
+    def __del__(self) -> None:
+        # Only appends: this may run at any point of any thread. The gang sends it along with its next
+        # message.
+        self._release((self._step.serial, self.leaf))

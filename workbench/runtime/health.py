@@ -1,0 +1,115 @@
+"""Why a worker is silent or gone, seen from outside: its process, its heartbeats, Dask's view."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from workbench.runtime.embedded import WorkerExit
+from workbench.runtime.gpus import STUCK_EXIT_CODE
+from workbench.runtime.worker_link import WorkerLink
+
+
+def process_state(pid: int) -> str:
+    """State letter of a process of this machine ("R", "S", "T", "Z", …), "" if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[0]
+
+
+def kernel_memory_kills() -> int:
+    """How many processes the kernel has ended for want of memory, on this machine or in this container."""
+    count = 0
+    for file in ("/proc/vmstat", "/sys/fs/cgroup/memory.events"):
+        with contextlib.suppress(OSError):
+            for line in Path(file).read_text().splitlines():
+                if line.startswith("oom_kill "):
+                    count += int(line.split()[1])
+    return count
+
+
+class LocalHealth:
+    """Looks at workers whose processes this driver's machine runs, or only at heartbeats for others.
+
+    Args of the constructor:
+      worker_exit: (pid, timeout in seconds) -> how it ended, or None if that cannot be known.
+      replacement: Waits for and connects the restarted worker.
+      dismiss: Has Dask end the worker at an address.
+      stall_seconds: Silence after which a worker is given up.
+    """
+
+    def __init__(
+        self,
+        *,
+        worker_exit: Callable[[int, float], WorkerExit | None],
+        replacement: Callable[[WorkerLink], WorkerLink],
+        dismiss: Callable[[str], None],
+        stall_seconds: float,
+    ) -> None:
+        self._worker_exit = worker_exit
+        self._replacement = replacement
+        self._dismiss = dismiss
+        self.stall_seconds = stall_seconds
+        self._kernel_kills = kernel_memory_kills()
+
+    def examine(self, worker: WorkerLink) -> str:
+        """Why a worker that is still connected must be given up, or ""."""
+        silent = time.monotonic() - worker.last_beat
+        if silent < self.stall_seconds:
+            return ""
+        if not worker.local:
+            return f"stalled: no heartbeat for {silent:.0f} s"
+        match process_state(worker.pid):
+            case "T" | "t":
+                why = "its process is stopped (state T)"
+            case "" | "Z":
+                return self.why_lost(worker)
+            case "D":
+                why = "its process waits for a device or disk (state D)"
+            case _:
+                why = "its process is inside C code that holds Python's lock"
+        return f"stalled: no heartbeat for {silent:.0f} s, {why}; it was ended"
+
+    def why_lost(self, worker: WorkerLink) -> str:
+        """Why a worker's connection ended."""
+        ended = self._worker_exit(worker.pid, 1.0) if worker.local else None
+        if ended is None:
+            alive = worker.local and process_state(worker.pid) not in ("", "Z")
+            return "closed its connection" if alive else "was lost (its connection ended)"
+        code = ended.code
+        if ended.over_memory:
+            return "was ended: out of memory, over the limit of its worker"
+        if code == STUCK_EXIT_CODE:
+            return "ended itself: its GPU had failed, or a replica was stuck in NCCL"
+        if code < 0:
+            name = signal.Signals(-code).name if -code in signal.valid_signals() else f"signal {-code}"
+            hint = {"SIGSEGV": " (a crash in C code)", "SIGABRT": " (C code gave up)"}.get(name, "")
+            if name == "SIGKILL" and self._kernel_kills != (kills := kernel_memory_kills()):
+                self._kernel_kills = kills
+                hint = " (out of memory: the kernel ended it)"
+            return f"was killed by {name}{hint}"
+        return f"exited with code {code}" + (" (shut down, restarted or scaled down)" if code == 0 else "")
+
+    def kill(self, worker: WorkerLink) -> None:
+        """Ends a worker's process, also a stopped one; that of another machine or user is left to Dask."""
+        if worker.pid == os.getpid():
+            return
+        if worker.local:
+            try:
+                os.kill(worker.pid, signal.SIGKILL)
+                return
+            except ProcessLookupError:
+                return
+            except PermissionError:
+                pass  # another user's
+        self._dismiss(worker.address)
+
+    def replacement(self, worker: WorkerLink) -> WorkerLink:
+        """Waits for the restarted worker and connects to it."""
+        return self._replacement(worker)

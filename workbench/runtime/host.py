@@ -1,0 +1,485 @@
+"""The worker's side of a gang: holds the links to the driver and the executors of its devices."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.collectives import Bootstrap, Gpus, Member, Topology
+from workbench.collectives.tcp import Tls
+from workbench.devices import Device
+from workbench.errors import ClusterClosed, WorkbenchError
+from workbench.runtime import gpus
+from workbench.runtime.completions import Completions
+from workbench.runtime.env import ReplicaEnv, current_env
+from workbench.runtime.executor import DeviceExecutor
+from workbench.runtime.links import Link, LinkClosed, readable
+from workbench.runtime.objects import ShippedObjects
+from workbench.runtime.output import ReplicaOutput
+from workbench.runtime.replica_store import ReplicaStore, RowStore
+from workbench.runtime.reports import report
+from workbench.runtime.traced import Idle, TracedExecutor
+from workbench.runtime.wire import (
+    CONNECT,
+    DONE,
+    JOIN,
+    LEAVE,
+    OUTPUT,
+    REPLY,
+    ROLLBACK,
+    SHIP,
+    STRUCTURE,
+    JoinGroup,
+    Message,
+    dumps,
+)
+from workbench.telemetry.ring import Ring
+
+CONNECT_DEADLINE_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class LocalGroup:
+    """This host's replicas of one group.
+
+    Attributes:
+      join: What the driver said about the group.
+      rank_of_device: device index -> rank.
+      envs: rank -> its environment, once the communicators are connected.
+      epoch: Steps of an older epoch are refused.
+      failed_serial: Steps with a larger serial are skipped, because this one failed. The step itself is not:
+        a replica that comes to it later may have an error of its own to tell.
+      busy: rank -> id of the thread that runs it, 0 while idle.
+      shielded_ranks: Replicas that are at a point where an interrupt must wait, such as within a message.
+      aborted: The driver ordered the current epoch to stop.
+    """
+
+    join: JoinGroup
+    rank_of_device: dict[int, int]
+    devices: tuple[Device, ...]
+    bootstrap: Bootstrap
+    epoch: int
+    envs: dict[int, ReplicaEnv] = field(default_factory=dict)
+    failed_serial: int = 1 << 62
+    busy: dict[int, int] = field(default_factory=dict)
+    shielded_ranks: set[int] = field(default_factory=set)
+    aborted: bool = False
+
+    @contextlib.contextmanager
+    def shielded(self, rank: int) -> Iterator[None]:
+        """Keeps interrupts from a replica's thread; one that was sent before is raised on entering."""
+        self.shielded_ranks.add(rank)
+        try:
+            yield
+        finally:
+            self.shielded_ranks.discard(rank)
+
+
+@dataclass(slots=True)
+class StepTally:
+    """How far the replicas of this host are with one step.
+
+    Attributes:
+      ended: Replicas that have ended it.
+      unsent: Outcomes of those that the driver has not been told of.
+      merging: A replica waits in a merge, so the driver must know at once who never will.
+    """
+
+    ended: int = 0
+    unsent: list[tuple[Any, ...]] = field(default_factory=list)
+    merging: bool = False
+
+
+class ReplicaHost:
+    """Serves one driver at a time, on a worker with `device_count` devices.
+
+    With one device and a stream the reading thread runs the steps itself, which saves a hand-over; otherwise
+    each device has a thread of its own.
+
+    Attributes:
+      by_reference: The driver is in this process.
+      objects: Functions and structures that the driver sent.
+      groups: group id -> this host's part of it.
+      rings: (group id, rank) -> telemetry ring, drained by the telemetry thread.
+      retired_rings: Rings of groups that have ended, to be drained once more.
+      executors: One per device.
+      traced: Runs traced programs, on workers with TPUs.
+      poisoned: A traced program hangs, which only the end of the process ends.
+      failure: Why a thread of this host has failed, "" if none has.
+      stores: (group id, rank) -> what that replica keeps; survives the rebuilding of its group.
+    """
+
+    def __init__(
+        self,
+        steps: Link,
+        *,
+        device_count: int,
+        device_kind: str = "CPU",
+        host: str,
+        worker: str,
+        bind_host: str = "127.0.0.1",
+        tls: Tls | None = None,
+    ) -> None:
+        """`bind_host` and `tls`: where and how other hosts reach this one's replicas."""
+        self.by_reference = steps.by_reference
+        self.objects = ShippedObjects()
+        self.groups: dict[int, LocalGroup] = {}
+        self.rings: dict[tuple[int, int], Ring] = {}
+        self.retired_rings: deque[Ring] = deque()
+        self.host = host
+        self.worker = worker
+        self.failure = ""
+        self._steps = steps
+        self._completions = Completions(steps)
+        self._bind_host = bind_host
+        self._tls = tls
+        self._device_count = device_count
+        self._device_kind = device_kind
+        self._on_device: set[int] = set()  # threads that have made their device current
+        self.stores: dict[tuple[int, int], ReplicaStore] = {}
+        self._structures: dict[Any, int] = {}
+        self._tally: dict[int, StepTally] = {}
+        self._tally_lock = threading.Lock()
+        self._closed = threading.Event()
+        self._routed: list[tuple[str, ReplicaOutput]] = []
+        self._queues: list[queue.SimpleQueue[Message | None]] = []
+        self.executors: list[DeviceExecutor] = []
+        self.poisoned = False
+        self.traced = TracedExecutor(self, device_count) if device_kind == "TPU" else None
+
+    def start(self) -> None:
+        """Starts the threads that serve the steps link."""
+        if self._device_count == 1 and not self.by_reference and self.traced is None:
+            executor = DeviceExecutor(self, 0, self._next_from_link())
+            self.executors.append(executor)
+            self._spawn(executor.loop, "workbench-replica")
+            return
+        for index in range(self._device_count):
+            messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+            self._queues.append(messages)
+            idle = None if self.traced is None else self.traced.idle
+            executor = DeviceExecutor(self, index, _next_from_queue(messages, idle))
+            self.executors.append(executor)
+            self._spawn(executor.loop, f"workbench-replica-{index}")
+        if not self.by_reference:
+            self._spawn(self._read, "workbench-steps")
+
+    def _spawn(self, loop: Callable[[], None], name: str) -> None:
+        def guarded() -> None:
+            try:
+                loop()
+            except LinkClosed:
+                pass
+            except BaseException as error:  # a fault of ours: the driver shall tell it instead of guessing
+                self.failure = f"failed inside workbench: {type(error).__name__}: {error}"
+                raise
+            finally:
+                self.close()
+
+        threading.Thread(target=guarded, name=name, daemon=True).start()
+
+    def _next_from_link(self) -> Callable[[], Message]:
+        arrived: list[Message] = []
+
+        def next_message() -> Message:
+            if not arrived:
+                self._completions.flush()  # before waiting: the driver may wait for them
+                self._completions.more_queued = False
+                while not arrived:
+                    arrived.extend(reversed(self._receive()))
+            message = arrived.pop()
+            self._completions.more_queued = bool(arrived)
+            return message
+
+        return next_message
+
+    def _receive(self) -> list[Message]:
+        while self.traced is not None and self.traced.busy and not readable(self._steps.fileno(), 0.0):
+            self.traced.finish_one()
+        messages = self._steps.receive()
+        if not messages:
+            readable(self._steps.fileno(), 0.05)
+        return messages
+
+    def _read(self) -> None:
+        while True:
+            for message in self._receive():
+                self.dispatch(message)
+
+    def dispatch(self, message: Message) -> None:
+        """Hands a message to the device threads that it concerns, or handles it."""
+        if self.traced is not None and self.traced.handle(message):
+            return
+        if message[0] in (JOIN, CONNECT) and self.by_reference:
+            # Connecting waits for the peers, which the sender of this message may be about to tell.
+            threading.Thread(target=self.handle, args=(message,), name="workbench-join", daemon=True).start()
+        elif message[0] in (JOIN, CONNECT, SHIP, LEAVE, ROLLBACK):
+            self.handle(message)
+        else:
+            self.to_devices(message)
+
+    def to_devices(self, message: Message) -> None:
+        """Puts a message into the queue of every device."""
+        if self.traced is not None:
+            self.traced.idle.add(len(self._queues))
+        for messages in self._queues:
+            messages.put(message)
+
+    def end_process(self) -> None:
+        """Ends this worker's process, where nothing less helps; Dask restarts it."""
+        os._exit(70)
+
+    def handle(self, message: Message) -> None:
+        """Carries out a message that concerns the host, not one device."""
+        match message[0]:
+            case kind if kind == SHIP:
+                self.objects.add(message[1], message[2])
+            case kind if kind == JOIN:
+                self._reply(message[1], lambda: self._join(message[2]))
+            case kind if kind == CONNECT:
+                self._reply(message[1], lambda: self._connect(message[2], message[3]))
+            case kind if kind == LEAVE:
+                self._leave(message[1], forget=True)
+            case kind if kind == ROLLBACK:
+                self._rollback(message[1], message[2])
+            case kind:
+                raise WorkbenchError(f"message of unknown kind {kind}: driver and worker differ in version")
+
+    def _rollback(self, group_id: int, serial: int) -> None:
+        # The replica threads are idle: the driver undoes steps only once all of them have ended.
+        for (group, _), store in self.stores.items():
+            if group == group_id:
+                store.rollback(serial)
+
+    def send(self, message: Message) -> None:
+        """Sends to the driver; a driver that is gone is noticed by the reading thread."""
+        self._completions.send(message)
+
+    def flush(self) -> None:
+        """Sends completions that were held back; the signals thread's, lest a long step delay those before it."""
+        self._completions.flush()
+
+    def structure_key(self, spec: Any) -> int:
+        """The number under which the driver knows the structure of a result."""
+        key = self._structures.get(spec)
+        if key is None:
+            with self._tally_lock:
+                key = self._structures.get(spec)
+                if key is None:
+                    key = len(self._structures)
+                    # Sent before any thread can use the key, so that it comes before every DONE that does.
+                    self.send((STRUCTURE, key, spec if self.by_reference else dumps(spec)))
+                    self._structures[spec] = key
+        return key
+
+    def route_output(self) -> None:
+        """From now on, what replicas print in this process goes to the driver; everything else stays as it was."""
+
+        def write_line(rank: int, stream: str, line: str) -> None:
+            env = current_env()
+            group = None if env is None else self.groups.get(env.group_id)
+            with contextlib.nullcontext() if group is None else group.shielded(rank):
+                self.send((OUTPUT, rank, stream, line))
+
+        for stream in ("stdout", "stderr"):
+            current = getattr(sys, stream)
+            original = current.original if isinstance(current, ReplicaOutput) else current
+            setattr(sys, stream, ReplicaOutput(original, stream, write_line))
+            self._routed.append((stream, getattr(sys, stream)))
+
+    def _restore_output(self) -> None:
+        for stream, routed in self._routed:
+            if getattr(sys, stream) is routed:
+                setattr(sys, stream, routed.original)
+
+    def step_done(self, serial: int, group: LocalGroup, ranks: Any, outcome: tuple[Any, ...]) -> None:
+        """Reports a step once all of this host's replicas have ended it; singly if one of them waits in a merge."""
+        expected = len(group.rank_of_device)
+        if ranks is not None:
+            expected = sum(1 for rank in group.rank_of_device.values() if rank in ranks)
+        if expected == 1:
+            self._completions.complete((DONE, serial, [outcome]))
+            return
+        with self._tally_lock:
+            tally = self._tally.setdefault(serial, StepTally())
+            tally.ended += 1
+            tally.unsent.append(outcome)
+            if tally.ended == expected:
+                del self._tally[serial]
+            elif not tally.merging:
+                return
+            outcomes, tally.unsent = tally.unsent, []
+        self.send((DONE, serial, outcomes))
+
+    def merge_requested(self, message: Message) -> None:
+        """Sends a replica's request to merge, after what was held back of replicas that ended the step already."""
+        serial = message[1]
+        with self._tally_lock:
+            tally = self._tally.setdefault(serial, StepTally())
+            tally.merging = True
+            outcomes, tally.unsent = tally.unsent, []
+        if outcomes:
+            self.send((DONE, serial, outcomes))
+        self.send(message)
+
+    def abort(self, group_id: int, epoch: int, serial: int, reason: BaseException) -> None:
+        """Stops the group's steps of `epoch`: waiting replicas wake, steps after `serial` are skipped. Any thread."""
+        group = self.groups.get(group_id)
+        if group is None or epoch < group.epoch:
+            return
+        group.aborted = True
+        group.failed_serial = min(group.failed_serial, serial)
+        for env in list(group.envs.values()):
+            env.communicator.abort(reason)
+
+    def holds(self) -> int:
+        """Number of values kept for the driver's handles."""
+        return sum(executor.holds() for executor in self.executors)
+
+    def close(self) -> None:
+        """The driver is gone: peers wake, threads end, everything kept is dropped. Idempotent."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        for messages in self._queues:
+            messages.put(None)
+        self._restore_output()
+        gone = ClusterClosed("the notebook that drove this worker has disconnected")
+        for group_id in list(self.groups):
+            self.abort(group_id, 1 << 62, -1, gone)
+            self._leave(group_id, forget=True)
+        self._steps.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the driver is gone."""
+        return self._closed.is_set()
+
+    def _reply(self, request: int, work: Callable[[], Any]) -> None:
+        try:
+            payload = work()
+        except Exception as error:
+            self.send((REPLY, request, False, report(-1, error)))
+        else:
+            self.send((REPLY, request, True, payload if self.by_reference else dumps(payload)))
+
+    def _join(self, join: JoinGroup) -> Any:
+        """First half of joining: this host's address for its peers."""
+        self._leave(join.group, forget=False)
+        if self.traced is not None:
+            return self.traced.open(join, self._bind_host, lambda: self._open(join))
+        return self._open(join)
+
+    def _open(self, join: JoinGroup) -> Any:
+        topology = Topology(
+            tuple(Member(rank=rank, host=m.host, process=m.worker) for rank, m in enumerate(join.devices))
+        )
+        recorded = os.environ.get("WB_TELEMETRY") != "off"  # the environment of the worker, which writes them
+        rings = {rank: self._ring(join, rank) for rank in join.local if recorded}
+        bootstrap = Bootstrap(
+            topology,
+            self.worker,
+            generation=join.generation,
+            group=join.name,
+            rings=rings,
+            bind_host=self._bind_host,
+            tls=self._tls,
+            gpus=self._gpus(join),
+        )
+        self.groups[join.group] = LocalGroup(
+            join=join,
+            rank_of_device={device: rank for rank, device in join.local.items()},
+            devices=join.devices,
+            bootstrap=bootstrap,
+            epoch=join.epoch,
+            busy=dict.fromkeys(join.local, 0),
+        )
+        return bootstrap.address
+
+    def _connect(self, group_id: int, addresses: dict[str, Any]) -> int:
+        """Second half: communicators with the peers, then the replicas exist. Returns the process id."""
+        if self.traced is not None:
+            addresses = self.traced.connect(group_id, addresses)
+            if not addresses:
+                return os.getpid()
+        group = self.groups[group_id]
+        join = group.join
+        communicators = group.bootstrap.connect(addresses, CONNECT_DEADLINE_SECONDS)
+        for rank, device in join.local.items():
+            group.envs[rank] = ReplicaEnv(
+                rank,
+                join.devices,
+                group_id=group_id,
+                generation=join.generation,
+                communicator=communicators[rank],
+                store=self.stores.setdefault((group_id, rank), RowStore() if self.traced else ReplicaStore()),
+                merge=self.executors[device].merge,
+            )
+        return os.getpid()
+
+    def _gpus(self, join: JoinGroup) -> Gpus | None:
+        if self._device_kind != "GPU" or not join.local:
+            return None
+        return gpus.of_group(join.local, self._device_count, in_driver=self.by_reference)
+
+    def use_device(self, index: int) -> None:
+        """Makes a device's GPU current for the calling thread, which is the one that runs its replicas."""
+        if self._device_kind == "GPU" and threading.get_ident() not in self._on_device:
+            gpus.use(gpus.ordinal(index, self._device_count, in_driver=self.by_reference))
+            self._on_device.add(threading.get_ident())
+
+    def _ring(self, join: JoinGroup, rank: int) -> Ring:
+        ring = self.rings.get((join.group, rank))
+        if ring is None:
+            device = join.devices[rank]
+            ring = Ring(
+                4096,
+                replica=rank,
+                host=device.host,
+                device=device.short,
+                run_id=join.run_id,
+                size=len(join.devices),
+            )
+            self.rings[join.group, rank] = ring
+        return ring
+
+    def _leave(self, group_id: int, *, forget: bool) -> None:
+        group = self.groups.pop(group_id, None)
+        if group is None:
+            return
+        for env in group.envs.values():
+            env.communicator.close()
+        group.bootstrap.close()
+        if forget and self.traced is not None:
+            self.traced.leave(group_id)
+        if forget:
+            for rank in group.join.local:
+                self.stores.pop((group_id, rank), None)
+                ring = self.rings.pop((group_id, rank), None)
+                if ring is not None:
+                    self.retired_rings.append(ring)
+
+
+def _next_from_queue(
+    messages: queue.SimpleQueue[Message | None], idle: Idle | None = None
+) -> Callable[[], Message]:
+    taken = False
+
+    def next_message() -> Message:
+        nonlocal taken
+        if idle is not None and taken:
+            idle.done()
+        taken = True
+        message = messages.get()  # ends with the None that `ReplicaHost.close` puts
+        if message is None:
+            raise LinkClosed("the link is closed")
+        return message
+
+    return next_message

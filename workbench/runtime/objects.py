@@ -1,0 +1,34 @@
+"""Functions and structures that a host has been sent, by id."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from workbench.runtime.wire import loads
+
+
+class ShippedObjects:
+    """Unpickles each object once, when it is first used: its errors belong to the step that uses it."""
+
+    def __init__(self) -> None:
+        self._pickled: dict[int, bytes] = {}
+        self._loaded: dict[int, Any] = {}
+        self._lock = threading.Lock()
+
+    def add(self, object_id: int, pickled: bytes) -> None:
+        """Keeps the bytes of an object."""
+        self._pickled[object_id] = pickled
+
+    def get(self, object_id: Any) -> Any:
+        """The object with this id. Anything that is no id is the object itself (driver in the same process)."""
+        if type(object_id) is not int:
+            return object_id
+        try:
+            return self._loaded[object_id]
+        except KeyError:
+            with self._lock:  # replicas of one process may need it at once; the object must exist once
+                if object_id not in self._loaded:
+                    self._loaded[object_id] = loads(self._pickled[object_id])
+                    del self._pickled[object_id]
+                return self._loaded[object_id]

@@ -1,0 +1,73 @@
+"""What a replica keeps between steps, with an undo log: a step that fails anywhere leaves no trace."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, MutableMapping
+from typing import Any
+
+_ABSENT = object()
+
+
+class ReplicaStore(dict[Hashable, Any]):
+    """A dict whose assignments can be undone step by step.
+
+    Store immutable values or arrays that are replaced, never written in place: undoing puts the old object
+    back. Used by one replica thread; steps are numbered by `serial`, in increasing order.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._log: deque[tuple[int, Hashable, Any]] = deque()
+        self._serial = -1
+
+    def begin(self, serial: int) -> None:
+        """Assignments from now on belong to step `serial`."""
+        self._serial = serial
+
+    def __setitem__(self, key: Hashable, value: Any) -> None:
+        self._log.append((self._serial, key, self.get(key, _ABSENT)))
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: Hashable) -> None:
+        self._log.append((self._serial, key, self[key]))
+        super().__delitem__(key)
+
+    # What dict has of these would not come by the log.
+    update = MutableMapping.update
+    setdefault = MutableMapping.setdefault
+    pop = MutableMapping.pop
+    popitem = MutableMapping.popitem
+    clear = MutableMapping.clear
+
+    def __ior__(self, other: Any) -> ReplicaStore:  # type: ignore[misc]
+        self.update(other)
+        return self
+
+    def commit(self, serial: int) -> None:
+        """Every step up to and including `serial` succeeded on all replicas: forget how to undo it."""
+        log = self._log
+        while log and log[0][0] <= serial:
+            log.popleft()
+
+    def kept(self, key: Hashable) -> Any:
+        """The value as it is stored."""
+        return super().__getitem__(key)
+
+    def rollback(self, serial: int) -> None:
+        """Undoes everything since before step `serial`."""
+        log = self._log
+        while log and log[-1][0] >= serial:
+            _, key, old = log.pop()
+            if old is _ABSENT:
+                super().__delitem__(key)
+            else:
+                super().__setitem__(key, old)
+
+
+class RowStore(ReplicaStore):
+    """A store whose arrays may be rows of what a traced program left on the devices; looked at, they are NumPy's."""
+
+    def __getitem__(self, key: Hashable) -> Any:
+        value = super().__getitem__(key)
+        return value.numpy() if type(value).__name__ == "Row" else value

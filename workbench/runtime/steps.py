@@ -1,0 +1,97 @@
+"""A step on its way: which workers still owe their part, and what the replicas reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from workbench.runtime.reports import FailureReport
+
+if TYPE_CHECKING:
+    from workbench.runtime.group import Group
+
+MergeFunction = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Step:
+    """One message that every replica of a group executes.
+
+    Attributes:
+      group: Whose step it is.
+      serial: Its number in the gang.
+      number: Its number among the user's steps of the group, -1 for internal work.
+      name: The user's function.
+      site: Where the user called it, such as "train.py:41".
+      waiting: Ranks that have not reported yet.
+      leaves: Per rank the leaves of its result, as DONE carries them; None until it reports.
+      structures: Per rank the structure of its result.
+      failures: What failed replicas reported.
+      lost: rank -> why its worker is gone.
+      waited: Where the others waited for it then; see `failures.where_others_wait`.
+      ended: Nothing more will come.
+      error: What waiting for it raises.
+      on_merge: Runs merge functions of this step.
+      merging: rank -> (payload of the merge request that it waits on, number of its latest collective).
+      merge_error: What its merge function raised.
+      promised: The structure that its result has to have, None if that is not known yet.
+      nested: It is work of a merge function: part of the step that is paused.
+    """
+
+    __slots__ = (
+        "ended",
+        "error",
+        "failures",
+        "group",
+        "leaves",
+        "lost",
+        "merge_error",
+        "merging",
+        "name",
+        "nested",
+        "number",
+        "on_merge",
+        "prepared",
+        "promised",
+        "serial",
+        "site",
+        "structures",
+        "waited",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        group: Group,
+        serial: int,
+        *,
+        number: int,
+        prepared: Any,
+        on_merge: MergeFunction | None,
+        ranks: Any = None,
+        nested: bool = False,
+        promised: Any = None,
+    ) -> None:
+        self.group = group
+        self.serial = serial
+        self.number = number
+        self.prepared = prepared
+        self.name = prepared.name if prepared is not None else ""
+        self.site = ""
+        self.waiting: set[int] = set(range(group.size)) if ranks is None else set(ranks)
+        self.leaves: list[Any] = [None] * group.size
+        self.structures: list[Any] = [None] * group.size
+        self.promised = promised
+        self.failures: list[FailureReport] = []
+        self.lost: dict[int, str] = {}
+        self.waited = ("", "")
+        self.ended = False
+        self.error: BaseException | None = None
+        self.on_merge = on_merge
+        self.merging: dict[int, Any] = {}
+        self.merge_error: BaseException | None = None
+        self.nested = nested
+
+    @property
+    def failed(self) -> bool:
+        """Whether a replica reported a failure or was lost."""
+        return bool(self.failures or self.lost)

@@ -1,0 +1,127 @@
+"""The messages between the driver and the replica hosts, and their framing.
+
+A message is a plain tuple whose first entry is one of the constants below: tuples of built-in types are what
+pickle reads and writes fastest, and a step is two of them. Two ordered links join the driver to each host.
+*Steps* carries the work, in order; *signals* carries what must not wait behind work.
+
+Steps, driver to host:
+  (SHIP, object_id, pickled)                        a function or a structure, once per content
+  (RUN, serial, group, epoch, step, function, payload, ranks, release, committed, nested)
+     payload: None | (structure, leaves, [(index, serial, leaf), ...]) | that pickled; the triples name values that
+     the replica has, and stand in the leaves at `index`
+  (PUT, serial, {device index: pickled leaf})       one value per replica
+  (FETCH, request, device index, serial, leaf)      answered by REPLY
+  (RELEASE, [(serial, leaf), ...])
+  (ROLLBACK, group, serial)                         undo stores back to before `serial`
+  (JOIN, request, JoinGroup)                        answered by REPLY with this host's bootstrap address
+  (CONNECT, request, group, {process: address})     answered by REPLY
+  (LEAVE, group)
+  (CALL, function)                                  only within a host: calls it on the device's thread
+  (MERGED, serial, (True, {rank: (structure, leaves)}) | (False, why))   what a merge function returned
+Steps, host to driver:
+  (STRUCTURE, key, pickled)                         of results, before the first DONE that names it
+  (DONE, serial, [(rank, structure key, leaves) | (rank, failure report), ...])
+        of a traced program (ranks, structure key, leaves), where a `RowsLeaf` has a row for each of the ranks
+  (MERGE, serial, rank, payload, number of its latest collective)
+  (REPLY, request, ok, payload)
+  (OUTPUT, rank, stream, line)                      what a replica printed
+Signals, driver to host:
+  (ABORT, group, epoch, serial of the failed step, reason)
+  (INTERRUPT, group, epoch)  (DUMP, request)  (TELEMETRY, request)  (STOP,)
+  (PING, sent_ns)  (CLOCK, offset_ns, error_ns)
+Signals, host to driver:
+  (BEAT, [status, ...])  (REPLY, request, ok, payload)  (PONG, sent_ns, received_ns, answered_ns)
+  (LEAVING, why)
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import cloudpickle
+
+from workbench.devices import Device
+
+(SHIP, RUN, PUT, FETCH, RELEASE, ROLLBACK, JOIN, CONNECT, LEAVE, MERGED, CALL) = range(11)
+(DONE, MERGE, REPLY, STRUCTURE) = range(20, 24)
+(ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK) = range(30, 37)
+(BEAT, OUTPUT, PONG, LEAVING) = range(40, 44)
+
+PROTOCOL_VERSION = 1
+HEADER = struct.Struct("<I")
+# A leaf up to this size travels with the completion of its step, so that reading it costs nothing.
+INLINE_BYTES = 4096
+
+Message = tuple[Any, ...]
+
+
+class Ref(NamedTuple):
+    """Stands for a value that the receiving replica holds: leaf `leaf` of step `serial`."""
+
+    serial: int
+    leaf: int
+
+
+class RemoteLeaf(NamedTuple):
+    """Describes a result that stays on its replica."""
+
+    type_name: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    size_bytes: int
+
+
+class RowsLeaf(NamedTuple):
+    """A small result of all replicas of a host, as one array with a row for each."""
+
+    rows: Any
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroup:
+    """Everything a host needs to take part in a group.
+
+    Attributes:
+      group: Group id, unique in the gang.
+      generation: How often this group was rebuilt.
+      epoch: Steps of an older epoch are refused.
+      devices: The device of each rank, in rank order.
+      local: rank -> device index on this worker.
+      run_id: Names the run in telemetry.
+      label: What the user calls the group, such as "MirroredStrategy".
+      processes: Addresses of all workers with TPUs, in the order in which JAX numbers them; none for other groups.
+      places: Per rank, the number of its process and of its device there.
+    """
+
+    group: int
+    generation: int
+    epoch: int
+    devices: tuple[Device, ...]
+    local: dict[int, int]
+    run_id: str
+    label: str
+    processes: tuple[str, ...] = ()
+    places: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the group in telemetry, unique in the gang."""
+        return f"{self.label}/{self.group}"
+
+
+def dumps(value: Any) -> bytes:
+    """Pickles with plain pickle where that is enough, by value (cloudpickle) where it is not."""
+    try:
+        data = pickle.dumps(value, protocol=5)
+        if b"__main__" not in data:  # what a notebook defines cannot be imported elsewhere
+            return data
+    except (pickle.PicklingError, AttributeError, TypeError):
+        pass
+    by_value: bytes = cloudpickle.dumps(value, protocol=5)
+    return by_value
+
+
+loads = pickle.loads
