@@ -1,0 +1,187 @@
+"""Sources that read files: lines, records, pieces; compression, damage, provenance."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.data import Dataset, FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from workbench.data.sources.crc32c import masked_crc32c
+from workbench.data.sources.records import _Parser
+from workbench.errors import DataLossError, DataWarning, InvalidArgumentError, NotFoundError
+
+Write = Callable[[str, bytes], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def to_file(name: str, content: bytes) -> str:
+        (tmp_path / name).write_bytes(content)
+        return str(tmp_path / name)
+
+    return to_file
+
+
+def record(data: bytes) -> bytes:
+    length = struct.pack("<Q", len(data))
+    return length + struct.pack("<I", masked_crc32c(length)) + data + struct.pack("<I", masked_crc32c(data))
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, None])
+def test_lines_do_not_depend_on_block_size(write: Write, block: int | None) -> None:
+    path = write("a", b"one\r\n\ntwo\nlast")
+    assert list(TextLineDataset(path, buffer_size=block)) == [b"one", b"", b"two", b"last"]
+
+
+@pytest.mark.parametrize(("name", "pack"), [("GZIP", gzip.compress), ("ZLIB", zlib.compress)])
+def test_compressed_lines_are_read_and_damage_is_told(
+    write: Write, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    content = b"".join(b"line %d\n" % i for i in range(2000))
+    packed = pack(content)
+    assert len(list(TextLineDataset(write("a", packed), name, buffer_size=100))) == 2000
+    with pytest.raises(DataLossError, match="cut off"):
+        list(TextLineDataset(write("b", packed[:-9]), name))
+    with pytest.raises(DataLossError, match="check compression_type"):
+        list(TextLineDataset(write("c", content), name))
+
+
+def test_all_members_of_a_gzip_file_are_read(write: Write) -> None:
+    path = write("a", gzip.compress(b"a\nb") + gzip.compress(b"c\n"))
+    assert list(TextLineDataset(path, "GZIP")) == [b"a", b"bc"]
+
+
+def test_a_lone_carriage_return_is_removed_with_a_warning_or_an_error(write: Write) -> None:
+    path = write("a", b"fine\r\nx\ry\nz\rz\n")
+    with pytest.warns(DataWarning, match="byte 7") as caught:
+        assert list(TextLineDataset(path)) == [b"fine", b"xy", b"zz"]
+    assert len(caught) == 1
+    with pytest.raises(DataLossError, match="byte 7"):
+        list(TextLineDataset(path, strict=True))
+
+
+def test_missing_files_are_told_when_their_turn_comes(write: Write) -> None:
+    iterator = iter(TextLineDataset([write("a", b"1\n"), "/nowhere/b"]))
+    assert next(iterator) == b"1"
+    with pytest.raises(NotFoundError, match="/nowhere/b"):
+        next(iterator)
+
+
+def test_names_are_checked(write: Write) -> None:
+    with pytest.raises(InvalidArgumentError, match="GZIP"):
+        TextLineDataset("a", "BZIP2")
+    with pytest.raises(TypeError, match="filenames"):
+        TextLineDataset([1, 2])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="scalar text"):
+        TextLineDataset(Dataset.range(3))
+    path = Path(write("a", b"x\n"))
+    assert list(TextLineDataset(path)) == list(TextLineDataset([path])) == [b"x"]
+
+
+def test_several_files_are_read_in_turn(write: Write) -> None:
+    paths = [write("a", b"a1\na2\n"), write("b", b"b1\nb2\n"), write("c", b"c1\n")]
+    assert list(TextLineDataset(paths, num_parallel_reads=2)) == [b"a1", b"b1", b"a2", b"b2", b"c1"]
+    names = Dataset.from_tensor_slices(paths).skip(1)
+    assert list(TextLineDataset(names)) == [b"b1", b"b2", b"c1"]
+
+
+def test_files_are_listed_sorted_over_all_patterns(write: Write, tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt", "c.py"):
+        write(name, b"")
+    patterns = [str(tmp_path / "*.py"), str(tmp_path / "?.txt")]
+    listed = [os.path.basename(name) for name in Dataset.list_files(patterns, shuffle=False)]
+    assert listed == [b"a.txt", b"b.txt", b"c.py"]
+    assert sorted(Dataset.list_files(patterns, seed=1)) == sorted(Dataset.list_files(patterns))
+    with pytest.raises(InvalidArgumentError, match="no file matches"):
+        Dataset.list_files(str(tmp_path / "*.none"))
+
+
+def test_iterating_partly_leaves_no_file_open(write: Write) -> None:
+    path = write("a", b"x\n" * 100_000)
+    iterator = iter(TextLineDataset(path, buffer_size=64).batch(3))
+    next(iterator)
+    del iterator
+    open_files = [
+        os.readlink(f"/proc/self/fd/{fd}")
+        for fd in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{fd}")
+    ]
+    assert path not in open_files
+
+
+def test_checksums_are_those_of_record_files() -> None:
+    assert masked_crc32c(b"") == 0xA282EAD8
+    assert masked_crc32c(struct.pack("<Q", 2)) == int.from_bytes(b"\x78\x27\x0b\x34", "little")
+
+
+@given(records=st.lists(st.binary(max_size=40), max_size=8), block=st.integers(1, 50))
+def test_records_survive_any_cut_into_blocks(records: list[bytes], block: int) -> None:
+    content = b"".join(map(record, records))
+    parser = _Parser("x")
+    got = [r for start in range(0, len(content), block) for r in parser.feed(content[start : start + block])]
+    parser.check()
+    assert got == records
+    assert parser.rest_bytes == 0
+
+
+def test_every_flipped_byte_of_a_record_file_is_noticed(write: Write) -> None:
+    good = record(b"first") + record(b"second")
+    for position in range(len(good)):
+        bad = bytearray(good)
+        bad[position] ^= 0x10
+        with pytest.raises(DataLossError, match="byte"):
+            list(TFRecordDataset(write("a", bytes(bad))))
+
+
+def test_good_records_come_before_the_error(write: Write) -> None:
+    bad = record(b"good") + record(b"bad")[:-1] + b"?"
+    iterator = iter(TFRecordDataset(write("a", bad)))
+    assert next(iterator) == b"good"
+    with pytest.raises(DataLossError, match="record 1, at byte 20"):
+        next(iterator)
+
+
+def test_cut_record_files_end_with_a_warning_in_the_header_and_an_error_in_the_data(write: Write) -> None:
+    good = record(b"abc")
+    with pytest.warns(DataWarning, match="5 of its header"):
+        assert list(TFRecordDataset(write("a", good + good[:5]))) == [b"abc"]
+    with pytest.raises(DataLossError, match="5 of its header"):
+        list(TFRecordDataset(write("a", good + good[:5]), strict=True))
+    with pytest.raises(DataLossError, match="cut off"):
+        list(TFRecordDataset(write("a", good + good[:14])))
+
+
+def test_a_claimed_length_of_exabytes_allocates_nothing(write: Write) -> None:
+    length = struct.pack("<Q", 1 << 60)
+    with pytest.raises(DataLossError, match="cut off"):
+        list(TFRecordDataset(write("a", length + struct.pack("<I", masked_crc32c(length)) + b"few")))
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP"])
+@pytest.mark.parametrize("block", [1, 3, None])
+def test_fixed_length_records_lie_between_header_and_footer(
+    write: Write, compression: str, block: int | None
+) -> None:
+    content = b"HH" + b"aabbcc" + b"FFF"
+    path = write("a", gzip.compress(content) if compression else content)
+    assert list(FixedLengthRecordDataset(path, 2, 2, 3, block, compression)) == [b"aa", b"bb", b"cc"]
+
+
+def test_fixed_length_records_must_fill_the_file(write: Write) -> None:
+    with pytest.raises(InvalidArgumentError, match="whole number"):
+        next(iter(FixedLengthRecordDataset(write("a", b"aabbc"), 2)))
+    iterator = iter(FixedLengthRecordDataset(write("b", gzip.compress(b"aabbc")), 2, compression_type="GZIP"))
+    assert [next(iterator), next(iterator)] == [b"aa", b"bb"]
+    with pytest.raises(DataLossError, match="1 bytes are left over"):
+        next(iterator)
+    with pytest.raises(InvalidArgumentError, match="record_bytes"):
+        FixedLengthRecordDataset("a", 0)
+    assert list(FixedLengthRecordDataset(write("c", b""), 2)) == []

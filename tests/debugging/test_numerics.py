@@ -1,0 +1,81 @@
+"""check_numerics, and steps that check what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench import debugging
+from workbench.errors import InvalidArgumentError
+
+
+@pytest.fixture(scope="module", params=["threads", "processes"])
+def strategy(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Two replicas on each kind of cluster."""
+    with wb.connect(replicas=2, processes=request.param == "processes"):
+        yield wb.MirroredStrategy()
+
+
+@pytest.fixture
+def enabled() -> Iterator[None]:
+    """Steps check what they compute."""
+    debugging.enable_check_numerics()
+    yield
+    debugging.disable_check_numerics()
+
+
+def _bad_on_replica_1() -> np.ndarray:
+    rank = wb.distribute.get_replica_context().replica_id_in_sync_group
+    return np.array([1.0, np.nan if rank == 1 else 2.0, 3.0], np.float32)
+
+
+def test_a_finite_array_comes_back_and_others_are_counted() -> None:
+    array = np.ones(3, np.float32)
+    assert debugging.check_numerics(array, "gradient") is array
+    found = r"^gradient: 1 NaN and 2 infinite of 4 elements of float64\[2,2\], the first at \[0, 1\]"
+    with pytest.raises(InvalidArgumentError, match=found):
+        debugging.check_numerics(np.array([[1, np.inf], [np.nan, -np.inf]]), "gradient")
+    with pytest.raises(InvalidArgumentError, match="floating dtypes, got int64"):
+        debugging.check_numerics(np.arange(3), "gradient")
+
+
+@pytest.mark.usefixtures("enabled")
+def test_an_assignment_names_variable_replica_and_step(strategy: Any) -> None:
+    with strategy.scope():
+        weights = wb.Variable(np.zeros(3, np.float32), name="weights")
+    found = r"assign_sub of variable 'weights:0' is not finite on replica 1 at step \d+: 1 NaN"
+    with pytest.raises(InvalidArgumentError, match=found):
+        strategy.run(lambda: weights.assign_sub(_bad_on_replica_1()))
+    assert np.asarray(weights).tolist() == [0, 0, 0]
+
+
+@pytest.mark.usefixtures("enabled")
+def test_what_is_reduced_names_the_call_site_and_what_is_returned_the_replica(strategy: Any) -> None:
+    def reduced() -> Any:
+        return wb.distribute.get_replica_context().all_reduce("sum", {"g": _bad_on_replica_1()})
+
+    with pytest.raises(
+        InvalidArgumentError, match=r"all_reduce at test_numerics\.py:\d+ .*replica 1 at step"
+    ):
+        strategy.run(reduced)
+    with pytest.raises(
+        InvalidArgumentError, match="the replica function returned is not finite on replica 1"
+    ):
+        strategy.run(_bad_on_replica_1)
+    assert strategy.run(lambda: ("text", None, 3, np.ones(2))) is not None
+
+
+def test_functions_that_ran_before_are_checked_once_it_is_enabled(strategy: Any) -> None:
+    step = wb.function(_bad_on_replica_1)
+    assert np.isnan(strategy.local_results(strategy.run(step))[1][1])
+    debugging.enable_check_numerics()
+    try:
+        with pytest.raises(InvalidArgumentError, match="replica 1"):
+            strategy.local_results(strategy.run(step))
+    finally:
+        debugging.disable_check_numerics()
+    assert np.isnan(strategy.local_results(strategy.run(step))[1][1])

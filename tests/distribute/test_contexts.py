@@ -1,0 +1,149 @@
+"""Which strategy is current where."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workbench.distribute import (
+    MirroredStrategy,
+    experimental_set_strategy,
+    get_replica_context,
+    get_strategy,
+    has_strategy,
+    in_cross_replica_context,
+)
+
+
+def _seen() -> tuple[bool, bool, bool]:
+    return get_replica_context() is None, in_cross_replica_context(), has_strategy()
+
+
+def test_exactly_one_of_replica_and_cross_replica_context_is_there(local: Any) -> None:
+    def everywhere(_: Any) -> None:
+        assert (get_replica_context() is None) == in_cross_replica_context()
+
+    everywhere(None)
+    with local.scope():
+        everywhere(None)
+    local.run(lambda: everywhere(None))
+    local.run(lambda: get_replica_context().merge_call(everywhere))
+
+
+def test_a_new_thread_starts_in_the_default_context(local: Any) -> None:
+    seen: list[Any] = []
+    with local.scope():
+        thread = threading.Thread(target=lambda: seen.append((_seen(), get_strategy() is local)))
+        thread.start()
+        thread.join(10)
+    assert seen == [((False, False, False), False)]
+
+
+def test_a_scope_ends_when_its_block_raises(local: Any) -> None:
+    with pytest.raises(ZeroDivisionError), local.scope():
+        1 / 0
+    assert _seen() == (False, False, False)
+
+
+def test_set_strategy_refuses_to_end_a_scope(local: Any) -> None:
+    with local.scope(), pytest.raises(RuntimeError, match=r"strategy.scope\(\) block"):
+        experimental_set_strategy(None)
+    with pytest.raises(RuntimeError, match="replica function"):
+        local.run(lambda: experimental_set_strategy(None))
+
+
+def test_a_set_strategy_allows_its_own_scope_only(local: Any) -> None:
+    other = MirroredStrategy(["CPU:2"])
+    experimental_set_strategy(local)
+    try:
+        with local.scope():
+            assert get_strategy() is local
+        with pytest.raises(RuntimeError, match="scope of another strategy"), other.scope():
+            pass
+        assert get_strategy() is local
+    finally:
+        experimental_set_strategy(None)
+    assert not has_strategy()
+
+
+@pytest.mark.parametrize("method", ["run", "reduce", "gather", "scope", "update", "dataset"])
+def test_what_needs_all_replicas_is_refused_inside_a_replica_function(strategy: Any, method: str) -> None:
+    def misuse() -> None:
+        match method:
+            case "run":
+                strategy.run(lambda: 1)
+            case "reduce":
+                strategy.reduce("SUM", np.ones(2), axis=None)
+            case "gather":
+                strategy.gather(np.ones(2), axis=0)
+            case "update":
+                strategy.extended.update(None, lambda: 1)
+            case "dataset":
+                strategy.extended.reduce_to("SUM", 1.0, "CPU:0")
+            case _:
+                with strategy.scope():
+                    pass
+
+    with pytest.raises(RuntimeError, match="inside a replica function"):
+        strategy.run(misuse)
+
+
+def test_a_kept_replica_context_is_refused(local: Any) -> None:
+    kept: list[Any] = []
+    local.run(lambda: kept.append(get_replica_context()))
+    for context in kept:
+        with pytest.raises(RuntimeError, match="had ended"):
+            context.all_reduce("SUM", np.ones(1))
+        with pytest.raises(RuntimeError, match="had ended"):
+            _ = context.replica_id_in_sync_group
+        assert repr(context) == "<ReplicaContext: ended>"
+
+
+def test_a_replica_context_is_refused_on_another_thread(strategy: Any) -> None:
+    def step() -> str:
+        context, raised = get_replica_context(), []
+
+        def elsewhere() -> None:
+            try:
+                context.all_gather(np.ones(1), axis=0)
+            except RuntimeError as error:
+                raised.append(str(error))
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join(10)
+        return raised[0]
+
+    assert all("another thread" in text for text in strategy.local_results(strategy.run(step)))
+
+
+def test_the_strategy_on_a_replica_is_the_one_that_runs(strategy: Any) -> None:
+    def step() -> tuple[bool, bool, int]:
+        context = get_replica_context()
+        return get_strategy() is strategy, context.strategy is strategy, strategy.num_replicas_in_sync
+
+    same, of_context, replicas = strategy.run(step)
+    assert same.values == of_context.values == (True, True)
+    assert replicas.values == (2, 2)
+
+
+def test_the_default_context_gives_back_what_it_gets() -> None:
+    context, rows = get_replica_context(), np.arange(3.0)
+    assert context.all_reduce("mean", rows) is rows
+    assert context.all_gather(rows, axis=0) is rows
+    assert (context.replica_id_in_sync_group, context.num_replicas_in_sync) == (0, 1)
+    with pytest.raises(ValueError, match="unknown reduce_op"):
+        context.all_reduce("max", rows)
+    assert context.merge_call(lambda strategy, x: (strategy is get_strategy(), x), (1,)) == (True, 1)
+
+
+def test_the_default_strategy_runs_in_place() -> None:
+    default = get_strategy()
+    result = default.run(lambda x: (x, get_replica_context().num_replicas_in_sync), args=(3,))
+    assert [leaf.values for leaf in result] == [(3,), (1,)]
+    assert default.reduce("SUM", result[0], axis=None) == 3
+    assert default.cluster_resolver is None
+    assert default.extended.worker_devices == ("/job:localhost/replica:0/task:0/device:CPU:0",)

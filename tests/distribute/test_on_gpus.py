@@ -1,0 +1,142 @@
+"""Strategies, variables and views over arrays on GPUs, with a made-up CuPy that is as strict as the real one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.distribute import made_up_cupy
+from tests.gpu import programs
+from workbench.backends import cupy as gpu
+from workbench.errors import BackendUnavailable
+from workbench.runtime import gpus
+
+
+@pytest.fixture(scope="module")
+def strategy() -> Iterator[wb.MirroredStrategy]:
+    module, accelerator = made_up_cupy.Module(), made_up_cupy.Accelerator()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        patch.setitem(sys.modules, "cupy", module)
+        patch.setattr(gpu, "namespace", lambda: module)
+        patch.setattr(gpu, "accelerator", accelerator)
+        patch.setattr(gpus, "_driver_count", lambda: 1)
+        patch.setattr(gpus, "use", lambda ordinal: None)
+        with wb.connect(gpu_replicas=2, processes=False):
+            yield wb.MirroredStrategy()
+
+
+def test_all_gpus_are_taken_by_default(strategy: wb.MirroredStrategy) -> None:
+    assert [device.short for device in strategy.devices] == ["GPU:0", "GPU:1"]
+    assert "2×gpu" in repr(strategy)
+
+
+def test_xp_is_cupy(strategy: wb.MirroredStrategy) -> None:
+    def fn() -> str:
+        xp = wb.distribute.get_replica_context().xp
+        return type(xp.zeros(3)).__module__
+
+    assert strategy.local_results(strategy.run(fn)) == ("cupy", "cupy")
+
+
+def test_values_in_the_notebook_are_numpy_arrays(strategy: wb.MirroredStrategy) -> None:
+    def fn() -> Any:
+        ctx = wb.distribute.get_replica_context()
+        return ctx.xp.arange(3) + ctx.replica_id_in_sync_group
+
+    result = strategy.run(fn)
+    assert [type(part) for part in strategy.local_results(result)] == [np.ndarray] * 2
+    np.testing.assert_array_equal(strategy.reduce("SUM", result, axis=None), [1, 3, 5])
+    np.testing.assert_array_equal(strategy.gather(result, axis=0), [0, 1, 2, 1, 2, 3])
+
+
+def test_variables_live_on_the_gpu(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.arange(4, dtype=np.float32), name="w")
+
+    def fn() -> Any:
+        ctx = wb.distribute.get_replica_context()
+        where = type(w.read_value()).__module__
+        w.assign_add(ctx.all_reduce("sum", ctx.xp.ones(4, np.float32)))
+        w.assign_sub(ctx.all_reduce("mean", w * 0.5))
+        return where
+
+    assert strategy.local_results(strategy.run(fn)) == ("cupy", "cupy")
+    np.testing.assert_array_equal(w.numpy(), (np.arange(4) + 2) * 0.5)
+    w.assign(np.zeros(4, np.float32))
+    np.testing.assert_array_equal(w.numpy(), np.zeros(4))
+
+
+def test_a_step_that_fails_leaves_variables_as_they_were(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.ones(2, np.float32))
+
+    def fn() -> None:
+        w.assign_add(wb.distribute.get_replica_context().xp.ones(2, np.float32))
+        raise KeyError("broken")
+
+    with pytest.raises(KeyError):
+        strategy.run(fn)
+    np.testing.assert_array_equal(w.numpy(), np.ones(2))
+
+
+def test_collectives_of_structures(strategy: wb.MirroredStrategy) -> None:
+    def fn() -> Any:
+        ctx = wb.distribute.get_replica_context()
+        mine = ctx.xp.full((2, 2), ctx.replica_id_in_sync_group + 1.0)
+        both = ctx.all_reduce("sum", {"gpu": mine, "host": np.ones(3)})
+        return both["gpu"], both["host"], ctx.all_gather(mine, axis=0)
+
+    on_gpu, on_host, gathered = strategy.run(fn)
+    np.testing.assert_array_equal(on_gpu.values[0], np.full((2, 2), 3.0))
+    np.testing.assert_array_equal(on_host.values[1], np.full(3, 2.0))
+    assert gathered.values[0].shape == (4, 2)
+
+
+def test_inspect_shows_what_is_on_the_gpu(
+    strategy: wb.MirroredStrategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workbench.backends import numpy as backend
+
+    asked: list[Any] = []
+
+    def summary(x: Any) -> Any:  # instead of the kernel
+        asked.append(x)
+        return backend.summary(gpu.to_host(x))
+
+    monkeypatch.setattr(gpu, "summary", summary)
+    with strategy.scope():
+        w = wb.Variable(np.full(4, 7.0, np.float32), name="w")
+
+    text = str(wb.inspect(w))
+    assert "in sync" in text
+    assert asked
+
+
+def test_nccl_is_refused_for_replicas_that_share_a_gpu(strategy: wb.MirroredStrategy) -> None:
+    by_nccl = wb.MirroredStrategy(cross_device_ops=wb.distribute.NcclAllReduce())
+
+    def fn() -> Any:
+        ctx = wb.distribute.get_replica_context()
+        return ctx.all_reduce("sum", ctx.xp.ones(2))
+
+    with pytest.raises(BackendUnavailable, match="share one GPU"):
+        by_nccl.run(fn)
+
+
+def test_training_gives_the_losses_of_cpus(strategy: wb.MirroredStrategy) -> None:
+    random = np.random.default_rng(0)
+    x = random.standard_normal((64, 8)).astype(np.float32)
+    y = (x @ random.standard_normal((8, 1))).astype(np.float32)
+    w, expected = np.zeros((8, 1), np.float32), []
+    for _ in range(4):
+        error = x @ w - y
+        expected.append(float((error**2).mean()))
+        w -= 0.05 * 2 * x.T @ error / len(x)
+
+    np.testing.assert_allclose(programs.train(wb, 4), expected, rtol=1e-5)

@@ -1,0 +1,68 @@
+"""After a worker was killed: variables are back, and reading goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.data import Dataset
+from workbench.distribute import get_replica_context
+from workbench.distribute.recovery import reseed_variables
+from workbench.errors import ReplicaLost
+
+
+def _die_on_replica_1() -> None:
+    if get_replica_context().replica_id_in_sync_group == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    get_replica_context().all_reduce("sum", np.ones(1))
+
+
+@pytest.mark.slow
+def test_a_replaced_replica_gets_its_variables_and_its_input_again() -> None:
+    with wb.connect(replicas=2):
+        strategy = wb.MirroredStrategy(["CPU:0", "CPU:1"])
+        with strategy.scope():
+            mirrored = wb.Variable([1.0, 2.0])
+            variables = {
+                aggregation: wb.Variable(0.0, synchronization="ON_READ", aggregation=aggregation)
+                for aggregation in ("SUM", "MEAN", "ONLY_FIRST_REPLICA")
+            }
+
+        def count() -> None:
+            for variable in variables.values():
+                variable.assign_add(np.float32(get_replica_context().replica_id_in_sync_group + 1))
+
+        strategy.run(count)
+        mirrored.assign_add([1.0, 1.0])
+        batches = iter(strategy.distribute_dataset(Dataset.range(80).map(lambda x: x).batch(4)))
+        assert strategy.gather(next(batches), 0).tolist() == [0, 1, 2, 3]
+
+        with pytest.raises(ReplicaLost):
+            strategy.run(_die_on_replica_1)
+
+        total = strategy.run(lambda: get_replica_context().all_reduce("sum", mirrored.read_value()))
+        assert total.values[1].tolist() == [4, 6]
+        assert [part.numpy().tolist() for part in mirrored.values] == [[2, 3], [2, 3]]
+        # What replica 1 had counted is lost; the others' share stays.
+        assert {name: float(v.numpy()) for name, v in variables.items()} == {
+            "SUM": 1,
+            "MEAN": 1,
+            "ONLY_FIRST_REPLICA": 1,
+        }
+        seen = [x for step in batches for x in strategy.gather(step, 0).tolist()]
+        assert seen == list(range(80))[80 - len(seen) :]
+        assert len(seen) >= 72
+
+
+def test_without_a_survivor_the_loss_is_told(local: Any) -> None:
+    with local.scope():
+        v = wb.Variable(1.0, name="w")
+    with pytest.raises(ReplicaLost, match=r"'w:0'.*checkpoint"):
+        reseed_variables(local, [0, 1], [])
+    reseed_variables(local, [1], [0])
+    assert [float(part) for part in v.values] == [1, 1]

@@ -1,0 +1,145 @@
+"""Making strategies: devices, cross-device operations, hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.distribute import (
+    CrossDeviceOps,
+    HierarchicalCopyAllReduce,
+    Mirrored,
+    MirroredStrategy,
+    NcclAllReduce,
+    OneDeviceStrategy,
+    PerReplica,
+    ReductionToOneDevice,
+    RingAllReduce,
+    get_replica_context,
+)
+from workbench.errors import BackendUnavailable, InvalidArgumentError
+
+
+def test_devices_are_checked_before_anything_starts(threads: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"wb\.connect\(replicas="):
+        MirroredStrategy(["CPU:0", "CPU:9"])
+    with pytest.raises(InvalidArgumentError, match="both"):
+        MirroredStrategy(["CPU:0", "CPU:0"])
+    with pytest.raises(InvalidArgumentError, match="GPU"):
+        OneDeviceStrategy("GPU:0")
+    assert MirroredStrategy().num_replicas_in_sync == 4
+
+
+@pytest.mark.parametrize(
+    "ops",
+    [
+        ReductionToOneDevice(),
+        HierarchicalCopyAllReduce(),
+        HierarchicalCopyAllReduce(num_packs=0),
+        HierarchicalCopyAllReduce(num_packs=3),
+        RingAllReduce(),
+        None,
+    ],
+    ids=repr,
+)
+def test_every_way_to_combine_gives_the_same_numbers(threads: Any, ops: Any) -> None:
+    strategy = MirroredStrategy(["CPU:0", "CPU:1", "CPU:2"], cross_device_ops=ops)
+
+    def step() -> Any:
+        context = get_replica_context()
+        k = context.replica_id_in_sync_group
+        return context.all_reduce("mean", [np.full(n, float(k * n), np.float32) for n in (1, 5, 1000)])
+
+    for n, leaf in zip((1, 5, 1000), strategy.run(step), strict=True):
+        for component in leaf.values:
+            np.testing.assert_array_equal(component, np.full(n, n, np.float32))
+
+
+def test_nccl_says_what_it_needs(threads: Any) -> None:
+    with pytest.raises(BackendUnavailable, match="one GPU per replica"):
+        MirroredStrategy(["CPU:0"], cross_device_ops=NcclAllReduce())
+    with pytest.raises(TypeError, match=r"RingAllReduce\(\)"):
+        MirroredStrategy(["CPU:0"], cross_device_ops=RingAllReduce)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="num_packs"):
+        RingAllReduce(num_packs=-1)
+
+
+class _Doubling(CrossDeviceOps):
+    """A user's own operation, which is easily told from a sum."""
+
+    def reduce_implementation(self, reduce_op: Any, value: Any, destinations: Any, options: Any) -> Any:
+        return 2 * sum(value.values)
+
+    def batch_reduce_implementation(self, reduce_op: Any, pairs: Any, options: Any) -> Any:
+        return [Mirrored([2 * sum(value.values)] * len(value.values)) for value, _ in pairs]
+
+
+def test_an_operation_of_the_users_own_is_asked_for_every_reduction(threads: Any) -> None:
+    strategy = MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=_Doubling())
+    assert strategy.run(lambda: get_replica_context().all_reduce("sum", np.float32(3))).values == (12, 12)
+    assert strategy.reduce("SUM", PerReplica((1.0, 2.0)), axis=None) == 6
+
+
+def test_reductions_of_the_extended_api_stay_on_the_replicas(strategy: Any) -> None:
+    value = strategy.run(lambda: np.ones(4000, np.float32))
+    with strategy.scope():
+        v = wb.Variable(1.0)
+        (mirrored,) = strategy.extended.batch_reduce_to("SUM", [(value, v)])
+        host = strategy.extended.reduce_to("MEAN", value, "CPU:0")
+    assert isinstance(mirrored, Mirrored)
+    assert mirrored.handle is not None
+    assert strategy.reduce("SUM", mirrored, axis=0) == 16000
+    assert host.tolist() == [1] * 4000
+    assert v.numpy() == 1
+
+
+@pytest.mark.parametrize("pairs", ["value", [1], [(1, 2, 3)]])
+def test_batches_are_lists_of_pairs(pairs: Any) -> None:
+    with pytest.raises(ValueError, match=r"\(value, destinations\)"):
+        ReductionToOneDevice().batch_reduce("SUM", pairs)
+
+
+@pytest.mark.parametrize(
+    ("value", "destinations"), [("text", "CPU:0"), (1.0, 3), (1.0, "XPU:0"), (True, "CPU:0")]
+)
+def test_what_cannot_be_reduced_to_a_place_is_refused(value: Any, destinations: Any) -> None:
+    with pytest.raises(ValueError, match=r"combined|destinations|device"):
+        ReductionToOneDevice().reduce("SUM", value, destinations)
+
+
+def test_one_device_behaves_like_any_strategy(threads: Any) -> None:
+    strategy = OneDeviceStrategy("CPU:1")
+    with strategy.scope():
+        v = wb.Variable(1.0, aggregation="SUM")
+    strategy.run(lambda: v.assign_add(2.0))
+    assert strategy.reduce("SUM", strategy.run(lambda: v + 1), axis=None) == 4
+    assert len(strategy.local_results(v)) == 1
+    assert strategy.extended.worker_devices[0].endswith("CPU:1")
+
+
+def test_the_experimental_names_are_the_plain_ones(threads: Any) -> None:
+    strategy = MirroredStrategy(["CPU:0"])
+    assert strategy.experimental_local_results == strategy.local_results
+    assert strategy.experimental_distribute_dataset == strategy.distribute_dataset
+    assert (
+        strategy.experimental_distribute_datasets_from_function == strategy.distribute_datasets_from_function
+    )
+
+
+def test_the_way_of_combining_that_was_asked_for_is_taken_for_small_arrays_too(strategy: Any) -> None:
+    if strategy.group.gang.shipping.by_reference:
+        return  # replicas of one process combine in one way
+    taken = {}
+    for ops in (ReductionToOneDevice(), RingAllReduce(), None):
+        one = MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=ops)
+        one.run(lambda: get_replica_context().all_reduce("sum", np.ones(10)))
+        taken[type(ops).__name__] = set(wb.collectives(one).to_arrow()["algorithm"].to_pylist())
+        one.group.close()
+    assert taken == {
+        "ReductionToOneDevice": {"one_device"},
+        "RingAllReduce": {"scattered"},
+        "NoneType": {"direct"},
+    }

@@ -1,0 +1,240 @@
+"""Variables, on both kinds of cluster."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.distribute import get_replica_context
+from workbench.errors import CaptureError, FailedPreconditionError
+
+
+def _replica() -> int:
+    return get_replica_context().replica_id_in_sync_group
+
+
+def _components(variable: Any) -> list[Any]:
+    return [part.numpy().tolist() for part in variable.values]
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "expected"),
+    [("NONE", [11, 12]), ("SUM", [13, 13]), ("MEAN", [11.5, 11.5]), ("ONLY_FIRST_REPLICA", [11, 11])],
+)
+def test_aggregation_says_what_replicas_add(strategy: Any, aggregation: str, expected: list[float]) -> None:
+    with strategy.scope():
+        v = wb.Variable(10.0, aggregation=aggregation)
+    strategy.run(lambda: v.assign_add(np.float32(_replica() + 1)))
+    assert _components(v) == expected
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "expected"), [("SUM", 3.0), ("MEAN", 1.5), ("ONLY_FIRST_REPLICA", 1.0)]
+)
+def test_sync_on_read_variables_aggregate_when_read(strategy: Any, aggregation: str, expected: float) -> None:
+    with strategy.scope():
+        v = wb.Variable(0.0, synchronization="ON_READ", aggregation=aggregation)
+    strategy.run(lambda: v.assign(np.float32(_replica() + 1)))
+    assert v.read_value() == expected
+    assert _components(v) == [1, 2]
+    v.assign(8.0)
+    assert v.numpy() == 8
+    assert not v.trainable
+
+
+def test_a_number_that_differs_by_replica_can_be_summed(strategy: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(0, aggregation="SUM")
+    strategy.run(lambda: v.assign(_replica() + 1))
+    assert v.numpy() == 3
+    with pytest.raises(ValueError, match="same number 2 times"):
+        strategy.run(lambda: v.assign(4))
+
+
+def test_a_variable_acts_as_its_array(strategy: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable([[1.0, 2.0], [3.0, 4.0]], name="w")
+
+    def step() -> tuple[Any, ...]:
+        return v @ v, 1 - v, v[0], np.asarray(v).sum(), np.from_dlpack(v).shape, -v, v > 2, np.exp(v), len(v)
+
+    for place in (strategy.run(step), [wb.distribute.PerReplica((leaf,)) for leaf in step()]):
+        product, flipped, row, total, *_ = place
+        np.testing.assert_array_equal(product.values[-1], [[7, 10], [15, 22]])
+        np.testing.assert_array_equal(flipped.values[0], [[0, -1], [-2, -3]])
+        assert row.values[0].tolist() == [1, 2]
+        assert total.values[0] == 10
+    assert np.from_dlpack(v).shape == (2, 2)
+    assert (v.name, v.shape, v.dtype.name, v.ndim, v.size) == ("w:0", (2, 2), "float32", 2, 4)
+
+
+def test_what_is_read_cannot_be_written_to(strategy: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable([1.0, 2.0])
+
+    def write() -> None:
+        v.read_value()[0] = 5
+
+    for misuse in (write, lambda: strategy.run(write)):
+        with pytest.raises(ValueError, match="read-only"):
+            misuse()
+    v.numpy()[0] = 5  # a copy
+    with pytest.raises(TypeError, match="assign_add"):
+        v += 1
+    with pytest.raises(TypeError, match="assign"):
+        v[0] = 1
+    with pytest.raises(TypeError, match="out="):
+        np.add(v, 1, out=v)
+    assert v.numpy().tolist() == [1, 2]
+
+
+def test_an_array_that_was_assigned_stays_the_callers(strategy: Any) -> None:
+    with strategy.scope():
+        initial = np.zeros(2, np.float32)
+        v = wb.Variable(initial)
+    initial[0] = 9
+
+    def step() -> None:
+        mine = np.ones(2, np.float32)
+        v.assign(mine)
+        mine[0] = 9
+
+    assert v.numpy().tolist() == [0, 0]
+    strategy.run(step)
+    assert _components(v) == [[1, 1], [1, 1]]
+
+
+def test_a_failed_step_leaves_no_trace(strategy: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable([1.0])
+
+    def step() -> None:
+        v.assign_add(np.ones(1, np.float32))
+        if _replica() == 1:
+            raise KeyError("late")
+
+    with pytest.raises(KeyError):
+        strategy.run(step)
+    assert _components(v) == [[1], [1]]
+    strategy.run(lambda: v.assign_add(np.ones(1, np.float32)))
+    assert _components(v) == [[2], [2]]
+
+
+@pytest.mark.parametrize("how", ["assign", "assign_add", "assign_sub"])
+def test_values_that_do_not_fit_are_refused(strategy: Any, how: str) -> None:
+    with strategy.scope():
+        v = wb.Variable([1, 2], name="n")
+    for place in (lambda fn: fn(), strategy.run):
+        with pytest.raises(ValueError, match=r"'n:0'.*shape \(3,\)"):
+            place(lambda: getattr(v, how)([1, 2, 3]))
+        with pytest.raises(TypeError, match=r"astype\(np.int32\)"):
+            place(lambda: getattr(v, how)(np.array([1.5, 2.5])))
+
+
+def test_kinds_that_cannot_be_are_refused(strategy: Any) -> None:
+    with strategy.scope():
+        with pytest.raises(ValueError, match="floating dtype"):
+            wb.Variable(1, aggregation="MEAN")
+        with pytest.raises(ValueError, match="ON_READ for"):
+            wb.Variable(1.0, synchronization="NONE")
+        with pytest.raises(ValueError, match="unknown VariableAggregation 'max'"):
+            wb.Variable(1.0, aggregation="max")
+        unread = wb.Variable(1.0, synchronization="ON_READ")
+    with pytest.raises(ValueError, match="no common value"):
+        unread.read_value()
+
+
+def test_a_per_replica_is_assigned_by_the_aggregation(strategy: Any) -> None:
+    value = strategy.distribute_values_from_function(lambda c: np.float32(c.replica_id_in_sync_group + 1))
+    with strategy.scope():
+        total = wb.Variable(0.0, aggregation="SUM")
+        unclear = wb.Variable(0.0)
+        apart = wb.Variable(0.0, synchronization="ON_READ", aggregation="SUM")
+    total.assign(value)
+    apart.assign(value)
+    assert (_components(total), _components(apart)) == ([3, 3], [1, 2])
+    with pytest.raises(ValueError, match="aggregation NONE"):
+        unclear.assign(value)
+
+
+def test_components_can_be_updated_alone(strategy: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(1.0, name="w")
+    first, second = strategy.local_results(v)
+    second.assign_add(4.0)
+    assert _components(v) == [1, 5]
+    assert (first.name, second.name) == ("w:0", "w/replica_1:0")
+    assert first.device != second.device
+    strategy.extended.update(v, lambda part, x: part.assign_sub(x), args=(np.float32(1),))
+    assert _components(v) == [0, 4]
+    assert strategy.extended.update(v, lambda part: part * 2, group=False).values == (0, 8)
+
+
+def test_a_variable_made_in_a_replica_function_lasts(strategy: Any) -> None:
+    def make() -> Any:
+        made = wb.Variable(5.0 + _replica(), name="inner", aggregation="SUM")
+        made.assign_add(np.float32(1))
+        return made
+
+    made = strategy.run(make)
+    gc.collect()
+    assert isinstance(made, wb.Variable)
+    assert _components(made) == [7, 7]
+    strategy.run(lambda: made.assign_add(np.float32(1)))
+    assert made.numpy() == 9
+
+
+def test_replicas_forget_a_deleted_variable_with_the_next_one(strategy: Any) -> None:
+    with strategy.scope():
+        gone = wb.Variable(1.0)
+    key = gone.description.key
+    description = gone.description
+    del gone
+    gc.collect()
+    with strategy.scope():
+        _ = wb.Variable(2.0)
+    stale = pickle.loads(pickle.dumps(description))
+    with pytest.raises(FailedPreconditionError, match=key):
+        strategy.run(lambda: wb.distribute.variable.variable_of(stale).read_value())
+
+
+def test_a_plain_variable_lives_on_the_host(strategy: Any) -> None:
+    plain = wb.Variable(lambda: [1.0, 2.0])
+    plain.assign_add([1.0, 1.0])
+    assert plain.numpy().tolist() == [2, 3]
+    assert plain.strategy is None
+    assert len(plain.values) == 1
+    with pytest.raises(CaptureError, match=r"with strategy.scope\(\)"):
+        pickle.dumps(plain)
+
+
+def test_a_plain_variable_in_a_replica_function_of_processes_is_explained(strategy: Any) -> None:
+    plain = wb.Variable(1.0, name="outside")
+    if strategy.group.gang.shipping.by_reference:
+        assert strategy.run(lambda: plain + 1).values == (2, 2)
+        return
+    with pytest.raises(CaptureError, match=r"captures 'plain'.*'outside:0'.*with strategy.scope\(\)"):
+        strategy.run(lambda: plain + 1)
+
+
+def test_a_variable_belongs_to_one_strategy(threads: Any) -> None:
+    mine, other = (wb.MirroredStrategy(["CPU:0", "CPU:1"]) for _ in range(2))
+    with mine.scope():
+        v = wb.Variable(1.0)
+    with pytest.raises(RuntimeError, match="another strategy"):
+        other.run(lambda: v + 1)
+    with other.scope(), pytest.raises(RuntimeError, match="scope of another strategy"):
+        v.assign(2.0)
+
+
+def test_a_variable_is_itself_again_after_travelling(strategy: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(1.0)
+    assert pickle.loads(pickle.dumps(v)) is v
+    assert strategy.run(lambda: {"v": [v]})["v"][0] is v
+    assert strategy.run(lambda x: x, args=(v,)) is v

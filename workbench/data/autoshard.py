@@ -1,0 +1,158 @@
+"""Dividing a dataset among hosts by rewriting its stages, as tf.data does, with the reason in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from workbench.data.dataset import Dataset
+from workbench.data.options import AutoShardPolicy
+from workbench.data.sources.combine import Zipped
+from workbench.data.sources.files import FileReader
+from workbench.data.stages.flat import Interleave
+from workbench.data.stages.select import SHARD_HINT, Prefetch, Shard
+from workbench.errors import NotFoundError
+
+
+@dataclass(frozen=True)
+class PolicyChoice:
+    """Which policy applies.
+
+    Attributes:
+      asked: The policy of the dataset's options.
+      used: What it comes to: AUTO is resolved to FILE or DATA.
+      reason: Why, in words.
+    """
+
+    asked: AutoShardPolicy
+    used: AutoShardPolicy
+    reason: str
+
+    def __str__(self) -> str:
+        return self.used.name if self.asked is self.used else f"{self.asked.name}→{self.used.name}"
+
+
+@dataclass(frozen=True)
+class Sharded:
+    """One host's part of a dataset.
+
+    Attributes:
+      dataset: The rewritten dataset.
+      choice: The policy and its reason.
+    """
+
+    dataset: Dataset
+    choice: PolicyChoice
+
+
+def choose_policy(dataset: Dataset) -> PolicyChoice:
+    """Resolves the policy in a dataset's options."""
+    asked = dataset.options().experimental_distribute.auto_shard_policy
+    match asked:
+        case AutoShardPolicy.AUTO if is_file_based(dataset):
+            return PolicyChoice(asked, AutoShardPolicy.FILE, "source reads files")
+        case AutoShardPolicy.AUTO:
+            return PolicyChoice(asked, AutoShardPolicy.DATA, _why_not_files(dataset))
+        case AutoShardPolicy.OFF:
+            return PolicyChoice(asked, asked, "every host reads everything, as asked")
+        case AutoShardPolicy.HINT if any(_is_hint(stage) for stage in dataset.stages):
+            return PolicyChoice(asked, asked, "shard(SHARD_HINT, SHARD_HINT) marks the place")
+        case AutoShardPolicy.HINT:
+            return PolicyChoice(
+                asked, asked, "no shard(SHARD_HINT, SHARD_HINT) found: every host reads everything"
+            )
+    return PolicyChoice(asked, asked, "as asked")
+
+
+def auto_shard(dataset: Dataset, num_workers: int, index: int) -> Sharded:
+    """The part of `dataset` that host `index` of `num_workers` reads.
+
+    FILE deals whole files to hosts: file k to host k mod num_workers, also through flat_map or interleave of
+    readers, zip and concatenate of readers. DATA reads everything and keeps every `num_workers`-th element,
+    after the last stage but before a final prefetch. With a single host nothing is rewritten.
+
+    Raises:
+      NotFoundError: if FILE is asked for and no reader of files is found.
+    """
+    choice = choose_policy(dataset)
+    if num_workers == 1:
+        return Sharded(dataset, choice)
+    match choice.used:
+        case AutoShardPolicy.FILE:
+            rewritten = _shard_files(dataset, num_workers, index)
+            if rewritten is None:
+                raise NotFoundError(
+                    "AutoShardPolicy.FILE needs a source that reads files, but "
+                    f"{_why_not_files(dataset)}: {dataset!r}; "
+                    "use AutoShardPolicy.DATA, or AUTO"
+                )
+        case AutoShardPolicy.DATA:
+            rewritten = _append(dataset, Shard(num_workers, index))
+        case AutoShardPolicy.HINT:
+            stages = tuple(
+                Shard(num_workers, index) if _is_hint(stage) else stage for stage in dataset.stages
+            )
+            rewritten = dataset.with_source(dataset.source, stages)
+        case _:
+            rewritten = dataset
+    return Sharded(rewritten, choice)
+
+
+def is_file_based(dataset: Dataset) -> bool:
+    """Whether a dataset's elements come out of files whose list can be divided."""
+    return _shard_files(dataset, 1, 0) is not None
+
+
+def file_reader(dataset: Dataset) -> FileReader | None:
+    """The source that reads files, if there is one; the first of several."""
+    if isinstance(dataset.source, FileReader):
+        return dataset.source
+    for position, stage in enumerate(dataset.stages):
+        if isinstance(stage, Interleave):
+            names = dataset.with_source(dataset.source, dataset.stages[:position])
+            inner = stage.example(names)
+            reader = None if inner is None else file_reader(inner)
+            if reader is not None:
+                return replace(reader, files=names)
+    return next((reader for inner in dataset.source.inputs() if (reader := file_reader(inner))), None)
+
+
+def _shard_files(dataset: Dataset, num_shards: int, index: int) -> Dataset | None:
+    """The dataset with its list of files divided; None if there is no such list."""
+    if isinstance(dataset.source, FileReader):
+        return dataset.with_source(dataset.source.sharded(num_shards, index), dataset.stages)
+    for position, stage in enumerate(dataset.stages):
+        if isinstance(stage, Interleave):
+            names = dataset.with_source(dataset.source, dataset.stages[:position])
+            inner = stage.example(names)
+            if inner is not None and is_file_based(inner):
+                deal = Shard(num_shards, index, enough_for_all=True)
+                return dataset.with_source(names.source, (*names.stages, deal, *dataset.stages[position:]))
+    inputs = dataset.source.inputs()
+    parts = [_shard_files(inner, num_shards, index) for inner in inputs]
+    if not parts or any(part is None for part in parts):
+        return None
+    combined: Any = dataset.source.with_inputs(tuple(part for part in parts if part is not None))
+    return dataset.with_source(combined, dataset.stages)
+
+
+def _append(dataset: Dataset, shard: Shard) -> Dataset:
+    end = len(dataset.stages)
+    while end and isinstance(dataset.stages[end - 1], Prefetch):
+        end -= 1
+    return dataset.with_source(dataset.source, (*dataset.stages[:end], shard, *dataset.stages[end:]))
+
+
+def _is_hint(stage: object) -> bool:
+    return isinstance(stage, Shard) and stage.num_shards == SHARD_HINT
+
+
+def _why_not_files(dataset: Dataset) -> str:
+    if isinstance(dataset.source, Zipped) and any(is_file_based(inner) for inner in dataset.source.datasets):
+        return "not all datasets of the zip read files"
+    names = {
+        "memory": "source is in memory",
+        "range": "source is a range",
+        "generator": "source is a generator",
+    }
+    return names.get(dataset.source.name, f"source is {dataset.source.name}, not files")

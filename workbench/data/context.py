@@ -1,0 +1,93 @@
+"""What a dataset function learns about its place, and how its datasets are replicated."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from workbench.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class InputContext:
+    """Where an input pipeline stands among all.
+
+    Attributes:
+      num_input_pipelines: Number of pipelines: hosts, or replicas with `PER_REPLICA`.
+      input_pipeline_id: Which one this is, from 0.
+      num_replicas_in_sync: Number of replicas that take part in a step.
+    """
+
+    num_input_pipelines: int = 1
+    input_pipeline_id: int = 0
+    num_replicas_in_sync: int = 1
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """The rows of a global batch that fall to one replica.
+
+        Raises:
+          ValueError: if the batch cannot be divided evenly.
+        """
+        size, rest = divmod(global_batch_size, self.num_replicas_in_sync)
+        if rest:
+            raise InvalidArgumentError(
+                f"global batch {global_batch_size} is not divisible by {self.num_replicas_in_sync} replicas; "
+                f"use {global_batch_size - rest} or {global_batch_size - rest + self.num_replicas_in_sync}"
+            )
+        return size
+
+
+class InputReplicationMode(enum.Enum):
+    """Whether a dataset function is called once per host, or once per replica."""
+
+    PER_WORKER = "PER_WORKER"
+    PER_REPLICA = "PER_REPLICA"
+
+
+@dataclass(frozen=True, slots=True)
+class InputOptions:
+    """How a distributed dataset reaches its replicas.
+
+    Attributes:
+      experimental_prefetch_to_device: Whether batches are made ready in the device's memory.
+      experimental_replication_mode: Pipelines per host or per replica; the latter only for datasets from
+        functions.
+      experimental_place_dataset_on_device: Whether the pipeline itself runs on the device; only with
+        `PER_REPLICA`.
+    """
+
+    experimental_prefetch_to_device: bool = True
+    experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
+    experimental_place_dataset_on_device: bool = False
+
+    @property
+    def per_replica(self) -> bool:
+        """Whether every replica has a pipeline of its own."""
+        return self.experimental_replication_mode is InputReplicationMode.PER_REPLICA
+
+    def check_for_dataset(self) -> None:
+        """Refuses what `distribute_dataset` cannot do.
+
+        Raises:
+          NotImplementedError: for `PER_REPLICA`.
+        """
+        if self.per_replica:
+            raise NotImplementedError(
+                "InputReplicationMode.PER_REPLICA needs a dataset per replica; "
+                "use distribute_datasets_from_function, whose function is called for each"
+            )
+
+    def check_for_function(self) -> None:
+        """Refuses combinations that `distribute_datasets_from_function` cannot do.
+
+        Raises:
+          ValueError: for placing on the device together with PER_WORKER or prefetching.
+        """
+        if self.experimental_place_dataset_on_device and (
+            not self.per_replica or self.experimental_prefetch_to_device
+        ):
+            raise InvalidArgumentError(
+                "experimental_place_dataset_on_device=True needs "
+                "experimental_replication_mode=PER_REPLICA and "
+                f"experimental_prefetch_to_device=False, got {self}"
+            )

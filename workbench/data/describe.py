@@ -1,0 +1,59 @@
+"""How a dataset shows itself: text and script-free HTML. Nothing is read, and no user function is called."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from workbench.data.stage import Source, Stage
+
+_WIDTH = 88
+
+
+class DatasetText:
+    """The texts of a dataset; `Dataset` is the only one that inherits it.
+
+    Attributes:
+      source: Where elements come from.
+      stages: What is done to them.
+    """
+
+    source: Source
+    stages: tuple[Stage, ...]
+    _element_spec: Any
+
+    def _parts(self) -> list[str]:
+        name = self.source.name
+        inner = self.source.inputs()
+        if inner:
+            name += f"[{', '.join(' → '.join(dataset._parts()) for dataset in inner)}]"
+        return [name, *(stage.describe() for stage in self.stages)]
+
+    def _count(self) -> str:
+        try:
+            count = self.cardinality()  # type: ignore[attr-defined]
+        except Exception:
+            return "unknown number of elements"
+        match count:
+            case _ if count == INFINITE_CARDINALITY:
+                return "endless"
+            case _ if count == UNKNOWN_CARDINALITY:
+                return "unknown number of elements"
+            case 1:
+                return "1 element"
+        return f"{count:,} elements"
+
+    def __repr__(self) -> str:
+        text = f"<Dataset: {' → '.join(self._parts())}, {self._count()}>"
+        return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 2]}…>"
+
+    def _repr_html_(self) -> str:
+        boxes = " → ".join(f"<code>{html.escape(part)}</code>" for part in self._parts())
+        spec = (
+            "" if self._element_spec is None else f"<br><small>{html.escape(str(self._element_spec))}</small>"
+        )
+        return f"<div><b>Dataset</b> {boxes} · {html.escape(self._count())}{spec}</div>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}

@@ -1,0 +1,295 @@
+"""One host's share of a distributed dataset: what each of its replicas gets in each step.
+
+Pure: a description goes in, lists of element trees come out. Moving them to replicas is built on top.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from workbench import tree
+from workbench.data.autoshard import PolicyChoice, auto_shard, choose_policy
+from workbench.data.context import InputContext, InputOptions
+from workbench.data.dataset import Dataset
+from workbench.data.options import AutoShardPolicy
+from workbench.data.passes import Pass
+from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, batch_sizes_for_worker, compute_batch_size
+from workbench.data.spec import TensorSpec
+from workbench.data.stages.select import Prefetch
+from workbench.data.stages.split import EvenSplit, Regroup
+from workbench.data.structure import Array
+from workbench.data.tables import NO_IDS, BatchTable, SegmentTable, Table
+
+EVEN_SPLIT = "even split"
+SCHEDULE = "schedule"
+AS_GIVEN = "as given"
+_Item = tuple[Any, Array]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the replicas of one host get in one step.
+
+    Attributes:
+      values: One element tree per replica.
+      ids: Per replica, numbers of the source elements in it; empty where they are not known or were not
+        asked for.
+    """
+
+    values: list[Any]
+    ids: list[Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What one replica gets in one step, without the data.
+
+    Attributes:
+      rows: Number of rows.
+      ids: Numbers of the source elements behind them; empty where they are not known.
+    """
+
+    rows: int
+    ids: Array
+
+
+NOTHING = Placement(0, NO_IDS)
+
+
+@dataclass(frozen=True)
+class HostPipeline:
+    """The input pipeline of one host.
+
+    Attributes:
+      datasets: One dataset that deals its elements to the replicas in turn, or one dataset per replica.
+      replicas: Number of replicas on this host.
+      pad_last: Whether a last, incomplete step is filled with empty batches; else it is dropped.
+      algorithm: "even split", "schedule", or "as given" where nothing was split.
+      choice: The sharding policy, or None if a function made the dataset.
+      sizes: The schedule's sizes, or () for another algorithm.
+    """
+
+    datasets: tuple[Dataset, ...]
+    replicas: int
+    pad_last: bool
+    algorithm: str = AS_GIVEN
+    choice: PolicyChoice | None = None
+    sizes: tuple[int, ...] = ()
+
+    @cached_property
+    def element_spec(self) -> Any:
+        """The spec of what one replica gets; it may take trying user functions, so it travels once it is known."""
+        return self.datasets[0].element_spec
+
+    @property
+    def read_ahead(self) -> int:
+        """How many elements `prefetch` asks to have ready; the number of replicas without it."""
+        stages = self.datasets[0].stages
+        sizes = [
+            stage.buffer_size for stage in stages if isinstance(stage, Prefetch) and stage.buffer_size >= 0
+        ]
+        return sizes[-1] if sizes else self.replicas
+
+    def steps(self, *, epoch: int = 0, provenance: bool = False) -> Iterator[Step]:
+        """Goes through one epoch.
+
+        Args:
+          epoch: Number of the epoch; all hosts must use the same one, so that they shuffle alike.
+          provenance: Whether to tell which source elements every replica got.
+        """
+        streams = [_stream(dataset, Pass(epoch, provenance)) for dataset in self.datasets]
+        for group in _dealt(streams, self.replicas):
+            if None in group and not self.pad_last:
+                return
+            items = [(self.empty(), NO_IDS) if item is None else item for item in group]
+            yield Step([value for value, _ in items], [ids for _, ids in items])
+
+    def values_for(self, replicas: Sequence[int], *, epoch: int = 0) -> Iterator[list[Any]]:
+        """As `steps`, but makes only what some replicas of the host get; the rows of others are not gathered.
+
+        Args:
+          replicas: Positions among the host's replicas.
+          epoch: Number of the epoch.
+
+        Yields:
+          One element tree per entry of `replicas`.
+        """
+        streams = [_located(dataset, Pass(epoch)) for dataset in self.datasets]
+        for group in _dealt(streams, self.replicas):
+            if None in group and not self.pad_last:
+                return
+            yield [self._value(group[replica]) for replica in replicas]
+
+    def _value(self, place: tuple[Table, int] | None) -> Any:
+        if place is None:
+            return self.empty()
+        table, index = place
+        return table.structure.pack(table.row(index))
+
+    def placements(self, *, epoch: int = 0) -> Iterator[list[Placement]]:
+        """As `steps`, but only tells what would go where; batches in memory are not gathered."""
+        streams = [_placed(dataset, Pass(epoch, provenance=True)) for dataset in self.datasets]
+        for group in _dealt(streams, self.replicas):
+            if None in group and not self.pad_last:
+                return
+            yield [NOTHING if placement is None else placement for placement in group]
+
+    def empty(self) -> Any:
+        """An element without rows: dtypes and known dimensions kept, unknown ones zero."""
+        return tree.map(_empty, self.element_spec)
+
+    def empty_step(self) -> Step:
+        """What this host's replicas get while other hosts still have data."""
+        return Step([self.empty() for _ in range(self.replicas)], [NO_IDS] * self.replicas)
+
+
+def distribute_for_host(
+    dataset: Dataset,
+    *,
+    num_hosts: int = 1,
+    host: int = 0,
+    replicas_per_host: int = 1,
+    options: InputOptions | None = None,
+) -> HostPipeline:
+    """The pipeline of one host for a dataset whose batches are global.
+
+    Batches are split among all replicas by the even split (policy DATA, and AUTO without files) or else by
+    the schedule, provided that the batch size is known; then the policy divides the data among hosts. A
+    single replica gets the dataset as it is.
+
+    Args:
+      dataset: The dataset, batched.
+      num_hosts: Number of hosts.
+      host: Which one this is.
+      replicas_per_host: Replicas on each.
+      options: Checked for what cannot be done.
+
+    Raises:
+      InvalidArgumentError: if elements are scalars.
+      NotFoundError: if FILE is asked for and nothing reads files.
+      NotImplementedError: for `PER_REPLICA`.
+    """
+    (options or InputOptions()).check_for_dataset()
+    replicas = num_hosts * replicas_per_host
+    if replicas == 1:
+        return HostPipeline((dataset,), 1, pad_last=False, choice=choose_policy(dataset))
+    choice = choose_policy(dataset)
+    size = UNKNOWN_BATCH_SIZE if choice.used is AutoShardPolicy.DATA else compute_batch_size(dataset)
+    sizes: tuple[int, ...] = ()
+    if size == UNKNOWN_BATCH_SIZE:
+        split = dataset.with_stage(EvenSplit(replicas))
+    else:
+        sizes = tuple(batch_sizes_for_worker(size, num_hosts, replicas_per_host, host))
+        split = dataset.with_stage(Regroup(sizes))
+    pad_last = num_hosts > 1 or not _is_static(split.element_spec)
+    mine = auto_shard(split, num_hosts, host).dataset
+    return HostPipeline(
+        (mine,), replicas_per_host, pad_last, SCHEDULE if sizes else EVEN_SPLIT, choice, sizes
+    )
+
+
+def distribute_function_for_host(
+    dataset_fn: Callable[[InputContext], Dataset],
+    *,
+    num_hosts: int = 1,
+    host: int = 0,
+    replicas_per_host: int = 1,
+    options: InputOptions | None = None,
+) -> HostPipeline:
+    """The pipeline of one host for datasets that a function makes; their batches are those of one replica.
+
+    Args:
+      dataset_fn: Called once on each host, or for each replica with `PER_REPLICA`.
+      num_hosts: Number of hosts.
+      host: Which one this is.
+      replicas_per_host: Replicas on each.
+      options: Replication mode and placement.
+
+    Raises:
+      ValueError: for options that contradict each other.
+      TypeError: if the function returns no dataset.
+    """
+    options = options or InputOptions()
+    options.check_for_function()
+    replicas = num_hosts * replicas_per_host
+    if options.per_replica:
+        first = host * replicas_per_host
+        contexts = [InputContext(replicas, first + replica, replicas) for replica in range(replicas_per_host)]
+    else:
+        contexts = [InputContext(num_hosts, host, replicas)]
+    datasets = tuple(_made(dataset_fn, context) for context in contexts)
+    pad_last = num_hosts > 1 or not _is_static(datasets[0].element_spec)
+    return HostPipeline(datasets, replicas_per_host, pad_last)
+
+
+def lockstep(
+    pipelines: list[HostPipeline], *, epoch: int = 0, provenance: bool = False
+) -> Iterator[list[Step]]:
+    """Steps of all hosts together: one that has ended gets empty batches until all have."""
+    hosts = [pipeline.steps(epoch=epoch, provenance=provenance) for pipeline in pipelines]
+    for steps in itertools.zip_longest(*hosts):
+        yield [
+            pipeline.empty_step() if step is None else step
+            for pipeline, step in zip(pipelines, steps, strict=True)
+        ]
+
+
+def _made(dataset_fn: Callable[[InputContext], Dataset], context: InputContext) -> Dataset:
+    dataset = dataset_fn(context)
+    if not isinstance(dataset, Dataset):
+        raise TypeError(
+            f"the dataset function must return a Dataset, got {type(dataset).__name__} for {context}"
+        )
+    return dataset
+
+
+def _stream(dataset: Dataset, current: Pass) -> Iterator[_Item]:
+    for run in dataset.open(current):
+        table = run.table
+        pack = table.structure.pack
+        for index in run.indices():
+            ids = table.ids(range(index, index + 1)) if current.provenance else NO_IDS
+            yield pack(table.row(index)), ids
+
+
+def _located(dataset: Dataset, current: Pass) -> Iterator[tuple[Table, int]]:
+    for run in dataset.open(current):
+        table = run.table
+        for index in run.indices():
+            yield table, index
+
+
+def _placed(dataset: Dataset, current: Pass) -> Iterator[Placement]:
+    for run in dataset.open(current):
+        table = run.table
+        for index in run.indices():
+            if isinstance(table, BatchTable | SegmentTable):
+                segment = table.segment(index)
+                yield Placement(len(segment), segment.ids())
+            else:
+                shape = np.shape(table.row(index)[0])
+                yield Placement(shape[0] if shape else 1, table.ids(range(index, index + 1)))
+
+
+def _dealt(streams: list[Iterator[_T]], replicas: int) -> Iterator[Sequence[_T | None]]:
+    """Groups of one item per replica: dealt out of one stream, or side by side out of several."""
+    if len(streams) > 1:
+        yield from itertools.zip_longest(*streams)
+        return
+    while group := list(itertools.islice(streams[0], replicas)):
+        yield group if len(group) == replicas else [*group, *[None] * (replicas - len(group))]
+
+
+def _is_static(element_spec: Any) -> bool:
+    return all(isinstance(spec, TensorSpec) and spec.is_static for spec in tree.flatten(element_spec)[0])
+
+
+def _empty(spec: TensorSpec) -> Array:
+    return np.empty((0, *(size or 0 for size in (spec.shape or (0,))[1:])), spec.dtype)

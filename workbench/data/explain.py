@@ -1,0 +1,271 @@
+"""Who reads which elements at which step, and why: a model of a distributed dataset, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.data.autoshard import choose_policy, file_reader
+from workbench.data.dataset import Dataset
+from workbench.data.distributed import NOTHING, HostPipeline, Placement, distribute_for_host
+from workbench.data.explain_text import model_html, model_text, summary_line
+from workbench.data.options import AutoShardPolicy
+from workbench.data.passes import Pass
+from workbench.data.provenance import FILE_SHIFT, Labels
+from workbench.errors import InvalidArgumentError
+
+DEFAULT_MAX_STEPS = 1000
+DEFAULT_MAX_ELEMENTS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many replicas there are, and on how many hosts.
+
+    Attributes:
+      hosts: Number of hosts.
+      replicas_per_host: Replicas on each.
+    """
+
+    hosts: int = 1
+    replicas_per_host: int = 1
+
+    @property
+    def replicas(self) -> int:
+        """Number of replicas in all."""
+        return self.hosts * self.replicas_per_host
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStep:
+    """What one replica gets in one step.
+
+    Attributes:
+      rows: Number of rows.
+      ids: Numbers of the source elements; empty where they cannot be followed.
+    """
+
+    rows: int
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Sharding:
+    """Who reads what. Counts cover the steps that were looked at.
+
+    Attributes:
+      policy: As asked and, if AUTO, what it came to: "AUTO→DATA".
+      policy_asked: Name of the policy in the dataset's options.
+      policy_used: Name of the one that applies.
+      reason: Why it applies.
+      algorithm: "even split", "schedule", or "as given" (one replica).
+      schedule: Per host, the sizes that the schedule goes through; empty for another algorithm.
+      hosts: Number of hosts.
+      replicas_per_host: Replicas on each.
+      steps: Per step, one entry per replica, in replica order.
+      counts: Rows per replica.
+      elements: Number of different source elements that reached a replica (rows, where they cannot be
+        followed).
+      duplicates: How often an element reached a replica again.
+      dropped: Source elements that reached none; None if that is unknown.
+      empty: (step, replica) without rows.
+      remainder: Rows per replica of the last step, if it is smaller than the first.
+      files: Per host, the files that its replicas got elements of; empty if nothing reads files.
+      labels: Names of the elements, where they are not just numbers.
+      limit: What was not looked at, in words, or "".
+    """
+
+    policy: str
+    policy_asked: str
+    policy_used: str
+    reason: str
+    algorithm: str
+    schedule: tuple[tuple[int, ...], ...]
+    hosts: int
+    replicas_per_host: int
+    steps: tuple[tuple[ReplicaStep, ...], ...]
+    counts: tuple[int, ...]
+    elements: int
+    duplicates: int
+    dropped: int | None
+    empty: tuple[tuple[int, int], ...]
+    remainder: tuple[int, ...]
+    files: tuple[tuple[str, ...], ...]
+    labels: dict[int, str]
+    limit: str
+
+    @property
+    def replicas(self) -> int:
+        """Number of replicas in all."""
+        return self.hosts * self.replicas_per_host
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for views in other languages."""
+        return asdict(self)
+
+    def summary(self) -> str:
+        """One line: policy, reason, counts, duplicates, dropped."""
+        return summary_line(self)
+
+    def __repr__(self) -> str:
+        return model_text(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": model_text(self), "text/html": model_html(self)}
+
+
+def explain_sharding(
+    dataset: Dataset,
+    shape: Any = None,
+    *,
+    policy: AutoShardPolicy | str | None = None,
+    epoch: int = 0,
+    max_steps: int = DEFAULT_MAX_STEPS,
+    max_elements: int = DEFAULT_MAX_ELEMENTS,
+) -> Sharding:
+    """Finds out which replica gets which elements, by going through the pipelines of all hosts here.
+
+    Batches in memory are not gathered for it; functions of map and filter stages are called.
+
+    Args:
+      dataset: The dataset, batched for all replicas together.
+      shape: A `Shape`, a number of replicas, or a strategy.
+      policy: Another policy than that of the dataset's options, to see what it would do.
+      epoch: Which epoch; matters for shuffled datasets.
+      max_steps: How many steps to look at.
+      max_elements: How many elements to look at.
+
+    Raises:
+      TypeError: If `dataset` is no dataset, or `shape` none of these.
+      InvalidArgumentError: If elements have no batch dimension.
+    """
+    if not isinstance(dataset, Dataset):
+        raise TypeError(
+            f"explain_sharding needs a wb.data.Dataset, got {type(dataset).__name__}; for arrays write "
+            f"wb.data.Dataset.from_tensor_slices(arrays).batch(global_batch_size)"
+        )
+    where = shape_of(shape)
+    if policy is not None:
+        dataset = dataset.with_source(dataset.source, dataset.stages)
+        dataset.options().experimental_distribute.auto_shard_policy = policy  # type: ignore[assignment]  # names will do
+    pipelines = [
+        distribute_for_host(
+            dataset, num_hosts=where.hosts, host=host, replicas_per_host=where.replicas_per_host
+        )
+        for host in range(where.hosts)
+    ]
+    steps, limit = _walked(pipelines, epoch, max_steps, max_elements)
+    return _model(dataset, where, pipelines, steps, limit)
+
+
+def shape_of(shape: Any) -> Shape:
+    """Understands a `Shape`, a number of replicas, or a strategy.
+
+    Raises:
+      TypeError: if it is none of these.
+    """
+    if shape is None:
+        return Shape()
+    if isinstance(shape, Shape):
+        if shape.hosts < 1 or shape.replicas_per_host < 1:
+            raise InvalidArgumentError(f"{shape}: there must be at least one host and one replica on it")
+        return shape
+    if isinstance(shape, int):
+        return shape_of(Shape(1, shape))
+    known = getattr(shape, "input_shape", None)
+    if isinstance(known, Shape):
+        return known
+    replicas = getattr(shape, "num_replicas_in_sync", None)
+    if isinstance(replicas, int):
+        return Shape(1, replicas)
+    raise TypeError(
+        "explain_sharding needs a Shape(hosts=, replicas_per_host=), a number of replicas or a strategy, "
+        f"got {shape!r:.60}"
+    )
+
+
+def _walked(
+    pipelines: list[HostPipeline], epoch: int, max_steps: int, max_elements: int
+) -> tuple[list[list[Placement]], str]:
+    """The first steps of all hosts together, one placement per replica."""
+    hosts: list[Iterator[list[Placement]]] = [pipeline.placements(epoch=epoch) for pipeline in pipelines]
+    steps: list[list[Placement]] = []
+    seen = 0
+    while True:
+        groups = [next(host, None) for host in hosts]
+        if all(group is None for group in groups):
+            return steps, ""
+        if len(steps) == max_steps:
+            return steps, f"only the first {max_steps:,} steps were looked at"
+        if seen >= max_elements:
+            return steps, f"only the first {len(steps):,} steps ({seen:,} rows) were looked at"
+        step = [
+            placement
+            for group, pipeline in zip(groups, pipelines, strict=True)
+            for placement in (group or [NOTHING] * pipeline.replicas)
+        ]
+        steps.append(step)
+        seen += sum(placement.rows for placement in step)
+
+
+def _model(
+    dataset: Dataset, where: Shape, pipelines: list[HostPipeline], steps: list[list[Placement]], limit: str
+) -> Sharding:
+    choice = choose_policy(dataset)
+    rows = np.array([[placement.rows for placement in step] for step in steps], np.int64).reshape(
+        len(steps), where.replicas
+    )
+    ids = [placement.ids for step in steps for placement in step]
+    every = np.concatenate(ids) if ids else np.empty(0, np.int64)
+    distinct = np.unique(every)
+    labels = Labels(dataset)
+    files = _files(labels, where, steps)
+    named = bool(files) or (len(distinct) > 0 and int(distinct[-1]) >> FILE_SHIFT > 0)
+    followed = len(every) > 0 or not rows.sum()
+    return Sharding(
+        policy=str(choice),
+        policy_asked=choice.asked.name,
+        policy_used=choice.used.name,
+        reason=choice.reason,
+        algorithm=pipelines[0].algorithm,
+        schedule=tuple(pipeline.sizes for pipeline in pipelines),
+        hosts=where.hosts,
+        replicas_per_host=where.replicas_per_host,
+        steps=tuple(tuple(ReplicaStep(p.rows, tuple(p.ids.tolist())) for p in step) for step in steps),
+        counts=tuple(rows.sum(axis=0).tolist()),
+        elements=len(distinct) if followed else int(rows.sum()),
+        duplicates=len(every) - len(distinct),
+        dropped=_dropped(dataset, distinct) if followed and not limit else None,
+        empty=tuple((int(step), int(replica)) for step, replica in np.argwhere(rows == 0)),
+        remainder=tuple(rows[-1].tolist()) if len(rows) > 1 and rows[-1].sum() < rows[0].sum() else (),
+        files=files,
+        labels={element: labels(element) for element in distinct.tolist()} if named else {},
+        limit=limit,
+    )
+
+
+def _dropped(dataset: Dataset, delivered: np.ndarray[Any, np.dtype[np.int64]]) -> int | None:
+    """How many elements of the source no replica got; None if the source does not tell its elements apart."""
+    source = Dataset(dataset.source)
+    reader = file_reader(dataset)
+    if reader is not None:
+        source = Dataset(reader)
+    elif len(delivered) and int(delivered.max()) >> FILE_SHIFT:
+        return None
+    available = [run.ids() for run in source.open(Pass(provenance=True))]
+    everything = np.concatenate(available) if available else np.empty(0, np.int64)
+    return len(np.setdiff1d(everything, delivered))
+
+
+def _files(labels: Labels, where: Shape, steps: list[list[Placement]]) -> tuple[tuple[str, ...], ...]:
+    hosts = []
+    for host in range(where.hosts):
+        replicas = slice(host * where.replicas_per_host, (host + 1) * where.replicas_per_host)
+        ids = [placement.ids for step in steps for placement in step[replicas]]
+        # One element of each file is enough to know its path.
+        firsts = np.unique(np.concatenate(ids) >> FILE_SHIFT) << FILE_SHIFT if ids else np.empty(0, np.int64)
+        hosts.append(tuple(path for first in firsts.tolist() if (path := labels.path_of(first))))
+    return tuple(hosts) if any(hosts) else ()

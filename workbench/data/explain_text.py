@@ -1,0 +1,123 @@
+"""The text twin of a dataset's sharding, at most 88 columns wide, and its script-free HTML."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workbench.data.explain import ReplicaStep, Sharding
+
+_WIDTH = 88
+_MAX_COLUMNS = 8
+_HEAD, _TAIL = 8, 2
+
+
+def summary_line(model: Sharding) -> str:
+    """One line that says everything that matters first."""
+    dropped = "unknown" if model.dropped is None else f"{model.dropped:,}"
+    counts = " ".join(str(count) for count in _shortened(list(model.counts)))
+    return (
+        f"DistributedDataset: policy {model.policy} ({model.reason}), {model.elements:,} elements, "
+        f"{model.replicas} replicas: {counts}, dup {model.duplicates:,}, dropped {dropped}"
+    )
+
+
+def model_text(model: Sharding) -> str:
+    """The summary, the algorithm in words, and a table of steps by replicas."""
+    lines = textwrap.wrap(summary_line(model), _WIDTH, subsequent_indent="  ")
+    lines += textwrap.wrap(f"algorithm: {model.algorithm}{_in_words(model)}", _WIDTH, subsequent_indent="  ")
+    if model.hosts > 1:
+        lines.append(
+            f"{model.hosts} hosts with {model.replicas_per_host} replica(s) each; replica r is on host r "
+            f"// {model.replicas_per_host}"
+        )
+    for host, files in enumerate(model.files):
+        lines += textwrap.wrap(
+            f"host {host} reads: {', '.join(files) or 'nothing'}", _WIDTH, subsequent_indent="  "
+        )
+    if model.remainder:
+        lines += textwrap.wrap(
+            f"last step is smaller: {' '.join(map(str, _shortened(list(model.remainder))))} rows", _WIDTH
+        )
+    if model.empty:
+        first = ", ".join(f"step {step} replica {replica}" for step, replica in model.empty[:3])
+        lines += textwrap.wrap(
+            f"{len(model.empty):,} empty: {first}{', …' if len(model.empty) > 3 else ''}",
+            _WIDTH,
+            subsequent_indent="  ",
+        )
+    lines += _table(model)
+    if model.limit:
+        lines.append(f"({model.limit})")
+    return "\n".join(lines)
+
+
+def model_html(model: Sharding) -> str:
+    """The text, escaped: labels and file names come from outside."""
+    return f"<pre style='font-family:var(--jp-code-font-family,monospace)'>{html.escape(model_text(model))}</pre>"
+
+
+def _in_words(model: Sharding) -> str:
+    match model.algorithm:
+        case "even split":
+            count = model.replicas
+            return f" — each batch of n rows is cut into {count} parts of ceil(n / {count}) rows"
+        case "schedule":
+            sizes = " ".join(str(size) for size in _shortened(list(model.schedule[0])))
+            return f" — the stream of rows is regrouped into sizes {sizes}, again and again"
+    return " — one replica gets the batches unchanged"
+
+
+def _table(model: Sharding) -> list[str]:
+    shown = min(model.replicas, _MAX_COLUMNS)
+    more = model.replicas > shown
+    width = (_WIDTH - 6 - (2 if more else 0)) // shown - 1
+    header = "step  " + " ".join(f"{f'replica {replica}':<{width}.{width}}" for replica in range(shown))
+    lines = [(header + (" …" if more else "")).rstrip()]
+    total = len(model.steps)
+    for step, cells in enumerate(model.steps):
+        if _HEAD <= step < total - _TAIL and total > _HEAD + _TAIL + 1:
+            if step == _HEAD:
+                lines.append("   …")
+            continue
+        texts = " ".join(f"{_cell(cell, model, width):<{width}}" for cell in cells[:shown])
+        lines.append(f"{step:>4}  {texts}{' …' if more else ''}".rstrip())
+    return lines
+
+
+def _cell(cell: ReplicaStep, model: Sharding, width: int) -> str:
+    if not cell.rows:
+        return "-"
+    if not cell.ids:
+        return f"{cell.rows} rows"[:width]
+    text = ""
+    for position, part in enumerate(parts := _ranges(cell.ids, model)):
+        extended = f"{text} {part}" if text else part
+        rest = "" if position == len(parts) - 1 else f" +{len(parts) - position - 1}"
+        if len(extended) + len(rest) > width:
+            # Names may be longer than the column: the number of rows always fits.
+            return f"{text} …" if text and len(text) + 2 <= width else f"{cell.rows} rows"[:width]
+        text = extended
+    return text
+
+
+def _ranges(ids: tuple[int, ...], model: Sharding) -> list[str]:
+    """Ids in their order, neighbours written as first–last."""
+    parts: list[str] = []
+    start = previous = ids[0]
+    for element in (*ids[1:], None):
+        if element is not None and element == previous + 1:
+            previous = element
+            continue
+        first = model.labels.get(start, str(start))
+        last = model.labels.get(previous, str(previous)).rpartition(":")[2]
+        parts.append(first if start == previous else f"{first}–{last}")
+        if element is not None:
+            start = previous = element
+    return parts
+
+
+def _shortened(values: list[int], limit: int = 12) -> list[int | str]:
+    return list(values) if len(values) <= limit else [*values[: limit - 1], f"… ({len(values)} in all)"]

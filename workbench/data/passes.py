@@ -1,0 +1,53 @@
+"""One pass over a dataset: what its stages need to know besides their own description."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from workbench.data.provenance import OffsetTable
+from workbench.data.tables import Run
+
+
+@dataclass(slots=True)
+class Pass:
+    """One iteration of a dataset, from first to last element.
+
+    Every host that reads the same dataset makes its own pass with the same `epoch`, and so gets the same
+    orders.
+
+    Attributes:
+      epoch: How often this dataset had been iterated before; reshuffling depends on it.
+      provenance: Whether stages keep track of which source elements their results came from.
+      visits: How often a stage with a certain seed was opened in this pass; `repeat` opens it once per
+        repetition.
+    """
+
+    epoch: int = 0
+    provenance: bool = False
+    visits: Counter[int] = field(default_factory=Counter)
+    _offset: dict[tuple[int, int], OffsetTable] = field(default_factory=dict)
+
+    def generator(self, seed: int, *, reshuffle: bool) -> np.random.Generator:
+        """Random numbers for one opening of a stage, the same on every host."""
+        if not reshuffle:
+            return np.random.default_rng(seed)
+        visit = self.visits[seed]
+        self.visits[seed] += 1
+        return np.random.default_rng((seed, self.epoch, visit))
+
+    def numbered(self, run: Run, offset: int) -> Run:
+        """The run with its ids moved by `offset`, if the pass keeps track of ids.
+
+        A table is wrapped once per pass: stages tell by identity whether runs belong to one table, and must
+        take the same decisions with and without provenance.
+        """
+        if not self.provenance or offset == 0:
+            return run
+        key = (id(run.table), offset)
+        wrapped = self._offset.get(key)
+        if wrapped is None:
+            wrapped = self._offset[key] = OffsetTable(run.table, offset)
+        return Run(wrapped, run.rows)

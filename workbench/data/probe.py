@@ -1,0 +1,88 @@
+"""What a user's function returns, found out without reading data.
+
+The function is called twice with made-up values that fit the input's spec: ones and twos, and where a
+dimension is unknown, two and three rows. A dimension of the result that differs between the two calls is
+unknown.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from workbench import tree
+from workbench.data.spec import STRING, DatasetSpec, TensorSpec, relax, spec_of
+from workbench.data.structure import flatten_result
+
+
+def call(fn: Callable[..., Any], element: Any) -> Any:
+    """Calls `fn` as map does: a plain tuple becomes several arguments, anything else is one."""
+    return fn(*element) if type(element) is tuple else fn(element)
+
+
+def check_arguments(fn: Callable[..., Any], element_spec: Any, stage: str) -> None:
+    """Refuses a function that cannot take the elements.
+
+    Raises:
+      TypeError: if the number of arguments does not fit.
+    """
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):  # built-in functions need not tell
+        return
+    arguments = element_spec if type(element_spec) is tuple else (element_spec,)
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        name = getattr(fn, "__name__", repr(fn))
+        raise TypeError(
+            f"{stage}: {name}{signature} cannot take an element of {len(arguments)} component(s) "
+            f"{element_spec}: {error}; "
+            "a tuple element is unpacked over the arguments, a dict is one argument"
+        ) from None
+
+
+def result_spec(fn: Callable[..., Any], element_spec: Any) -> Any:
+    """The spec of `fn`'s result for elements of `element_spec`.
+
+    Raises:
+      Exception: whatever `fn` raises for the made-up values.
+    """
+    first, second = result_examples(fn, element_spec)
+    return relax(_spec(first), _spec(second))
+
+
+def result_examples(fn: Callable[..., Any], element_spec: Any) -> tuple[Any, Any]:
+    """What `fn` returns for two made-up elements."""
+    return (
+        call(fn, tree.map(lambda spec: _made_up(spec, 1), element_spec)),
+        call(fn, tree.map(lambda spec: _made_up(spec, 2), element_spec)),
+    )
+
+
+def _spec(result: Any) -> Any:
+    leaves, structure = flatten_result(result)
+    return structure.pack([spec_of(leaf) for leaf in leaves])
+
+
+def _made_up(spec: Any, value: int) -> Any:
+    if isinstance(spec, DatasetSpec):
+        # Deferred: datasets are built on stages, which use this module.
+        from workbench.data.dataset import Dataset
+
+        element = tree.map(lambda inner: _made_up(inner, value), spec.element_spec)
+        return Dataset.from_tensors(element).repeat(value)
+    if not isinstance(spec, TensorSpec) or spec.shape is None:
+        raise TypeError(f"nothing can be made up for {spec}")
+    shape = tuple(value + 1 if size is None else size for size in spec.shape)
+    if spec.dtype == STRING:
+        text = str(value).encode()
+        if not shape:
+            return text
+        array = np.empty(shape, STRING)
+        array[...] = text
+        return array
+    return np.full(shape, value % 2 if spec.dtype == np.bool_ else value, spec.dtype)[()]

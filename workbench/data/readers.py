@@ -1,0 +1,134 @@
+"""Datasets that read files, under the names of tf.data."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from workbench.data.dataset import Dataset
+from workbench.data.sources.compressed import check_compression
+from workbench.data.sources.files import FileReader, file_names
+from workbench.data.sources.fixed import FixedLength
+from workbench.data.sources.records import Records
+from workbench.data.sources.text import TextLines
+from workbench.data.stages.flat import Interleave
+from workbench.errors import InvalidArgumentError
+
+
+class TextLineDataset(Dataset):
+    """Lines of text files as bytes, without line ends.
+
+    Every carriage return is removed, as in tf.data; one that does not end a line is reported.
+
+    Args:
+      filenames: A name, a list of names, or a dataset of names.
+      compression_type: "GZIP", "ZLIB", or "" (None) for none.
+      buffer_size: Bytes read at a time; None or 0 for the default.
+      num_parallel_reads: If above 1, that many files are read in turn, line by line.
+      strict: Whether a lone carriage return is an error instead of a warning.
+
+    Raises:
+      TypeError: if the names are no text.
+      InvalidArgumentError: if the compression is unknown.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        reader = TextLines(
+            file_names(filenames), check_compression(compression_type), int(buffer_size or 0), strict
+        )
+        read_files(self, reader, num_parallel_reads)
+
+
+def read_files(dataset: Dataset, reader: FileReader, num_parallel_reads: int | None) -> None:
+    """Makes `dataset` read the reader's files one after the other, or several of them in turn."""
+    cycle = num_parallel_reads or 1
+    if cycle <= 1:
+        Dataset.__init__(dataset, reader)
+        return
+    names = (
+        reader.files if isinstance(reader.files, Dataset) else Dataset.from_tensor_slices(list(reader.files))
+    )
+    turn = Interleave.of(functools.partial(_one_file, reader), cycle, 1)
+    Dataset.__init__(dataset, names.source, (*names.stages, turn))
+
+
+def _one_file(reader: FileReader, name: Any) -> Dataset:
+    return Dataset(reader.of_one(name))
+
+
+class TFRecordDataset(Dataset):
+    """Records of TFRecord files as bytes, checksums verified.
+
+    Args:
+      filenames: A name, a list of names, or a dataset of names.
+      compression_type: "GZIP", "ZLIB", or "" (None) for none.
+      buffer_size: Bytes read at a time; None or 0 for the default.
+      num_parallel_reads: If above 1, that many files are read in turn, record by record.
+      strict: Whether a file that ends inside a record's header is an error instead of a warning.
+
+    Raises:
+      TypeError: if the names are no text.
+      InvalidArgumentError: if the compression is unknown.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        num_parallel_reads: int | None = None,
+        *,
+        strict: bool = False,
+    ) -> None:
+        reader = Records(
+            file_names(filenames), check_compression(compression_type), int(buffer_size or 0), strict
+        )
+        read_files(self, reader, num_parallel_reads)
+
+
+class FixedLengthRecordDataset(Dataset):
+    """Pieces of files that all have the same length, as bytes.
+
+    Args:
+      filenames: A name, a list of names, or a dataset of names.
+      record_bytes: Length of a record.
+      header_bytes: Bytes left out at the start of each file.
+      footer_bytes: Bytes left out at the end of each file.
+      buffer_size: Bytes read at a time; None or 0 for the default.
+      compression_type: "GZIP", "ZLIB", or "" (None) for none.
+      num_parallel_reads: If above 1, that many files are read in turn, record by record.
+
+    Raises:
+      TypeError: if the names are no text.
+      InvalidArgumentError: if the compression is unknown, or a length makes no sense.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_bytes: int,
+        header_bytes: int | None = None,
+        footer_bytes: int | None = None,
+        buffer_size: int | None = None,
+        compression_type: str | None = None,
+        num_parallel_reads: int | None = None,
+    ) -> None:
+        header, footer = int(header_bytes or 0), int(footer_bytes or 0)
+        if record_bytes < 1 or header < 0 or footer < 0:
+            raise InvalidArgumentError(
+                f"record_bytes is {record_bytes}, header_bytes {header}, footer_bytes {footer}; "
+                "a record has at least one byte, header and footer at least none"
+            )
+        compression = check_compression(compression_type)
+        reader = FixedLength(
+            file_names(filenames), compression, int(buffer_size or 0), int(record_bytes), header, footer
+        )
+        read_files(self, reader, num_parallel_reads)

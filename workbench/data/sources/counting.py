@@ -1,0 +1,53 @@
+"""Numbers from start to stop, as Python's range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from workbench.data.passes import Pass
+from workbench.data.spec import TensorSpec, dtype_of
+from workbench.data.stage import Source
+from workbench.data.structure import LEAF
+from workbench.data.tables import RangeTable, Run
+from workbench.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, eq=False)
+class Counting(Source):
+    """The numbers of a Python range, as scalars of one dtype."""
+
+    name: ClassVar[str] = "range"
+    count: int
+    table: RangeTable
+
+    @staticmethod
+    def of(args: tuple[Any, ...], output_type: Any) -> Counting:
+        """Checks the arguments of `Dataset.range`.
+
+        Raises:
+          InvalidArgumentError: for no or more than three arguments, or a step of zero.
+        """
+        if not 1 <= len(args) <= 3:
+            raise InvalidArgumentError(
+                f"range takes 1 to 3 numbers (stop; start, stop; start, stop, step), got {len(args)}"
+            )
+        numbers = [int(arg) for arg in args]
+        if len(numbers) == 3 and numbers[2] == 0:
+            raise InvalidArgumentError(f"range{tuple(numbers)}: the step must not be zero")
+        values = range(*numbers)
+        return Counting(len(values), RangeTable(values.start, values.step, dtype_of(output_type), LEAF))
+
+    def open(self, current: Pass) -> Iterator[Run]:
+        """Starts one pass."""
+        if self.count:
+            yield Run(self.table, range(self.count))
+
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+        return TensorSpec((), self.table.dtype)
+
+    def cardinality(self) -> int:
+        """Number of elements, or what stands for endless and unknown."""
+        return self.count

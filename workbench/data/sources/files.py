@@ -1,0 +1,119 @@
+"""Lists of files, and what all readers of files have in common."""
+
+from __future__ import annotations
+
+import glob
+import os
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from workbench.data.passes import Pass
+from workbench.data.provenance import FILE_SHIFT
+from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec
+from workbench.data.stage import Source
+from workbench.data.stages.select import Shard
+from workbench.data.structure import convert
+from workbench.data.tables import Run, items
+from workbench.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from workbench.data.dataset import Dataset
+
+
+def matching_files(patterns: Any) -> list[str]:
+    """Names of files that match one or several patterns, sorted over all patterns.
+
+    Raises:
+      InvalidArgumentError: if nothing matches.
+    """
+    texts = [os.fsdecode(pattern) for pattern in np.ravel(convert(patterns)).tolist()]
+    names = sorted({name for text in texts for name in glob.glob(text) if os.path.isfile(name)})
+    if not names:
+        raise InvalidArgumentError(
+            f"list_files: no file matches {texts}; check the pattern and the current folder"
+        )
+    return names
+
+
+@dataclass(frozen=True)
+class FileReader(Source):
+    """A source that reads elements out of files, one file after the other.
+
+    Attributes:
+      files: Names, or a dataset of names.
+      compression: "", "GZIP" or "ZLIB".
+      block_bytes: Bytes read at a time.
+    """
+
+    reads_files: ClassVar[bool] = True
+    files: tuple[str, ...] | Dataset
+    compression: str = ""
+    block_bytes: int = 0
+
+    @abstractmethod
+    def read(self, path: str) -> Iterator[Run]:
+        """The elements of one file."""
+
+    def open(self, current: Pass) -> Iterator[Run]:
+        """Starts one pass."""
+        for number, path in self.numbered_files(current):
+            row = 0
+            for run in self.read(path):
+                yield current.numbered(run, (number << FILE_SHIFT) + row)
+                row += len(run)
+
+    def numbered_files(self, current: Pass) -> Iterator[tuple[int, str]]:
+        """The files in reading order, with their numbers in the undivided list."""
+        if isinstance(self.files, tuple):
+            yield from enumerate(self.files)
+            return
+        for position, ((name,), _, ids) in enumerate(items(self.files.open(current), current.provenance)):
+            yield int(ids[0]) if ids is not None and len(ids) else position, os.fsdecode(name)
+
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+        return TensorSpec((), STRING)
+
+    def cardinality(self) -> int:
+        """Number of elements, or what stands for endless and unknown."""
+        return UNKNOWN_CARDINALITY
+
+    def sharded(self, num_shards: int, index: int) -> FileReader:
+        """The reader of every `num_shards`-th file only."""
+        from workbench.data.dataset import Dataset
+
+        names = Dataset.from_tensor_slices(list(self.files)) if isinstance(self.files, tuple) else self.files
+        return replace(self, files=names.with_stage(Shard(num_shards, index, enough_for_all=True)))
+
+    def of_one(self, name: Any) -> FileReader:
+        """The reader of a single file."""
+        return replace(self, files=(os.fsdecode(name),))
+
+
+def file_names(filenames: Any) -> tuple[str, ...] | Dataset:
+    """Checks what readers take: a name, a list of names, or a dataset of names.
+
+    Raises:
+      TypeError: if it is something else.
+    """
+    if hasattr(filenames, "element_spec"):
+        if filenames.element_spec != TensorSpec((), STRING):
+            raise TypeError(
+                f"filenames: the dataset must hold scalar text, it holds {filenames.element_spec}"
+            )
+        return filenames  # type: ignore[no-any-return]
+    if isinstance(filenames, os.PathLike):
+        filenames = os.fspath(filenames)
+    if isinstance(filenames, tuple | list):
+        filenames = [os.fspath(name) if isinstance(name, os.PathLike) else name for name in filenames]
+    array = np.asarray(convert(filenames), object)
+    names = array.reshape(-1).tolist()
+    if not all(isinstance(name, bytes) for name in names):
+        raise TypeError(
+            f"filenames must be text, a list of texts or a dataset of texts, got {filenames!r:.80}"
+        )
+    return tuple(os.fsdecode(name) for name in names)

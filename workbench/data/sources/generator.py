@@ -1,0 +1,83 @@
+"""Elements from a Python generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from workbench import tree
+from workbench.data.passes import Pass
+from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec, is_shape
+from workbench.data.stage import Source
+from workbench.data.structure import Structure, flatten
+from workbench.data.tables import Run, single
+from workbench.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, eq=False)
+class Generated(Source):
+    """What `generator(*args)` yields, called anew for each pass, checked against a signature."""
+
+    name: ClassVar[str] = "generator"
+    generator: Callable[..., Any]
+    signature: Any
+    args: tuple[Any, ...] = ()
+
+    def open(self, current: Pass) -> Iterator[Run]:
+        """Starts one pass."""
+        specs, spec = tree.flatten(self.signature)
+        structure: Structure = flatten(tree.unflatten(spec, [np.int8(0)] * len(specs)))[1]
+        for index, value in enumerate(self.generator(*self.args)):
+            leaves, found = flatten(value)
+            if len(leaves) != len(specs) or (found != structure and len(specs) > 1):
+                raise InvalidArgumentError(
+                    f"from_generator: element {index} has {len(leaves)} component(s), the signature "
+                    f"{self.signature} "
+                    f"has {len(specs)}; make the generator yield that structure"
+                )
+            row = [_fitted(leaf, want, index) for leaf, want in zip(leaves, specs, strict=True)]
+            yield single(row, structure, np.array([index]) if current.provenance else None)
+
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+        return self.signature
+
+    def cardinality(self) -> int:
+        """Number of elements, or what stands for endless and unknown."""
+        return UNKNOWN_CARDINALITY
+
+
+def signature_of(output_types: Any, output_shapes: Any) -> Any:
+    """Nested `TensorSpec`s from nested dtypes and, if given, shapes.
+
+    Raises:
+      TypeError: without types.
+    """
+    if output_types is None:
+        raise TypeError("from_generator needs output_signature (nested TensorSpecs), or output_types")
+    types, structure = tree.flatten(output_types)
+    shapes: list[Any] = [None] * len(types)
+    if output_shapes is not None:
+        shapes = tree.flatten(output_shapes, is_leaf=is_shape)[0]
+    return tree.unflatten(
+        structure, [TensorSpec(shape, dtype) for shape, dtype in zip(shapes, types, strict=True)]
+    )
+
+
+def _fitted(value: Any, want: TensorSpec, index: int) -> Any:
+    if not isinstance(value, bytes) and want.dtype != STRING and value.dtype != want.dtype:
+        if not np.can_cast(value.dtype, want.dtype, "same_kind"):
+            raise InvalidArgumentError(
+                f"from_generator: element {index} has dtype {value.dtype}, the signature says "
+                f"{want.dtype_name}; convert it"
+            )
+        value = value.astype(want.dtype)
+    if not want.accepts(value):
+        raise InvalidArgumentError(
+            f"from_generator: element {index} has shape {np.shape(value)}, the signature says {want}; "
+            "give the varying dimensions as None in output_signature"
+        )
+    return value

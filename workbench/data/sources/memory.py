@@ -1,0 +1,141 @@
+"""Arrays in memory: rows of arrays, or one whole value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from workbench.data.passes import Pass
+from workbench.data.spec import relax, spec_of
+from workbench.data.stage import Source
+from workbench.data.structure import Array, Structure, flatten
+from workbench.data.tables import ArrayTable, Leaves, ListTable, Run
+from workbench.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, eq=False)
+class Slices(Source):
+    """One element per row of arrays of equal length; not copied, handed out read-only."""
+
+    name: ClassVar[str] = "memory"
+    table: ArrayTable
+
+    @staticmethod
+    def of(value: Any) -> Slices:
+        """Checks and converts what the user gave.
+
+        Raises:
+          ValueError: if a component is a scalar, or the first dimensions differ.
+        """
+        leaves, structure = flatten(value)
+        shapes = [np.shape(leaf) for leaf in leaves]
+        if not leaves or any(shape == () for shape in shapes):
+            raise InvalidArgumentError(
+                f"from_tensor_slices cuts along the first dimension, but got components of shape {shapes}; "
+                "use from_tensors for a single element"
+            )
+        if len({shape[0] for shape in shapes}) > 1:
+            raise InvalidArgumentError(
+                f"from_tensor_slices: the components have different first dimensions: shapes {shapes}; "
+                "make them equal"
+            )
+        return _slices(tuple(leaves), structure)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Arrays arrive writeable in another process; the views must be made read-only there again.
+        return _slices, (self.table.columns, self.table.structure)
+
+    def open(self, current: Pass) -> Iterator[Run]:
+        """Starts one pass."""
+        if self.cardinality():
+            yield Run(self.table, range(self.cardinality()))
+
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+        return self.table.structure.pack([spec_of(column).unbatched() for column in self.table.columns])  # type: ignore[union-attr]
+
+    def cardinality(self) -> int:
+        """Number of elements, or what stands for endless and unknown."""
+        return len(self.table.columns[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Whole(Source):
+    """A single element."""
+
+    name: ClassVar[str] = "memory"
+    leaves: tuple[Any, ...]
+    structure: Structure
+
+    @staticmethod
+    def of(value: Any) -> Whole:
+        """Converts what the user gave."""
+        leaves, structure = flatten(value)
+        return _whole(tuple(leaves), structure)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _whole, (self.leaves, self.structure)
+
+    def open(self, current: Pass) -> Iterator[Run]:
+        """Starts one pass."""
+        # The rows of the value are what can be split, so they are what is numbered.
+        shape = np.shape(self.leaves[0]) if self.leaves else ()
+        ids = np.arange(shape[0]) if shape else np.zeros(1, np.int64)
+        yield Run(ListTable([list(self.leaves)], self.structure, [ids]), range(1))
+
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+        return self.structure.pack([spec_of(leaf) for leaf in self.leaves])
+
+    def cardinality(self) -> int:
+        """Number of elements, or what stands for endless and unknown."""
+        return 1
+
+
+def read_only(value: Any) -> Any:
+    """A view that cannot be written: a function must not change in place what others get as well."""
+    if not isinstance(value, np.ndarray):
+        return value
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+def _slices(columns: tuple[Array, ...], structure: Structure) -> Slices:
+    return Slices(ArrayTable(tuple(read_only(column) for column in columns), structure))
+
+
+def _whole(leaves: tuple[Any, ...], structure: Structure) -> Whole:
+    return Whole(tuple(read_only(leaf) for leaf in leaves), structure)
+
+
+@dataclass(frozen=True, eq=False)
+class Held(Source):
+    """Elements that a stage has collected, such as a window."""
+
+    name: ClassVar[str] = "window"
+    table: ListTable
+    spec: Any
+
+    @staticmethod
+    def of(items: list[Leaves], structure: Structure, ids: list[Array] | None = None) -> Held:
+        """A source of at least one element."""
+        spec = structure.pack([spec_of(leaf) for leaf in items[0]])
+        for leaves in items[1:]:
+            spec = relax(spec, structure.pack([spec_of(leaf) for leaf in leaves]))
+        return Held(ListTable(items, structure, ids), spec)
+
+    def open(self, current: Pass) -> Iterator[Run]:
+        """Starts one pass."""
+        yield Run(self.table, range(len(self.table.items)))
+
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+        return self.spec
+
+    def cardinality(self) -> int:
+        """Number of elements, or what stands for endless and unknown."""
+        return len(self.table.items)

@@ -1,0 +1,76 @@
+"""The two seams of a pipeline: sources and stages. A new one is one small file with a frozen dataclass."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from workbench.data.passes import Pass
+from workbench.data.tables import Run
+
+if TYPE_CHECKING:
+    from workbench.data.dataset import Dataset
+
+Opener = Callable[[], Iterator[Run]]
+
+
+class Source(ABC):
+    """Where elements come from. Subclasses are frozen dataclasses: they hold no open file.
+
+    Attributes:
+      name: What the source is called in texts.
+      reads_files: Whether its elements come out of files (`files()` lists them), so that files can be dealt
+        to hosts.
+    """
+
+    name: ClassVar[str]
+    reads_files: ClassVar[bool] = False
+
+    @abstractmethod
+    def open(self, current: Pass) -> Iterator[Run]:
+        """Starts one pass; may be called many times."""
+
+    @abstractmethod
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+
+    @abstractmethod
+    def cardinality(self) -> int:
+        """Number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""
+
+    def inputs(self) -> tuple[Dataset, ...]:
+        """Datasets that this source combines."""
+        return ()
+
+    def with_inputs(self, inputs: tuple[Dataset, ...]) -> Source:
+        """The same combination of other datasets."""
+        return self
+
+
+class Stage(ABC):
+    """One transformation. Subclasses are frozen dataclasses.
+
+    Attributes:
+      name: What the stage is called in texts.
+      keeps_batches: Whether a batch size known before the stage still holds after it.
+    """
+
+    name: ClassVar[str]
+    keeps_batches: ClassVar[bool] = False
+
+    @abstractmethod
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+
+    def element_spec(self, upstream: Dataset) -> Any:
+        """The nested spec of an element; unchanged by default."""
+        return upstream.element_spec
+
+    def cardinality(self, upstream: Dataset) -> int:
+        """Number of elements; unchanged by default."""
+        return upstream.cardinality()
+
+    def describe(self) -> str:
+        """A short text such as "batch(32)"."""
+        return self.name

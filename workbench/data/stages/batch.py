@@ -1,0 +1,90 @@
+"""Batches of consecutive elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from workbench import tree
+from workbench.data.passes import Pass
+from workbench.data.stage import Opener, Stage
+from workbench.data.tables import BatchTable, Joined, Run, Segment, SegmentTable
+from workbench.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from workbench.data.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Batch(Stage):
+    """Stacks `batch_size` elements into one.
+
+    Attributes:
+      batch_size: Elements per batch.
+      drop_remainder: Whether a smaller last batch is left out, which makes the batch dimension known.
+    """
+
+    name: ClassVar[str] = "batch"
+    batch_size: int
+    drop_remainder: bool = False
+
+    @staticmethod
+    def of(batch_size: int, drop_remainder: bool) -> Batch:
+        """Checks the arguments.
+
+        Raises:
+          InvalidArgumentError: if a batch would be empty.
+        """
+        if batch_size < 1:
+            raise InvalidArgumentError(f"batch: batch_size is {batch_size}, it must be at least 1")
+        return Batch(int(batch_size), drop_remainder)
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        size = self.batch_size
+        pending: list[Segment] = []
+        missing = size
+        for run in upstream():
+            start = 0
+            if pending:
+                start = min(missing, len(run))
+                pending.append(run if start == len(run) else Run(run.table, run.rows[:start]))
+                missing -= start
+                if missing:
+                    continue
+                yield _batch(pending, run)
+                pending, missing = [], size
+            full = (len(run) - start) // size * size
+            if full:
+                yield Run(
+                    BatchTable(Run(run.table, run.rows[start : start + full]), size), range(full // size)
+                )
+            if start + full < len(run):
+                pending = [Run(run.table, run.rows[start + full :])]
+                missing = size - len(pending[0])
+        if pending and not self.drop_remainder:
+            last = pending[-1]
+            assert isinstance(last, Run)
+            yield _batch(pending, last)
+
+    def element_spec(self, upstream: Dataset) -> Any:
+        """The nested spec of an element after this stage."""
+        size = self.batch_size if self.drop_remainder else None
+        return tree.map(lambda spec: spec.batched(size), upstream.element_spec)
+
+    def cardinality(self, upstream: Dataset) -> int:
+        """Number of elements after this stage."""
+        known = upstream.cardinality()
+        if known < 0:
+            return known
+        return known // self.batch_size if self.drop_remainder else -(-known // self.batch_size)
+
+    def describe(self) -> str:
+        """The stage as a short text."""
+        return f"batch({self.batch_size}{', drop_remainder' if self.drop_remainder else ''})"
+
+
+def _batch(parts: list[Segment], last: Run) -> Run:
+    segment = parts[0] if len(parts) == 1 else Joined(parts)
+    return Run(SegmentTable([segment], last.table.structure), range(1))

@@ -1,0 +1,129 @@
+"""Elements kept from the first complete pass."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from workbench.data.passes import Pass
+from workbench.data.sources.memory import read_only
+from workbench.data.stage import Opener, Stage
+from workbench.data.structure import Structure
+from workbench.data.tables import ArrayTable, Leaves, ListTable, RangeTable, Run
+from workbench.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    from workbench.data.dataset import Dataset
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What one cache stage has kept in this process; it does not travel with the description."""
+
+    runs: list[Run] | None = None
+
+    def __reduce__(self) -> tuple[type[_Memory], tuple[()]]:
+        return _Memory, ()
+
+
+@dataclass(frozen=True, eq=False)
+class Cache(Stage):
+    """Gives the elements of the first complete pass from then on; a pass that stops early leaves nothing.
+
+    Attributes:
+      filename: Prefix of the file to keep them in; "" for memory. A file stays, and wins over a changed
+        pipeline.
+    """
+
+    name: ClassVar[str] = "cache"
+    keeps_batches: ClassVar[bool] = True
+    filename: str = ""
+    memory: _Memory = field(default_factory=_Memory)
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        if self.filename:
+            yield from self._through_file(upstream)
+            return
+        if self.memory.runs is None:
+            runs = []
+            for run in upstream():
+                kept = (
+                    run if isinstance(run.table, ArrayTable | RangeTable) else _kept(run, current.provenance)
+                )
+                runs.append(kept)
+                yield kept
+            self.memory.runs = runs
+        else:
+            yield from self.memory.runs
+
+    def _through_file(self, upstream: Opener) -> Iterator[Run]:
+        path = f"{self.filename}.cache.npz"
+        if os.path.exists(path):
+            yield from _loaded(path)
+            return
+        rows: list[Leaves] = []
+        structure: Structure | None = None
+        for run in upstream():
+            structure = run.table.structure
+            rows.extend(run.elements())
+            yield run
+        if structure is not None:
+            _save(path, rows, structure)
+
+    def describe(self) -> str:
+        """The stage as a short text."""
+        return "cache(file)" if self.filename else "cache"
+
+    def cardinality(self, upstream: Dataset) -> int:
+        """Number of elements after this stage."""
+        return upstream.cardinality()
+
+
+def _kept(run: Run, provenance: bool) -> Run:
+    """The run with its elements made; read-only, since every epoch gets the same ones."""
+    ids = [run.table.ids(range(row, row + 1)) for row in run.indices()] if provenance else None
+    rows = [[read_only(leaf) for leaf in leaves] for leaves in run.elements()]
+    return Run(ListTable(rows, run.table.structure, ids), range(len(run)))
+
+
+def _save(path: str, rows: list[Leaves], structure: Structure) -> None:
+    """Writes beside the target and renames, so that a half-written cache is never found."""
+    if structure.pack([0] * len(rows[0])) not in (0, (0,) * len(rows[0])):
+        raise FailedPreconditionError(
+            f"cache({path!r}): a file can hold single arrays and plain tuples, not {structure.spec}; "
+            "cache in memory, or map to a tuple"
+        )
+    arrays: dict[str, Any] = {}
+    for index, leaves in enumerate(rows):
+        for component, leaf in enumerate(leaves):
+            name = f"{index}.{component}"
+            if isinstance(leaf, bytes):
+                arrays[name + ".bytes"] = np.frombuffer(leaf, np.uint8)
+            else:
+                arrays[name] = np.asarray(leaf)
+    tuples = not isinstance(structure.pack([0] * len(rows[0])), int)
+    arrays["shape"] = np.array([len(rows), len(rows[0]), tuples])
+    folder = os.path.dirname(path) or "."
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".tmp", delete=False) as file:
+        np.savez(file, **arrays)
+    os.replace(file.name, path)
+
+
+def _loaded(path: str) -> Iterator[Run]:
+    from workbench.data.structure import flatten
+
+    with np.load(path, allow_pickle=False) as arrays:  # a data file must never be able to run code
+        count, components, tuples = arrays["shape"].tolist()
+        structure = flatten((0,) * components if tuples else 0)[1]
+        for index in range(count):
+            leaves: Leaves = []
+            for component in range(components):
+                name = f"{index}.{component}"
+                leaves.append(arrays[name][()] if name in arrays else arrays[name + ".bytes"].tobytes())
+            yield Run(ListTable([leaves], structure), range(1))

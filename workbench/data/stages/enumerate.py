@@ -1,0 +1,39 @@
+"""Elements with their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from workbench.data.passes import Pass
+from workbench.data.spec import TensorSpec
+from workbench.data.stage import Opener, Stage
+from workbench.data.structure import Structure, flatten
+from workbench.data.tables import Run, items, single
+
+if TYPE_CHECKING:
+    from workbench.data.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Enumerate(Stage):
+    """Pairs `(number, element)`, the number an int64 counting from `start`."""
+
+    name: ClassVar[str] = "enumerate"
+    start: int = 0
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        inner: Structure | None = None
+        outer: Structure | None = None
+        for number, (leaves, structure, ids) in enumerate(items(upstream(), current.provenance), self.start):
+            if outer is None or structure is not inner:
+                inner, outer = structure, flatten((0, structure.pack(leaves)))[1]
+            yield single([np.int64(number), *leaves], outer, ids)
+
+    def element_spec(self, upstream: Dataset) -> Any:
+        """The nested spec of an element after this stage."""
+        return TensorSpec((), np.int64), upstream.element_spec

@@ -1,0 +1,193 @@
+"""Windows by key, and batches of sequences of similar length."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from workbench import tree
+from workbench.data import probe
+from workbench.data.passes import Pass
+from workbench.data.sources.memory import Held
+from workbench.data.spec import UNKNOWN_CARDINALITY, relax
+from workbench.data.stage import Opener, Stage
+from workbench.data.tables import Item, Run, items
+from workbench.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from workbench.data.dataset import Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class GroupByWindow(Stage):
+    """Collects elements by key and reduces full windows; what is left over follows in ascending key order.
+
+    Attributes:
+      key_func: Gives an element's key, an integer.
+      reduce_func: Turns a key and a dataset of its elements into a dataset.
+      window_size_func: Gives the size of a key's window.
+    """
+
+    name: ClassVar[str] = "group_by_window"
+    key_func: Callable[..., Any]
+    reduce_func: Callable[[Any, Dataset], Dataset]
+    window_size_func: Callable[[Any], Any]
+
+    @staticmethod
+    def of(
+        key_func: Callable[..., Any],
+        reduce_func: Callable[[Any, Dataset], Dataset],
+        window_size: int | None,
+        window_size_func: Callable[[Any], Any] | None,
+    ) -> GroupByWindow:
+        """Checks the arguments.
+
+        Raises:
+          ValueError: unless exactly one of the two sizes is given.
+        """
+        if (window_size is None) == (window_size_func is None):
+            raise InvalidArgumentError("group_by_window needs either window_size or window_size_func")
+        return GroupByWindow(key_func, reduce_func, window_size_func or _Fixed(int(window_size or 0)))
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        groups: dict[int, list[Item]] = {}
+        sizes: dict[int, int] = {}
+        for item in items(upstream(), current.provenance):
+            key = int(probe.call(self.key_func, item[1].pack(item[0])))
+            if key not in groups:
+                groups[key] = []
+                sizes[key] = int(self.window_size_func(np.int64(key)))
+                if sizes[key] < 1:
+                    raise InvalidArgumentError(
+                        f"group_by_window: window size {sizes[key]} for key {key}; it must be at least 1"
+                    )
+            groups[key].append(item)
+            if len(groups[key]) == sizes[key]:
+                yield from self._reduced(key, groups.pop(key), current)
+        for key in sorted(groups):
+            yield from self._reduced(key, groups[key], current)
+
+    def _reduced(self, key: int, held: list[Item], current: Pass) -> Iterator[Run]:
+        return self.reduce_func(np.int64(key), _dataset(held)).open(current)
+
+    def element_spec(self, upstream: Dataset) -> Any:
+        """The nested spec of an element after this stage."""
+        from workbench.data.dataset import Dataset
+
+        # The window that the function is shown has the real element spec, so batches of it keep unknown
+        # dimensions.
+        example = Dataset.from_tensors(np.int64(0)).repeat(2)
+        example._element_spec = upstream.element_spec
+        spec = self.reduce_func(np.int64(0), example).element_spec
+        with contextlib.suppress(
+            Exception
+        ):  # key 1 may not exist; where it does, its windows may have another shape
+            spec = relax(spec, self.reduce_func(np.int64(1), example).element_spec)
+        return spec
+
+    def cardinality(self, upstream: Dataset) -> int:
+        """Number of elements after this stage."""
+        return UNKNOWN_CARDINALITY
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """A window size that is the same for all keys."""
+
+    size: int
+
+    def __call__(self, key: Any) -> int:
+        return self.size
+
+
+@dataclass(frozen=True)
+class _Bucket:
+    """Which bucket an element belongs to, and how a bucket is batched."""
+
+    length: Callable[..., Any]
+    boundaries: tuple[int, ...]
+    batch_sizes: tuple[int, ...]
+    padded_shapes: Any
+    padding_values: Any
+    to_boundary: bool
+    padding: bool
+    drop_remainder: bool
+
+    def key(self, *element: Any) -> int:
+        """The number of an element's bucket."""
+        return int(np.searchsorted(self.boundaries, int(self.length(*element)), side="right"))
+
+    def size(self, key: Any) -> int:
+        """The batch size of a bucket."""
+        return self.batch_sizes[int(key)]
+
+    def reduce(self, key: Any, window: Dataset) -> Dataset:
+        """The batches of a bucket."""
+        size = self.size(key)
+        if not self.padding:
+            return window.batch(size, self.drop_remainder)
+        shapes = self.padded_shapes
+        if self.to_boundary and shapes is None:
+            if int(key) == len(self.boundaries):
+                raise InvalidArgumentError(
+                    "bucket_by_sequence_length: pad_to_bucket_boundary, but an element is above all "
+                    "boundaries"
+                )
+            limit = self.boundaries[int(key)] - 1
+            shapes = tree.map(
+                lambda spec: [limit if n is None else n for n in spec.shape or ()], window.element_spec
+            )
+        return window.padded_batch(size, shapes, self.padding_values, drop_remainder=self.drop_remainder)
+
+
+def bucketed(
+    dataset: Dataset,
+    length: Callable[..., Any],
+    boundaries: list[int],
+    batch_sizes: list[int],
+    *,
+    padded_shapes: Any,
+    padding_values: Any,
+    pad_to_bucket_boundary: bool,
+    no_padding: bool,
+    drop_remainder: bool,
+) -> Dataset:
+    """The dataset behind `Dataset.bucket_by_sequence_length`.
+
+    Raises:
+      ValueError: unless there is one batch size more than boundaries.
+    """
+    if len(batch_sizes) != len(boundaries) + 1:
+        raise InvalidArgumentError(
+            f"bucket_by_sequence_length: {len(batch_sizes)} batch sizes for {len(boundaries)} boundaries; "
+            f"give {len(boundaries) + 1}, one for each bucket"
+        )
+    bucket = _Bucket(
+        length,
+        tuple(boundaries),
+        tuple(batch_sizes),
+        padded_shapes,
+        padding_values,
+        pad_to_bucket_boundary,
+        not no_padding,
+        drop_remainder,
+    )
+    spec = dataset.element_spec
+
+    def reduce(key: Any, window: Dataset) -> Dataset:
+        window._element_spec = spec  # the window's own elements may all have one shape by chance
+        return bucket.reduce(key, window)
+
+    return dataset.group_by_window(bucket.key, reduce, window_size_func=bucket.size)
+
+
+def _dataset(held: list[Item]) -> Dataset:
+    from workbench.data.dataset import Dataset
+
+    ids = [item[2] for item in held if item[2] is not None]
+    return Dataset(Held.of([item[0] for item in held], held[0][1], ids or None))

@@ -1,0 +1,164 @@
+"""Batches of elements that differ in shape, padded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from workbench import tree
+from workbench.data.passes import Pass
+from workbench.data.spec import STRING, TensorSpec, is_shape
+from workbench.data.stage import Opener, Stage
+from workbench.data.stages.batch import Batch
+from workbench.data.structure import Array, convert
+from workbench.data.tables import Item, Run, items, single
+from workbench.errors import DataLossError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from workbench.data.dataset import Dataset
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedBatch(Stage):
+    """Stacks elements after padding each component.
+
+    Attributes:
+      batch_size: Elements per batch.
+      shapes: Padded shape of each component; None for the largest in the batch.
+      values: What each component is padded with.
+      drop_remainder: Whether a smaller last batch is left out.
+    """
+
+    name: ClassVar[str] = "padded_batch"
+    batch_size: int
+    shapes: tuple[tuple[int | None, ...], ...]
+    values: tuple[Any, ...]
+    drop_remainder: bool
+
+    @staticmethod
+    def of(
+        element_spec: Any, batch_size: int, padded_shapes: Any, padding_values: Any, drop_remainder: bool
+    ) -> PaddedBatch:
+        """Checks the arguments against the elements.
+
+        Raises:
+          ValueError: if shapes or values do not fit the components, or a rank is unknown and no shape is
+            given.
+        """
+        size = Batch.of(int(batch_size), drop_remainder).batch_size
+        specs, structure = tree.flatten(element_spec)
+        shapes = _shapes(specs, padded_shapes)
+        if padding_values is None:
+            values = [b"" if spec.dtype == STRING else spec.dtype.type(0) for spec in specs]
+        else:
+            given = tree.flatten(padding_values)[0]
+            given = given * len(specs) if len(given) == 1 else given
+            if len(given) != len(specs):
+                raise InvalidArgumentError(
+                    f"padded_batch: {len(given)} padding values for {len(specs)} components of {structure}"
+                )
+            values = [_value(value, spec) for value, spec in zip(given, specs, strict=True)]
+        return PaddedBatch(size, tuple(shapes), tuple(values), drop_remainder)
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        held: list[Item] = []
+        for item in items(upstream(), current.provenance):
+            held.append(item)
+            if len(held) == self.batch_size:
+                yield self._batch(held)
+                held = []
+        if held and not self.drop_remainder:
+            yield self._batch(held)
+
+    def _batch(self, held: list[Item]) -> Run:
+        columns = zip(*(leaves for leaves, _, _ in held), strict=True)
+        padded = [
+            _padded(list(column), shape, value)
+            for column, shape, value in zip(columns, self.shapes, self.values, strict=True)
+        ]
+        ids = [item[2] for item in held if item[2] is not None]
+        return single(padded, held[0][1], np.concatenate(ids) if ids else None)
+
+    def element_spec(self, upstream: Dataset) -> Any:
+        """The nested spec of an element after this stage."""
+        specs, structure = tree.flatten(upstream.element_spec)
+        size = self.batch_size if self.drop_remainder else None
+        return tree.unflatten(
+            structure,
+            [TensorSpec((size, *shape), spec.dtype) for spec, shape in zip(specs, self.shapes, strict=True)],
+        )
+
+    def cardinality(self, upstream: Dataset) -> int:
+        """Number of elements after this stage."""
+        return Batch(self.batch_size, self.drop_remainder).cardinality(upstream)
+
+    def describe(self) -> str:
+        """The stage as a short text."""
+        return f"padded_batch({self.batch_size})"
+
+
+def _shapes(specs: list[TensorSpec], padded_shapes: Any) -> list[tuple[int | None, ...]]:
+    if padded_shapes is None:
+        if any(spec.shape is None for spec in specs):
+            raise InvalidArgumentError(f"padded_batch: the rank of {specs} is unknown; give padded_shapes")
+        return [spec.shape or () for spec in specs]
+    if len(specs) == 1 and not isinstance(padded_shapes, dict):
+        shapes = [
+            padded_shapes[0]
+            if padded_shapes and isinstance(padded_shapes[0], tuple | list)
+            else padded_shapes
+        ]
+    else:
+        shapes = tree.flatten(padded_shapes, is_leaf=is_shape)[0]
+    if len(shapes) != len(specs):
+        raise InvalidArgumentError(f"padded_batch: {len(shapes)} padded shapes for {len(specs)} components")
+    for spec, shape in zip(specs, shapes, strict=True):
+        if spec.shape is not None and len(spec.shape) != len(shape):
+            raise InvalidArgumentError(
+                f"padded_batch: padded shape {tuple(shape)} for a component of shape {spec.shape}"
+            )
+    return [tuple(None if size in (None, -1) else int(size) for size in shape) for shape in shapes]
+
+
+def _value(value: Any, spec: TensorSpec) -> Any:
+    converted = convert(value)
+    if isinstance(converted, bytes) != (spec.dtype == STRING):
+        raise InvalidArgumentError(
+            f"padded_batch: padding value {value!r} for a component of dtype {spec.dtype_name}"
+        )
+    if isinstance(converted, bytes):
+        return converted
+    if isinstance(value, np.generic | np.ndarray) and converted.dtype != spec.dtype:
+        raise InvalidArgumentError(
+            f"padded_batch: padding value of dtype {converted.dtype} for a component of dtype "
+            f"{spec.dtype_name}; make them equal"
+        )
+    return spec.dtype.type(converted)
+
+
+def _padded(values: list[Any], shape: tuple[int | None, ...], padding: Any) -> Array:
+    found = [np.shape(value) for value in values]
+    for index, size in enumerate(found):
+        if len(size) != len(shape):
+            raise InvalidArgumentError(
+                f"padded_batch: element {index} of the batch has shape {size}, padded shape is {shape}"
+            )
+    target = tuple(
+        max(size[axis] for size in found) if wanted is None else wanted for axis, wanted in enumerate(shape)
+    )
+    dtype = STRING if isinstance(padding, bytes) else padding.dtype
+    result = np.empty((len(values), *target), dtype)
+    result[...] = padding
+    for index, (value, size) in enumerate(zip(values, found, strict=True)):
+        if any(have > room for have, room in zip(size, target, strict=True)):
+            raise DataLossError(
+                f"padded_batch: element {index} of the batch has shape {size}, which does not fit {target}; "
+                "give larger padded_shapes, or None for the largest in the batch"
+            )
+        corner: Any = (index, *(slice(0, have) for have in size))
+        result[corner] = value
+    return result

@@ -1,0 +1,159 @@
+"""Shuffling through a reservoir, in blocks.
+
+The reservoir holds `buffer_size` elements; each draw hands out a random slot and refills it with the next
+element, so element i can come out at position i - buffer_size + 1 at the earliest. A block of draws is done
+at once: `draw_block` gives exactly what drawing one by one would give. With in-memory sources the reservoir
+holds row numbers, not rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from workbench.data.passes import Pass
+from workbench.data.stage import Opener, Stage
+from workbench.data.structure import Array
+from workbench.data.tables import Item, Run, items, row_numbers, single
+from workbench.errors import InvalidArgumentError
+
+_BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class Shuffle(Stage):
+    """Random order within a window of `buffer_size` elements.
+
+    Attributes:
+      buffer_size: Number of elements in the reservoir.
+      seed: Seed of the order; drawn at description time if the user gave none, so that all hosts shuffle
+        alike.
+      reshuffle: Whether each iteration has an order of its own.
+    """
+
+    name: ClassVar[str] = "shuffle"
+    keeps_batches: ClassVar[bool] = True
+    buffer_size: int
+    seed: int
+    reshuffle: bool = True
+
+    @staticmethod
+    def of(buffer_size: int, seed: int, reshuffle: bool) -> Shuffle:
+        """Checks the arguments.
+
+        Raises:
+          InvalidArgumentError: if the buffer has no room.
+        """
+        if buffer_size < 1:
+            raise InvalidArgumentError(f"shuffle: buffer_size is {buffer_size}, it must be at least 1")
+        return Shuffle(buffer_size, seed, reshuffle)
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        generator = current.generator(self.seed, reshuffle=self.reshuffle)
+        feed = _RowFeed(upstream())
+        reservoir = feed.read(self.buffer_size)
+        table = feed.table
+        if table is None:
+            return
+        while len(reservoir) == self.buffer_size and len(incoming := feed.read(_BLOCK)):
+            yield Run(table, draw_block(reservoir, incoming, generator))
+        if feed.ended:
+            generator.shuffle(reservoir)
+            yield Run(table, reservoir)
+        else:  # another table follows: rows of different tables cannot be numbered together, so hold elements
+            held = list(items(iter([Run(table, reservoir)]), current.provenance))
+            yield from _shuffle_items(
+                items(feed.rest(), current.provenance), held, self.buffer_size, generator
+            )
+
+    def describe(self) -> str:
+        """The stage as a short text."""
+        return f"shuffle({self.buffer_size})"
+
+
+def draw_block(reservoir: Array, incoming: Array, generator: np.random.Generator) -> Array:
+    """Draws `len(incoming)` times, each time refilling the drawn slot with the next of `incoming`.
+
+    A slot drawn twice within the block gives, the second time, what the first draw put there. So the draws
+    are ordered by (slot, time): the predecessor in that order, if it has the same slot, is the draw that
+    refilled it.
+
+    Args:
+      reservoir: Rows held, shape `(buffer,)`; updated in place.
+      incoming: Rows that follow, shape `(n,)`.
+      generator: Source of the draws.
+
+    Returns:
+      The rows drawn, shape `(n,)`.
+    """
+    count = len(incoming)
+    bits = count.bit_length()
+    order = generator.integers(0, len(reservoir), count)
+    order <<= bits
+    order |= np.arange(count)
+    order.sort()
+    time = order & ((1 << bits) - 1)
+    slot = order >> bits
+    refill = incoming[time]
+    drawn = reservoir[slot]
+    again = slot[1:] == slot[:-1]
+    np.copyto(drawn[1:], refill[:-1], where=again)
+    last = np.append(~again, True)
+    reservoir[slot[last]] = refill[last]
+    result: Array = np.empty_like(drawn)
+    result[time] = drawn
+    return result
+
+
+class _RowFeed:
+    """Row numbers out of successive runs, as long as they belong to one table."""
+
+    def __init__(self, runs: Iterator[Run]) -> None:
+        self._runs = runs
+        self._next = next(runs, None)
+        self.table = None if self._next is None else self._next.table
+
+    @property
+    def ended(self) -> bool:
+        """Whether no run is left."""
+        return self._next is None
+
+    def read(self, count: int) -> Array:
+        """The next `count` rows, as an array of its own; fewer if the runs end or another table follows."""
+        parts = []
+        while count and self._next is not None and self._next.table is self.table:
+            rows = self._next.rows[:count]
+            left = self._next.rows[count:]
+            self._next = Run(self._next.table, left) if len(left) else next(self._runs, None)
+            parts.append(row_numbers(rows))
+            count -= len(rows)
+        if len(parts) == 1:
+            return parts[0].copy() if parts[0].base is not None else parts[0]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    def rest(self) -> Iterator[Run]:
+        """The runs not read yet."""
+        if self._next is not None:
+            yield self._next
+        yield from self._runs
+
+
+def _shuffle_items(
+    incoming: Iterator[Item], held: list[Item], size: int, generator: np.random.Generator
+) -> Iterator[Run]:
+    slots: list[int] = []
+    for item in incoming:
+        if len(held) < size:
+            held.append(item)
+            continue
+        if not slots:
+            slots = generator.integers(0, size, 1024).tolist()
+        slot = slots.pop()
+        drawn, held[slot] = held[slot], item
+        yield single(*drawn)
+    for slot in generator.permutation(len(held)).tolist():
+        yield single(*held[slot])

@@ -1,0 +1,153 @@
+"""Splitting of global batches among replicas: the two algorithms of the reference, as stages.
+
+`rebatch.py` has the arithmetic; here it is applied to segments, so that a piece is gathered only by the one
+who keeps it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from workbench import tree
+from workbench.data.passes import Pass
+from workbench.data.rebatch import even_bounds
+from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec
+from workbench.data.stage import Opener, Stage
+from workbench.data.structure import Structure
+from workbench.data.tables import Joined, Run, Segment, SegmentTable
+from workbench.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from workbench.data.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class EvenSplit(Stage):
+    """Cuts every batch into `pieces` parts of ceil(rows / pieces) rows; the last may be short or empty."""
+
+    name: ClassVar[str] = "even_split"
+    pieces: int
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        rows = range(self.pieces)
+        for run in upstream():
+            table = run.table
+            for index in run.indices():
+                batch = table.segment(index)
+                parts = [batch.cut(start, stop) for start, stop in even_bounds(len(batch), self.pieces)]
+                yield Run(SegmentTable(parts, table.structure), rows)
+
+    def element_spec(self, upstream: Dataset) -> Any:
+        """The nested spec of an element after this stage."""
+
+        def split(spec: TensorSpec) -> TensorSpec:
+            size = first_dimension(spec)
+            even = size is not None and size % self.pieces == 0
+            return spec.unbatched().batched(size // self.pieces if even and size is not None else None)
+
+        return tree.map(split, upstream.element_spec)
+
+    def cardinality(self, upstream: Dataset) -> int:
+        """Number of elements after this stage."""
+        known = upstream.cardinality()
+        return known if known < 0 else known * self.pieces
+
+    def describe(self) -> str:
+        """The stage as a short text."""
+        return f"even_split({self.pieces})"
+
+
+@dataclass(frozen=True)
+class Regroup(Stage):
+    """Regroups the rows of all batches into cyclic `sizes`; a last, partial one is kept unless dropped."""
+
+    name: ClassVar[str] = "regroup"
+    sizes: tuple[int, ...]
+    drop_remainder: bool = False
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        if not any(self.sizes):
+            raise InvalidArgumentError(
+                f"regroup: batches of sizes {self.sizes} would never use up a row; give a positive one"
+            )
+        held: deque[Segment] = deque()
+        rows = 0
+        sizes = itertools.cycle(self.sizes)
+        size = next(sizes)
+        structure: Structure | None = None
+        for run in upstream():
+            structure = run.table.structure
+            for index in run.indices():
+                batch = run.table.segment(index)
+                if not len(batch):
+                    continue
+                held.append(batch)
+                rows += len(batch)
+                parts = []
+                while rows >= size and rows:
+                    parts.append(_cut_front(held, size))
+                    rows -= size
+                    size = next(sizes)
+                if parts:
+                    yield Run(SegmentTable(parts, structure), range(len(parts)))
+        if rows and structure is not None and not self.drop_remainder:
+            yield Run(SegmentTable([_cut_front(held, rows)], structure), range(1))
+
+    def element_spec(self, upstream: Dataset) -> Any:
+        """The nested spec of an element after this stage."""
+        return tree.map(lambda spec: spec.unbatched().batched(self._static_size(spec)), upstream.element_spec)
+
+    def _static_size(self, spec: TensorSpec) -> int | None:
+        """The batch dimension if all batches get the same one, as the reference infers it."""
+        size, before = self.sizes[0], first_dimension(spec)
+        if len(set(self.sizes)) > 1 or size == 0:
+            return None
+        return size if self.drop_remainder or (before is not None and before % size == 0) else None
+
+    def cardinality(self, upstream: Dataset) -> int:
+        """Number of elements after this stage."""
+        known = upstream.cardinality()
+        return known if known <= 0 else UNKNOWN_CARDINALITY
+
+    def describe(self) -> str:
+        """The stage as a short text."""
+        return f"regroup({', '.join(map(str, self.sizes))})"
+
+
+def first_dimension(spec: TensorSpec) -> int | None:
+    """The number of rows that a component's spec promises.
+
+    Raises:
+      InvalidArgumentError: if it is a scalar.
+    """
+    if not isinstance(spec, TensorSpec):
+        raise InvalidArgumentError(
+            f"elements of {spec} cannot be split among replicas; turn nested datasets into batches"
+        )
+    if spec.shape == ():
+        raise InvalidArgumentError(
+            f"elements are scalars ({spec}), which cannot be split among replicas; "
+            "batch the dataset first: dataset.batch(global_batch_size)"
+        )
+    return None if spec.shape is None else spec.shape[0]
+
+
+def _cut_front(held: deque[Segment], rows: int) -> Segment:
+    """Takes `rows` rows off the front; the first segment is put back shortened if it has more."""
+    if rows == 0:
+        return held[0].cut(0, 0)
+    parts: list[Segment] = []
+    while rows:
+        segment = held.popleft()
+        if len(segment) > rows:
+            held.appendleft(segment.cut(rows, len(segment)))
+            segment = segment.cut(0, rows)
+        parts.append(segment)
+        rows -= len(segment)
+    return parts[0] if len(parts) == 1 else Joined(parts)

@@ -1,0 +1,72 @@
+"""Rows of batches as elements again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from workbench import tree
+from workbench.data.passes import Pass
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, TensorSpec
+from workbench.data.stage import Opener, Stage
+from workbench.data.tables import ArrayTable, ListTable, Run
+from workbench.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from workbench.data.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Unbatch(Stage):
+    """Cuts each element along its first dimension; batches without rows vanish."""
+
+    name: ClassVar[str] = "unbatch"
+
+    @staticmethod
+    def check(element_spec: Any) -> None:
+        """Refuses scalars.
+
+        Raises:
+          InvalidArgumentError: if a component has no dimension to cut.
+        """
+        if any(isinstance(spec, TensorSpec) and spec.shape == () for spec in tree.flatten(element_spec)[0]):
+            raise InvalidArgumentError(
+                f"unbatch cuts along the first dimension, but elements are {element_spec}; batch first"
+            )
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        for run in upstream():
+            structure = run.table.structure
+            for row in run.indices():
+                segment = run.table.segment(row)
+                if isinstance(segment, Run):
+                    yield segment
+                elif len(segment):
+                    leaves = segment.gather()
+                    if not current.provenance:
+                        yield Run(ArrayTable(leaves, structure), range(len(segment)))
+                        continue
+                    rows = [[leaf[index] for leaf in leaves] for index in range(len(segment))]
+                    ids = segment.ids()
+                    known = (
+                        [ids[index : index + 1] for index in range(len(rows))]
+                        if len(ids) == len(rows)
+                        else None
+                    )
+                    yield Run(ListTable(rows, structure, known), range(len(rows)))
+
+    def element_spec(self, upstream: Dataset) -> Any:
+        """The nested spec of an element after this stage."""
+        return tree.map(lambda spec: spec.unbatched(), upstream.element_spec)
+
+    def cardinality(self, upstream: Dataset) -> int:
+        """Number of elements after this stage."""
+        known = upstream.cardinality()
+        if known in (0, INFINITE_CARDINALITY):
+            return known
+        first = tree.flatten(upstream.element_spec)[0][0]
+        if known < 0 or not isinstance(first, TensorSpec) or not first.shape or first.shape[0] is None:
+            return UNKNOWN_CARDINALITY
+        return known * first.shape[0]

@@ -1,0 +1,57 @@
+"""First occurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from workbench.data.passes import Pass
+from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec
+from workbench.data.stage import Opener, Stage
+from workbench.data.tables import Run
+from workbench.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from workbench.data.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Unique(Stage):
+    """Lets each value pass once, where it first occurs."""
+
+    name: ClassVar[str] = "unique"
+
+    @staticmethod
+    def check(element_spec: Any) -> None:
+        """Refuses what cannot be compared reliably.
+
+        Raises:
+          InvalidArgumentError: for several components.
+          TypeError: for other dtypes than int32, int64 and text.
+        """
+        if not isinstance(element_spec, TensorSpec):
+            raise InvalidArgumentError(
+                f"unique needs elements of one component, got {element_spec}; map to the one to compare"
+            )
+        if element_spec.dtype not in (np.dtype(np.int32), np.dtype(np.int64), STRING):
+            raise TypeError(
+                f"unique compares int32, int64 and text, got {element_spec.dtype_name}; convert with map"
+            )
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        seen: set[Any] = set()
+        for run in upstream():
+            for row in run.indices():
+                value = run.table.row(row)[0]
+                key = value.tobytes() if isinstance(value, np.ndarray) else value
+                if key not in seen:
+                    seen.add(key)
+                    yield Run(run.table, range(row, row + 1))
+
+    def cardinality(self, upstream: Dataset) -> int:
+        """Number of elements after this stage."""
+        return UNKNOWN_CARDINALITY

@@ -1,0 +1,100 @@
+"""Windows: datasets of consecutive elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from workbench import tree
+from workbench.data.passes import Pass
+from workbench.data.sources.memory import Held
+from workbench.data.spec import DatasetSpec
+from workbench.data.stage import Opener, Stage
+from workbench.data.structure import LEAF
+from workbench.data.tables import Item, Run, items, single
+from workbench.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from workbench.data.dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Window(Stage):
+    """Collects elements into datasets; each component becomes a dataset of its own.
+
+    Attributes:
+      size: Elements per window.
+      shift: Elements between the starts of windows.
+      stride: Distance between elements of one window.
+      drop_remainder: Whether windows with less than `size` elements are left out.
+    """
+
+    name: ClassVar[str] = "window"
+    size: int
+    shift: int
+    stride: int
+    drop_remainder: bool
+
+    @staticmethod
+    def of(size: int, shift: int, stride: int, drop_remainder: bool) -> Window:
+        """Checks the arguments.
+
+        Raises:
+          InvalidArgumentError: if a number is not positive.
+        """
+        if min(size, shift, stride) < 1:
+            raise InvalidArgumentError(
+                f"window: size {size}, shift {shift}, stride {stride} must all be at least 1"
+            )
+        return Window(size, shift, stride, drop_remainder)
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        held: list[Item] = []
+        skip = 0
+        reach = (self.size - 1) * self.stride + 1
+        for item in items(upstream(), current.provenance):
+            if skip:
+                skip -= 1
+                continue
+            held.append(item)
+            if len(held) == reach:
+                yield _window(held[:: self.stride])
+                skip = max(0, self.shift - reach)
+                del held[: self.shift]
+        while held and not self.drop_remainder:
+            yield _window(held[:: self.stride][: self.size])
+            del held[: self.shift]
+
+    def element_spec(self, upstream: Dataset) -> Any:
+        """The nested spec of an element after this stage."""
+        return tree.map(DatasetSpec, upstream.element_spec)
+
+    def cardinality(self, upstream: Dataset) -> int:
+        """Number of elements after this stage."""
+        known = upstream.cardinality()
+        if known < 0:
+            return known
+        if not self.drop_remainder:
+            return -(-known // self.shift)
+        reach = (self.size - 1) * self.stride + 1
+        return 0 if known < reach else (known - reach) // self.shift + 1
+
+    def describe(self) -> str:
+        """The stage as a short text."""
+        return (
+            f"window({self.size}, shift={self.shift})" if self.shift != self.size else f"window({self.size})"
+        )
+
+
+def _window(held: list[Item]) -> Run:
+    from workbench.data.dataset import Dataset
+
+    _, structure, _ = held[0]
+    columns = zip(*(leaves for leaves, _, _ in held), strict=True)
+    ids = [item[2] for item in held]
+    known = None if ids[0] is None else [i for i in ids if i is not None]
+    return single(
+        [Dataset(Held.of([[value] for value in column], LEAF, known)) for column in columns], structure
+    )

@@ -1,0 +1,156 @@
+"""How values become elements: nested structures of arrays, with Python numbers, text and lists converted.
+
+Tuples, named tuples and dicts are structure. A list is one array (as tf.data), Python numbers become int32
+and float32, text becomes bytes.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from workbench import tree
+from workbench.data.spec import STRING
+from workbench.errors import InvalidArgumentError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_INT32 = np.iinfo(np.int32)
+
+
+class Structure:
+    """A nested structure, remembered so that leaves are packed into it quickly."""
+
+    __slots__ = ("_flat", "spec")
+
+    def __init__(self, spec: tree.Spec) -> None:
+        self.spec = spec
+        self._flat = spec.type is tuple and all(child.is_leaf() for child in spec.children())
+
+    def pack(self, leaves: list[Any]) -> Any:
+        """Puts `leaves` back into the structure."""
+        return tuple(leaves) if self._flat else tree.unflatten(self.spec, leaves)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Structure) and self.spec == other.spec
+
+    def __hash__(self) -> int:
+        return hash(self.spec)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Structure, (self.spec,)
+
+
+class _Leaf(Structure):
+    """The structure of an element that is a single array; by far the most common one."""
+
+    __slots__ = ()
+
+    def pack(self, leaves: list[Any]) -> Any:
+        """Gives the only leaf."""
+        return leaves[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _leaf, ()
+
+
+def _leaf() -> Structure:
+    return LEAF
+
+
+LEAF: Structure = _Leaf(tree.flatten(0)[1])
+
+
+@functools.lru_cache(maxsize=256)
+def _structure(spec: tree.Spec) -> Structure:
+    return LEAF if spec == LEAF.spec else Structure(spec)
+
+
+def flatten(value: Any) -> tuple[list[Any], Structure]:
+    """Converts `value` to leaves (arrays, NumPy scalars, bytes) and the structure that held them."""
+    if type(value) is np.ndarray and value.dtype.kind not in "OUS":
+        return [value], LEAF
+    leaves, spec = tree.flatten(value, is_leaf=lambda node: isinstance(node, list))
+    return [convert(leaf) for leaf in leaves], _structure(spec)
+
+
+def flatten_result(value: Any) -> tuple[list[Any], Structure]:
+    """As `flatten`, for what a user's function returned: a list at the top is a tuple of components."""
+    return flatten(tuple(value)) if isinstance(value, list) else flatten(value)
+
+
+def convert(value: Any) -> Any:
+    """One component as array, NumPy scalar, bytes or nested dataset.
+
+    Raises:
+      TypeError: if the value is none of these and cannot become one.
+    """
+    match value:
+        case np.ndarray():
+            return value if value.dtype.kind not in "OUS" else _strings(value)
+        case bytes():
+            return bytes(value)
+        case str():
+            return value.encode()
+        case np.generic():
+            return value
+        case bool():
+            return np.bool_(value)
+        case int():
+            return np.int32(value) if _INT32.min <= value <= _INT32.max else np.int64(value)
+        case float():
+            return np.float32(value)
+        case complex():
+            return np.complex128(value)
+        case list() | range():
+            return _from_list(list(value))
+    if hasattr(value, "element_spec"):
+        return value
+    if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+        return convert(np.asarray(value))
+    raise TypeError(
+        f"a dataset element cannot hold {type(value).__name__} {value!r:.60}; "
+        "use numbers, text, arrays, or tuples and dicts of them"
+    )
+
+
+def _from_list(values: list[Any]) -> Array:
+    first: Any = values
+    while isinstance(first, list | tuple) and first:
+        first = first[0]
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"a list is one array, but its {len(values)} items differ in shape ({error}); "
+            "give a tuple for several components, or arrays of one shape"
+        ) from error
+    if array.dtype.kind in "OUS":
+        return _strings(np.array(values, dtype=object))
+    if isinstance(first, np.generic | np.ndarray) or hasattr(first, "__array__"):
+        return array
+    if array.dtype == np.float64:
+        return array.astype(np.float32)
+    if array.dtype == np.int64 and (
+        not array.size or (array.min() >= _INT32.min and array.max() <= _INT32.max)
+    ):
+        return array.astype(np.int32)
+    return array
+
+
+def _strings(array: Array) -> Array:
+    """An object array whose items are all bytes; `S` arrays would lose trailing NUL bytes."""
+    items = array.reshape(-1).tolist()
+    if array.dtype == STRING and all(type(item) is bytes for item in items):
+        return array
+    result = np.empty(len(items), object)
+    for index, item in enumerate(items):
+        if isinstance(item, str):
+            item = item.encode()
+        if not isinstance(item, bytes):
+            raise TypeError(
+                f"an object array may hold only text and bytes, item {index} is {type(item).__name__}"
+            )
+        result[index] = item
+    return result.reshape(array.shape)

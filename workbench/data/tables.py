@@ -1,0 +1,370 @@
+"""Elements at rest: tables of rows, runs of rows, and segments (batches that may still be cut).
+
+A pipeline moves `Run`s: a table and the rows of it that come next. Index stages (shuffle, take, shard, ...)
+change only the rows; arrays are gathered when an element is handed over, so rows that nobody keeps are never
+read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from workbench.data.spec import STRING
+from workbench.data.structure import Array, Structure
+from workbench.errors import InvalidArgumentError
+
+Rows = range | Array
+Leaves = list[Any]
+NO_IDS: Array = np.empty(0, np.int64)
+
+
+class Segment(Protocol):
+    """Rows that belong together, as one batch or a part of it."""
+
+    def __len__(self) -> int: ...
+
+    def gather(self) -> Leaves:
+        """The rows stacked, one array `(n, ...)` per component."""
+
+    def cut(self, start: int, stop: int) -> Segment:
+        """Rows `start` to `stop`, without copying."""
+
+    def ids(self) -> Array:
+        """Numbers of the source elements behind the rows; empty where they are not known."""
+
+
+class Table(Protocol):
+    """Elements that can be fetched by row number."""
+
+    @property
+    def structure(self) -> Structure:
+        """The structure of an element."""
+
+    def row(self, index: int) -> Leaves:
+        """The components of one element."""
+
+    def take(self, rows: Rows) -> Leaves:
+        """The components of several elements, stacked."""
+
+    def ids(self, rows: Rows) -> Array:
+        """Numbers of the source elements behind `rows`; empty where they are not known."""
+
+    def segment(self, index: int) -> Segment:
+        """One element seen as a batch of rows."""
+
+
+@dataclass(slots=True)
+class Run:
+    """The next elements of a pipeline: some rows of a table."""
+
+    table: Table
+    rows: Rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def gather(self) -> Leaves:
+        """The rows stacked, one array per component."""
+        return self.table.take(self.rows)
+
+    def cut(self, start: int, stop: int) -> Segment:
+        """Rows `start` to `stop`, without copying."""
+        if start >= stop and len(self.rows):
+            # No rows are left to tell dtype and trailing dimensions: keep those of a row of this very batch.
+            return Slab([leaf[:0] for leaf in self.table.take(self.rows[:1])], NO_IDS)
+        return Run(self.table, self.rows[start:stop])
+
+    def ids(self) -> Array:
+        """Numbers of the source elements behind the rows."""
+        return self.table.ids(self.rows)
+
+    def indices(self) -> Sequence[int]:
+        """The rows as Python numbers."""
+        return self.rows if isinstance(self.rows, range) else self.rows.tolist()
+
+    def elements(self) -> Iterator[Leaves]:
+        """The components of one element after the other."""
+        return map(self.table.row, self.indices())
+
+
+@dataclass(slots=True)
+class Slab:
+    """A batch that already exists as arrays `(n, ...)`."""
+
+    leaves: Leaves
+    known_ids: Array
+
+    def __len__(self) -> int:
+        return len(self.leaves[0])
+
+    def gather(self) -> Leaves:
+        """The rows stacked, one array per component."""
+        return self.leaves
+
+    def cut(self, start: int, stop: int) -> Slab:
+        """Rows `start` to `stop`, without copying."""
+        # Ids that are not one per row cannot be told apart any more once the rows are.
+        ids = self.known_ids[start:stop] if len(self.known_ids) == len(self) else NO_IDS
+        return Slab([leaf[start:stop] for leaf in self.leaves], ids)
+
+    def ids(self) -> Array:
+        """Numbers of the source elements behind the rows."""
+        return self.known_ids
+
+
+@dataclass(slots=True)
+class Joined:
+    """Several segments in a row, as one batch."""
+
+    parts: list[Segment]
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.parts)
+
+    def gather(self) -> Leaves:
+        """The rows stacked, one array per component."""
+        if all(type(part) is Run and len(part.rows) == 1 for part in self.parts):
+            return stack([part.table.row(part.rows[0]) for part in self.parts])  # type: ignore[attr-defined]
+        columns = zip(*(part.gather() for part in self.parts if len(part)), strict=True)
+        return [_concatenate(list(column)) for column in columns]
+
+    def cut(self, start: int, stop: int) -> Segment:
+        """Rows `start` to `stop`, without copying."""
+        kept: list[Segment] = []
+        for part in self.parts:
+            if start < len(part) and stop > 0:
+                kept.append(part.cut(max(start, 0), min(stop, len(part))))
+            start, stop = start - len(part), stop - len(part)
+        if not kept:
+            return self.parts[0].cut(0, 0)
+        return kept[0] if len(kept) == 1 else Joined(kept)
+
+    def ids(self) -> Array:
+        """Numbers of the source elements behind the rows."""
+        return np.concatenate([part.ids() for part in self.parts])
+
+
+@dataclass(slots=True, eq=False)
+class ArrayTable:
+    """Elements stored as columns: arrays of one length. Element ids are row numbers."""
+
+    columns: Sequence[Array]
+    structure: Structure
+
+    def row(self, index: int) -> Leaves:
+        """The components of one element."""
+        return [column[index] for column in self.columns]
+
+    def take(self, rows: Rows) -> Leaves:
+        """The components of several elements, stacked."""
+        if isinstance(rows, range):
+            # A range inside an array never runs below row 0, so stop < 0 can only mean "down to the first
+            # row".
+            where = slice(rows.start, rows.stop if rows.stop >= 0 else None, rows.step)
+            return [column[where] for column in self.columns]
+        return [column.take(rows, axis=0) for column in self.columns]
+
+    def ids(self, rows: Rows) -> Array:
+        """Numbers of the source elements behind `rows`."""
+        return row_numbers(rows).copy()
+
+    def segment(self, index: int) -> Segment:
+        """One element seen as a batch of rows."""
+        return as_slab(self.row(index), self.ids(range(index, index + 1)))
+
+
+@dataclass(slots=True, eq=False)
+class RangeTable:
+    """The numbers `start + step * row`, computed when asked for."""
+
+    start: int
+    step: int
+    dtype: np.dtype[Any]
+    structure: Structure
+
+    def row(self, index: int) -> Leaves:
+        """The components of one element."""
+        return [self.dtype.type(self.start + self.step * index)]
+
+    def take(self, rows: Rows) -> Leaves:
+        """The components of several elements, stacked."""
+        numbers = row_numbers(rows)
+        if self.step != 1:
+            numbers = numbers * self.step
+        if self.start:
+            numbers = numbers + self.start
+        return [numbers.astype(self.dtype, copy=False)]
+
+    def ids(self, rows: Rows) -> Array:
+        """Numbers of the source elements behind `rows`."""
+        return row_numbers(rows).copy()
+
+    def segment(self, index: int) -> Segment:
+        """One element seen as a batch of rows."""
+        return as_slab(self.row(index), self.ids(range(index, index + 1)))
+
+
+@dataclass(slots=True)
+class ListTable:
+    """Elements that exist one by one, such as the results of a user's function."""
+
+    items: list[Leaves]
+    structure: Structure
+    item_ids: list[Array] | None = None
+
+    def row(self, index: int) -> Leaves:
+        """The components of one element."""
+        return self.items[index]
+
+    def take(self, rows: Rows) -> Leaves:
+        """The components of several elements, stacked."""
+        return stack([self.items[row] for row in rows])
+
+    def ids(self, rows: Rows) -> Array:
+        """Numbers of the source elements behind `rows`."""
+        if self.item_ids is None or not len(rows):
+            return NO_IDS
+        return np.concatenate([self.item_ids[row] for row in rows])
+
+    def segment(self, index: int) -> Segment:
+        """One element seen as a batch of rows."""
+        return as_slab(self.items[index], self.ids(range(index, index + 1)))
+
+
+@dataclass(slots=True)
+class BatchTable:
+    """Batches of `size` consecutive rows of a run, gathered when asked for."""
+
+    run: Run
+    size: int
+
+    @property
+    def structure(self) -> Structure:
+        """The structure of an element."""
+        return self.run.table.structure
+
+    def row(self, index: int) -> Leaves:
+        """The components of one element."""
+        start = index * self.size
+        return self.run.table.take(self.run.rows[start : start + self.size])
+
+    def take(self, rows: Rows) -> Leaves:
+        """The components of several elements, stacked."""
+        return stack([self.row(row) for row in rows])
+
+    def ids(self, rows: Rows) -> Array:
+        """Numbers of the source elements behind `rows`."""
+        return np.concatenate([self.segment(row).ids() for row in rows]) if len(rows) else NO_IDS
+
+    def segment(self, index: int) -> Segment:
+        """One element seen as a batch of rows."""
+        start = index * self.size
+        return Run(self.run.table, self.run.rows[start : start + self.size])
+
+
+@dataclass(slots=True)
+class SegmentTable:
+    """Batches of any size, gathered when asked for."""
+
+    segments: list[Segment]
+    structure: Structure
+
+    def row(self, index: int) -> Leaves:
+        """The components of one element."""
+        return self.segments[index].gather()
+
+    def take(self, rows: Rows) -> Leaves:
+        """The components of several elements, stacked."""
+        return stack([self.row(row) for row in rows])
+
+    def ids(self, rows: Rows) -> Array:
+        """Numbers of the source elements behind `rows`."""
+        return np.concatenate([self.segments[row].ids() for row in rows]) if len(rows) else NO_IDS
+
+    def segment(self, index: int) -> Segment:
+        """One element seen as a batch of rows."""
+        return self.segments[index]
+
+
+def row_numbers(rows: Rows) -> Array:
+    """Rows as an array."""
+    return np.arange(rows.start, rows.stop, rows.step) if isinstance(rows, range) else rows
+
+
+def single(leaves: Leaves, structure: Structure, ids: Array | None = None) -> Run:
+    """A run of one element."""
+    return Run(ListTable([leaves], structure, None if ids is None else [ids]), range(1))
+
+
+Item = tuple[Leaves, Structure, Array | None]
+
+
+def items(runs: Iterator[Run], provenance: bool) -> Iterator[Item]:
+    """Elements one by one: components, structure, and (if asked for) ids of the source elements."""
+    for run in runs:
+        table = run.table
+        structure = table.structure
+        for index in run.indices():
+            yield table.row(index), structure, table.ids(range(index, index + 1)) if provenance else None
+
+
+def as_slab(leaves: Leaves, ids: Array) -> Slab:
+    """Sees an element as a batch of rows.
+
+    Raises:
+      InvalidArgumentError: if a component has no first dimension, or the first dimensions differ.
+    """
+    shapes = [np.shape(leaf) for leaf in leaves]
+    if any(shape == () for shape in shapes):
+        raise InvalidArgumentError(
+            f"an element with components of shape {shapes} has no rows to split: scalars cannot be "
+            "divided among "
+            "replicas; batch the dataset first: dataset.batch(global_batch_size)"
+        )
+    if len({shape[0] for shape in shapes}) > 1:
+        raise InvalidArgumentError(
+            f"the components of a batch must have the same number of rows, got shapes {shapes}; "
+            "check the function that made them"
+        )
+    return Slab(leaves, ids)
+
+
+def stack(elements: list[Leaves]) -> Leaves:
+    """Stacks elements component by component.
+
+    Raises:
+      InvalidArgumentError: if shapes, dtypes or the number of components differ.
+    """
+    return [_stack_column(list(column)) for column in zip(*elements, strict=True)]
+
+
+def _stack_column(values: list[Any]) -> Array:
+    first = values[0]
+    if isinstance(first, bytes):
+        column = np.empty(len(values), STRING)
+        column[:] = values
+        return column
+    shape, dtype = first.shape, first.dtype
+    for index, value in enumerate(values):
+        if value.shape != shape or value.dtype != dtype:
+            raise InvalidArgumentError(
+                f"cannot batch elements of different shape or dtype: element {index} of the batch is "
+                f"{value.dtype}{value.shape}, element 0 is {dtype}{shape}; use padded_batch, or make them "
+                "equal with map"
+            )
+    if shape:
+        return np.stack(values)
+    return np.array(values, dtype)
+
+
+def _concatenate(parts: list[Any]) -> Array:
+    if len({part.shape[1:] for part in parts}) > 1 or len({part.dtype for part in parts}) > 1:
+        kinds = sorted({f"{part.dtype}{part.shape[1:]}" for part in parts})
+        raise InvalidArgumentError(
+            f"cannot batch elements of different shape or dtype: {', '.join(kinds)}; use padded_batch"
+        )
+    return np.concatenate(parts)

@@ -1,0 +1,126 @@
+"""check_numerics: NaN and infinity are an error that says which replica made them, where and at which step."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+
+from workbench import tree
+from workbench.backends.numpy import view
+from workbench.errors import InvalidArgumentError
+
+_T = TypeVar("_T")
+
+
+class _Thread(threading.local):
+    """What the calling thread computes, such as "replica 1 at step 17"; "" if it is not checked."""
+
+    place: str = ""
+
+
+thread = _Thread()
+_enabled = False
+
+
+def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
+    """Returns `tensor` if all of its elements are finite (as tf.debugging.check_numerics).
+
+    Args:
+      tensor: An array, or a number, of a floating dtype, of any shape.
+      message: What the error begins with.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: For NaN and infinity, with how many there are; and for other dtypes.
+    """
+    del name
+    array = view(tensor)
+    if not _is_floating(array.dtype):
+        raise InvalidArgumentError(
+            f"{message}: check_numerics looks at floating dtypes, got {array.dtype.name}"
+        )
+    if found := _not_finite(array):
+        raise InvalidArgumentError(f"{message}: {found}")
+    return tensor
+
+
+def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
+    """Makes steps fail where a NaN or an infinity appears (as tf.debugging.enable_check_numerics). Idempotent.
+
+    From the next `strategy.run` on, replicas look at what goes into `all_reduce`, what variables are assigned, and what
+    the replica function returns; the first value that is not finite is an `InvalidArgumentError` that names replica,
+    variable or call site, and step. Each look reads the whole array once. Operations of other libraries in between are
+    not seen, nor is what a strategy of compiled functions computes.
+
+    Args:
+      stack_height_limit: Taken for compatibility, without effect.
+      path_length_limit: Taken for compatibility, without effect.
+    """
+    global _enabled
+    _enabled = True
+
+
+def disable_check_numerics() -> None:
+    """Undoes `enable_check_numerics`, however often it was called."""
+    global _enabled
+    _enabled = False
+
+
+def is_enabled() -> bool:
+    """Whether steps are to check what they compute."""
+    return _enabled
+
+
+@contextlib.contextmanager
+def checking(place: str) -> Iterator[None]:
+    """Checks what this thread computes meanwhile; `place` tells where that is."""
+    outer = thread.place
+    thread.place = place
+    try:
+        yield
+    finally:
+        thread.place = outer
+
+
+def check(value: _T, what: str) -> _T:
+    """Returns a nested structure; where this thread is checked, only if its floating arrays are finite.
+
+    Args:
+      value: Arrays of any kind; what is no array of numbers is passed over.
+      what: What it is, for the error: "assign_sub of variable 'w:0'".
+
+    Raises:
+      InvalidArgumentError: Naming the place, `what`, and how many elements are not finite.
+    """
+    if thread.place:
+        for leaf in tree.flatten(value)[0]:
+            try:
+                array = view(leaf)
+            except Exception:  # texts, arrays on a device, values that are being traced
+                continue
+            if _is_floating(array.dtype, or_complex=True) and (found := _not_finite(array)):
+                raise InvalidArgumentError(f"{what} is not finite on {thread.place}: {found}")
+    return value
+
+
+def _is_floating(dtype: np.dtype[Any], *, or_complex: bool = False) -> bool:
+    return (
+        dtype.kind == "f" or dtype.name.startswith(("bfloat", "float")) or (or_complex and dtype.kind == "c")
+    )
+
+
+def _not_finite(array: np.ndarray) -> str:
+    """How many elements are not finite, and the first; "" if all are."""
+    finite = np.isfinite(array)
+    if finite.all():
+        return ""
+    nan = int(np.isnan(array).sum())
+    infinite = int(array.size - finite.sum()) - nan
+    first = np.argwhere(~finite)[0].tolist()
+    at = f", the first at {first}" if first else ""
+    shape = ",".join(map(str, array.shape))
+    return f"{nan} NaN and {infinite} infinite of {array.size} elements of {array.dtype.name}[{shape}]{at}"

@@ -1,0 +1,56 @@
+"""Turning what users write into arrays: Python numbers become int32 and float32, as in the reference."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from workbench.backends.numpy import view
+from workbench.data.structure import convert
+
+Array = np.ndarray[Any, Any]
+_PYTHON = (bool, int, float, complex, str, bytes, list, tuple, range)
+
+
+def is_python_number(value: Any) -> bool:
+    """Whether `value` is a plain Python number, which has no dtype of its own."""
+    return type(value) in (int, float, bool, complex)
+
+
+def as_array(value: Any) -> Array:
+    """`value` as an array that may share its memory: never write to it.
+
+    Args:
+      value: Any array that a backend reads, a Python number, text, or nested lists of them.
+
+    Raises:
+      TypeError: If `value` is none of these.
+    """
+    if type(value) is np.ndarray:
+        return value
+    if isinstance(value, _PYTHON):
+        found = convert(list(value) if isinstance(value, tuple) else value)
+        return np.array(found, object) if isinstance(found, bytes) else np.asarray(found)
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    return np.asarray(view(value))
+
+
+def namespace_of(array: Any) -> Any:
+    """The module with the functions for an array: NumPy, `jax.numpy` (also for traced values) or CuPy."""
+    library = type(array).__module__.partition(".")[0]
+    if library in ("jax", "jaxlib"):
+        return sys.modules["jax"].numpy
+    return sys.modules["cupy"] if library == "cupy" else np
+
+
+def as_operand(value: Any) -> Any:
+    """`value` as an array to compute with on a replica: those of JAX and CuPy stay what they are; see `as_array`."""
+    return value if namespace_of(value) is not np else as_array(value)
+
+
+def describe(array: Array) -> str:
+    """Dtype and shape in words, such as "float32[2,3]"."""
+    return f"{array.dtype.name}[{','.join(map(str, array.shape))}]"

@@ -1,0 +1,116 @@
+"""VariableComponent: one replica's part of a variable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.distribute import variable_programs
+from workbench.distribute.array_like import ArrayLike
+from workbench.distribute.arrays import Array, describe
+from workbench.distribute.variable_programs import Update
+from workbench.distribute.variable_values import checked_update
+from workbench.runtime.env import current_env
+
+if TYPE_CHECKING:
+    from workbench.distribute.variable import Variable
+
+
+class VariableComponent(ArrayLike):
+    """The component of one replica, to look at and to update alone; `strategy.local_results(variable)` gives them.
+
+    Attributes:
+      variable: The variable that it is part of.
+      rank: The replica.
+    """
+
+    __slots__ = ("rank", "variable")
+
+    def __init__(self, variable: Variable, rank: int) -> None:
+        self.variable = variable
+        self.rank = rank
+
+    @property
+    def name(self) -> str:
+        """The variable's name for replica 0, such as "w:0"; with the replica for others, such as "w/replica_1:0"."""
+        base = self.variable.description.name
+        return f"{base}:0" if self.rank == 0 else f"{base}/replica_{self.rank}:0"
+
+    @property
+    def device(self) -> str:
+        """Full name of the replica's device."""
+        strategy = self.variable.strategy
+        if strategy is None:
+            return self.variable.plain_device
+        return strategy.devices[self.rank].string
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its dimensions."""
+        return self.variable.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of its elements."""
+        return self.variable.dtype
+
+    @property
+    def trainable(self) -> bool:
+        """Whether training should change it."""
+        return self.variable.trainable
+
+    def _array(self) -> Array:
+        strategy = self.variable.strategy
+        if strategy is None:
+            return self.variable._array()
+        env = current_env()
+        if env is None:
+            handle = strategy.run_internal(variable_programs.component_here, (self.variable.description.key,))
+            array: Array = handle.value(self.rank)
+            return array
+        self._require_own(env.rank)
+        return variable_programs.component(env, self.variable.description.key)
+
+    def assign(self, value: Any) -> VariableComponent:
+        """Sets this component only."""
+        return self._update("assign", value)
+
+    def assign_add(self, value: Any) -> VariableComponent:
+        """Adds to this component only."""
+        return self._update("assign_add", value)
+
+    def assign_sub(self, value: Any) -> VariableComponent:
+        """Subtracts from this component only."""
+        return self._update("assign_sub", value)
+
+    def _update(self, how: Update, value: Any) -> VariableComponent:
+        array = checked_update(self.variable, how, value)
+        strategy = self.variable.strategy
+        if strategy is None:
+            getattr(self.variable, how)(array)
+            return self
+        key = self.variable.description.key
+        env = current_env()
+        if env is None:
+            strategy.run_internal(variable_programs.update, (key, how, array), ranks=[self.rank])
+        else:
+            self._require_own(env.rank)
+            variable_programs.update(env, key, how, array)
+        return self
+
+    def _require_own(self, rank: int) -> None:
+        if rank != self.rank:
+            raise RuntimeError(
+                f"replica {rank} cannot use {self.name!r}, the component of replica {self.rank}; use the variable "
+                f"itself, which is each replica's own component there"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return VariableComponent, (self.variable, self.rank)
+
+    def __repr__(self) -> str:
+        if self.variable.strategy is None:
+            return f"<Variable {self.name!r} {describe(self.variable._array())}>"
+        extent = ",".join(map(str, self.shape))
+        return f"<Variable {self.name!r} {self.dtype.name}[{extent}] on {self.device}>"

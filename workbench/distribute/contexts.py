@@ -1,0 +1,135 @@
+"""Which strategy is current, and in which context a thread is.
+
+A thread is in one of three contexts: the *default* one (where every thread starts: a replica context of one replica),
+the *cross-replica* context (inside `scope`, a merge function or an update), or the *replica* context of a strategy
+(inside `run`). The state is one reference per thread; whoever changes it puts the old one back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from workbench.distribute.default import DefaultStrategy
+    from workbench.distribute.replica_context import ReplicaContext
+    from workbench.distribute.strategy import Strategy
+
+Entered = Literal["scope", "set", "merge", "update"]
+
+
+@dataclass(frozen=True, slots=True)
+class CrossReplica:
+    """The thread sees all replicas of `strategy` at once.
+
+    Attributes:
+      strategy: The current strategy.
+      by: What entered it: a `scope`, `experimental_set_strategy`, a merge function or an update function.
+    """
+
+    strategy: Strategy
+    by: Entered
+
+
+class _Thread(threading.local):
+    """What the calling thread is in; None is the default context, in which new threads start."""
+
+    context: ReplicaContext | CrossReplica | None = None
+
+
+thread = _Thread()
+
+
+def get_strategy() -> Strategy:
+    """The current strategy; the default strategy (one replica, always the same object) outside of any."""
+    context = thread.context
+    return default_strategy() if context is None else context.strategy
+
+
+def has_strategy() -> bool:
+    """Whether a strategy other than the default one is current; also inside `run` and merge functions."""
+    context = thread.context
+    return context is not None and context.strategy is not default_strategy()
+
+
+def get_replica_context() -> ReplicaContext | None:
+    """The ReplicaContext of the running replica function, or None in cross-replica context.
+
+    Outside of all scopes it is that of the default strategy: one replica, whose collectives return their input.
+    """
+    context = thread.context
+    if context is None:
+        return default_strategy().replica_context
+    return None if isinstance(context, CrossReplica) else context
+
+
+def in_cross_replica_context() -> bool:
+    """Whether the thread is in cross-replica context; exactly then `get_replica_context()` is None."""
+    return type(thread.context) is CrossReplica
+
+
+def experimental_set_strategy(strategy: Strategy | None) -> None:
+    """Makes `strategy` current for this thread without a `with` block; None ends that.
+
+    Raises:
+      RuntimeError: Inside a `strategy.scope()` block, a replica function or a merge function.
+    """
+    context = thread.context
+    if context is not None and not (type(context) is CrossReplica and context.by == "set"):
+        where = "a replica function" if type(context) is not CrossReplica else _PLACES[context.by]
+        raise RuntimeError(
+            f"experimental_set_strategy was called inside {where}; call it outside, at the top level of the program"
+        )
+    is_default = strategy is None or strategy is default_strategy()
+    thread.context = None if is_default or strategy is None else CrossReplica(strategy, "set")
+
+
+_PLACES: dict[Entered, str] = {
+    "scope": "a strategy.scope() block",
+    "set": "the scope of experimental_set_strategy",
+    "merge": "a merge function",
+    "update": "an update function",
+}
+
+
+@contextmanager
+def cross_replica(strategy: Strategy, by: Entered) -> Iterator[None]:
+    """Puts the thread into the cross-replica context of `strategy` for the block."""
+    outer = thread.context
+    thread.context = CrossReplica(strategy, by)
+    try:
+        yield
+    finally:
+        thread.context = outer
+
+
+def require_cross_replica(strategy: Strategy, what: str) -> None:
+    """Refuses `what` unless the thread is outside of replica functions and of other strategies' scopes.
+
+    Raises:
+      RuntimeError: If it is inside a replica function, or inside the scope of another strategy.
+    """
+    context = thread.context
+    if context is None:
+        return
+    if type(context) is not CrossReplica:
+        raise RuntimeError(
+            f"{what} was called inside a replica function, where only this replica's values exist; call it outside "
+            f"of `run`, use get_replica_context().all_reduce or all_gather, or call it in a merge function "
+            f"(get_replica_context().merge_call)"
+        )
+    if context.strategy is not strategy:
+        raise RuntimeError(
+            f"{what} was called on {strategy!r} in the scope of another strategy, {context.strategy!r}; leave that "
+            f"scope first (a program may use several strategies, one after the other)"
+        )
+
+
+def default_strategy() -> DefaultStrategy:
+    """The strategy that is current where no other is."""
+    from workbench.distribute.default import DEFAULT_STRATEGY  # needs this module to be there
+
+    return DEFAULT_STRATEGY

@@ -1,0 +1,80 @@
+"""The default strategy: one replica, right here, without a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from workbench import tree
+from workbench.distribute import contexts
+from workbench.distribute.function import Function
+from workbench.distribute.placement import HERE
+from workbench.distribute.replica_context import DefaultReplicaContext
+from workbench.distribute.strategy import Strategy
+from workbench.distribute.strategy_description import StrategyDescription
+from workbench.distribute.value_context import RunOptions
+from workbench.distribute.values import PerReplica, select
+
+
+class DefaultStrategy(Strategy):
+    """What is current where no strategy is: the same methods, with one replica in the calling thread.
+
+    Attributes:
+      replica_context: What `get_replica_context()` gives outside of all strategies.
+    """
+
+    is_default = True
+
+    def __init__(self) -> None:
+        description = StrategyDescription(
+            id="default", kind=DefaultStrategy, devices=(HERE,), options=None, cross_device_ops=None
+        )
+        self._describe(description, None)
+        self.replica_context = DefaultReplicaContext(self)
+
+    @contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """Does nothing: the default strategy is current anyway.
+
+        Raises:
+          RuntimeError: Inside the scope of another strategy, or in a replica function.
+        """
+        if contexts.has_strategy():
+            raise RuntimeError(
+                f"the scope of the default strategy was entered inside {contexts.get_strategy()!r}; leave that first"
+            )
+        yield self
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        options: RunOptions | None = None,
+    ) -> Any:
+        """Calls `fn` here and now; returns its structure with a `PerReplica` of one component for each leaf.
+
+        Raises:
+          RuntimeError: In a replica function, or in the scope of another strategy.
+        """
+        if contexts.has_strategy():
+            contexts.require_cross_replica(self, "strategy.run")
+        plain = fn.python_function if isinstance(fn, Function) else fn
+        with _default_context():
+            result = plain(*(select(value, 0) for value in args), **select(kwargs or {}, 0))
+        return tree.map(lambda leaf: PerReplica((leaf,)), result)
+
+
+@contextmanager
+def _default_context() -> Iterator[None]:
+    """Replica functions of the default strategy are in the default context, also when called from a merge function."""
+    outer = contexts.thread.context
+    contexts.thread.context = None
+    try:
+        yield
+    finally:
+        contexts.thread.context = outer
+
+
+DEFAULT_STRATEGY = DefaultStrategy()

@@ -1,0 +1,61 @@
+"""Gathering one leaf on every replica: its checks, and texts, which the collectives do not carry."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.distribute.arrays import as_array, describe
+from workbench.distribute.indexed_slices import IndexedSlices
+from workbench.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from workbench.collectives.communicator import Communicator
+    from workbench.collectives.options import Options
+
+
+def checked_axis(value: Any, axis: int) -> int:
+    """`axis` counted from the front.
+
+    Raises:
+      InvalidArgumentError: If `value` is a scalar or has no such axis.
+      NotImplementedError: If it is IndexedSlices.
+    """
+    if isinstance(value, IndexedSlices):
+        raise NotImplementedError(
+            "all_gather does not take IndexedSlices; gather their values and indices, or their dense() array"
+        )
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise TypeError(f"axis must be an integer, got {axis!r}")
+    array = value if hasattr(value, "ndim") else as_array(value)
+    if array.ndim == 0:
+        raise InvalidArgumentError(
+            f"all_gather needs arrays with at least one dimension, got a scalar {value!r:.40}; "
+            "give it one with x[np.newaxis], or use all_reduce"
+        )
+    if not -array.ndim <= axis < array.ndim:
+        raise InvalidArgumentError(
+            f"axis {axis} is out of range for {describe(as_array(value))}; use one of 0 to {array.ndim - 1}"
+        )
+    return axis % int(array.ndim)
+
+
+def all_gather_leaf(
+    communicator: Communicator, value: Any, axis: int, site: str, options: Options | None
+) -> Any:
+    """Concatenates one array of every replica along `axis`; texts travel pickled."""
+    axis = checked_axis(value, axis)
+    if getattr(value, "dtype", None) != np.dtype(object):
+        if isinstance(value, (list, tuple)):
+            value = as_array(value)
+        return communicator.all_gather(value, axis, site=site, options=options)
+    payload = np.frombuffer(pickle.dumps(as_array(value), protocol=5), np.uint8)
+    sizes = communicator.all_gather(np.array([payload.size], np.int64), 0, site=site, options=options)
+    together = communicator.all_gather(payload, 0, site=site, options=options)
+    ends = np.cumsum(sizes)
+    parts = [
+        pickle.loads(together[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)
+    ]
+    return np.concatenate(parts, axis=axis)

@@ -1,0 +1,256 @@
+"""DistributedDataset and DistributedIterator: a dataset as the replicas of a strategy get it, step by step."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from workbench import tree
+from workbench.data.context import InputContext, InputOptions
+from workbench.data.dataset import Dataset
+from workbench.data.distributed import HostPipeline, distribute_for_host, distribute_function_for_host
+from workbench.data.iterator import Optional
+from workbench.distribute import contexts
+from workbench.distribute.input_plan import InputPlan, plan_input
+from workbench.distribute.input_programs import ByReference, Request, fetch, open_input
+from workbench.distribute.values import PerReplica, PerReplicaSpec
+from workbench.errors import CaptureError, OutOfRangeError
+from workbench.runtime.captures import explain_unpicklable
+from workbench.runtime.handles import Handle
+from workbench.runtime.placement_text import counted, one_line
+
+if TYPE_CHECKING:
+    from workbench.distribute.strategy import Strategy
+    from workbench.runtime.shipping import Prepared
+
+_PROCESS = f"{os.getpid():x}-{uuid.uuid4().hex[:8]}"
+_numbers = itertools.count()
+# One message to the replicas fetches up to so many steps, of up to so many bytes per replica.
+_MOST_STEPS = 16
+_CHUNK_BYTES = 4 << 20
+_NOTHING = object()
+
+
+class DistributedDataset:
+    """A dataset divided among replicas (as tf.distribute.DistributedDataset); iterate over it, nothing else.
+
+    Each element is a `PerReplica`, or the dataset's structure with a `PerReplica` for each array. The data stays on the
+    replicas: what comes here are handles. Iterating again starts a new epoch.
+    """
+
+    def __init__(self, strategy: Strategy, plan: InputPlan) -> None:
+        self._strategy = strategy
+        self._plan = plan
+        self._id = f"{_PROCESS}-{next(_numbers)}"
+        self._epochs = itertools.count()
+        self._fetchers: dict[int, Prepared] = {}
+        if not strategy.is_default:
+            self.open_on()
+            strategy.inputs.add(self._id, self)
+
+    @property
+    def element_spec(self) -> Any:
+        """What elements look like: a `PerReplicaSpec` for each array."""
+        specs = [
+            tree.flatten(self._plan.pipeline_of(rank).element_spec) for rank in range(len(self._plan.places))
+        ]
+        columns = zip(*[leaves for leaves, _ in specs], strict=True)
+        return tree.unflatten(specs[0][1], [PerReplicaSpec(column) for column in columns])
+
+    @property
+    def pipelines(self) -> tuple[HostPipeline, ...]:
+        """The input pipeline of each host."""
+        return self._plan.pipelines
+
+    def __iter__(self) -> DistributedIterator:
+        epoch = next(self._epochs)
+        if self._strategy.is_default:
+            return DistributedIterator(self, self._here(epoch))
+        return DistributedIterator(self, self._from_replicas(epoch))
+
+    def open_on(self, ranks: list[int] | None = None) -> None:
+        """Makes the dataset known to the processes of all replicas, or of those that were replaced."""
+        group = self._strategy.group
+        if group.gang.shipping.by_reference:
+            plan: bytes | ByReference = ByReference(self._plan)
+        else:
+            plan = _pickled(self._plan)
+        self._strategy.run_internal(open_input, (self._id, plan), ranks=ranks)
+
+    def _here(self, epoch: int) -> Iterator[Any]:
+        for (value,) in self._plan.pipelines[0].values_for([0], epoch=epoch):
+            yield tree.map(lambda leaf: PerReplica((leaf,)), value)
+
+    def _from_replicas(self, epoch: int) -> Iterator[Any]:
+        """Elements out of chunks; the next chunk is asked for before the last element of this one is given."""
+        iterator = f"{self._id}.{next(_numbers)}"
+        structure = tree.flatten(self._plan.pipelines[0].element_spec)[1]
+        width = structure.num_leaves
+        first, count = 0, 1
+        chunk = self._fetch(iterator, epoch, first, count)
+        try:
+            while True:
+                available = max(chunk[0].values())  # a host that has ended gets empty batches until all have
+                following: tuple[Handle, ...] | None = None
+                grown = _more_steps(count, chunk, self._plan)
+                for index in range(available):
+                    if index == available - 1 == count - 1:
+                        following = self._fetch(iterator, epoch, first + count, grown)
+                    leaves = chunk[1 + index * width : 1 + (index + 1) * width]
+                    yield tree.unflatten(structure, [PerReplica(leaf) for leaf in leaves])
+                first += available
+                if following is None:
+                    if available == 0:
+                        return
+                    grown = 1  # the end, or an element that failed: the next one tells
+                    following = self._fetch(iterator, epoch, first, grown)
+                chunk, count = following, grown
+        finally:
+            self._strategy.inputs.forget(self._id, iterator)
+
+    def _fetch(self, iterator: str, epoch: int, first: int, count: int) -> tuple[Handle, ...]:
+        strategy = self._strategy
+        group = strategy.group
+        prepared = self._fetchers.get(count)
+        if prepared is None:
+            # Where batches are exchanged the replicas communicate, and collectives are counted by step.
+            is_step = self._plan.exchanges(group.devices)
+            prepared = group.prepare(fetch, user_function=fetch if is_step else None)
+            self._fetchers[count] = prepared
+        request = Request(self._id, iterator, epoch, first, count, strategy.inputs.take_forgotten())
+        found: tuple[Handle, ...] = group.run(prepared, (request,), pipelined=True)
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise CaptureError(_KEEP_OUT.format("distributed dataset"))
+
+    def __repr__(self) -> str:
+        pipeline = self._plan.pipelines[0]
+        policy = "" if pipeline.choice is None else f"policy {pipeline.choice}"
+        replicas, hosts = (
+            counted(len(self._plan.places), "replica"),
+            counted(len(self._plan.pipelines), "host"),
+        )
+        return one_line("DistributedDataset", f"{replicas} on {hosts}", policy, pipeline.algorithm)
+
+
+def _pickled(plan: InputPlan) -> bytes:
+    """The plan for other processes; functions of a notebook go by value.
+
+    Raises:
+      CaptureError: Naming what a function of a stage captures that cannot be pickled.
+    """
+    try:
+        data: bytes = cloudpickle.dumps(plan, protocol=5)
+        return data
+    except Exception as error:  # pickling calls code of whatever is in there
+        for dataset in plan.pipelines[0].datasets:
+            for stage in dataset.stages:
+                function: Any = getattr(stage, "fn", None)
+                try:
+                    cloudpickle.dumps(function)
+                except Exception as reason:
+                    raise explain_unpicklable(function, reason) from error
+        raise
+
+
+class DistributedIterator:
+    """Goes through a distributed dataset once (as tf.distribute.DistributedIterator)."""
+
+    def __init__(self, dataset: DistributedDataset, elements: Iterator[Any]) -> None:
+        self._dataset = dataset
+        self._elements = elements
+
+    @property
+    def element_spec(self) -> Any:
+        """What elements look like, as `DistributedDataset.element_spec`."""
+        return self._dataset.element_spec
+
+    def __iter__(self) -> DistributedIterator:
+        return self
+
+    def __next__(self) -> Any:
+        strategy = self._dataset._strategy
+        contexts.require_cross_replica(strategy, "next(iterator of a distributed dataset)")
+        return next(self._elements)
+
+    def get_next(self) -> Any:
+        """The next element.
+
+        Raises:
+          OutOfRangeError: If there is none, also when asked again.
+          RuntimeError: In a replica function.
+        """
+        element = next(self, _NOTHING)
+        if element is _NOTHING:
+            raise OutOfRangeError("the distributed dataset has no further element; iterate over it again")
+        return element
+
+    def get_next_as_optional(self) -> Optional:
+        """The next element, or an `Optional` without a value at the end."""
+        element = next(self, _NOTHING)
+        return Optional() if element is _NOTHING else Optional(element)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise CaptureError(_KEEP_OUT.format("iterator of a distributed dataset"))
+
+
+_KEEP_OUT = (
+    "a {} cannot be used in a replica function; take elements outside and pass them as arguments: "
+    "for batch in distributed: strategy.run(step, args=(batch,))"
+)
+
+
+def distribute_dataset(
+    strategy: Strategy, dataset: Dataset, options: InputOptions | None
+) -> DistributedDataset:
+    """See `Strategy.distribute_dataset`."""
+    if not isinstance(dataset, Dataset):
+        raise TypeError(
+            f"distribute_dataset needs a wb.data.Dataset, got {type(dataset).__name__}; for arrays write "
+            f"wb.data.Dataset.from_tensor_slices(arrays).batch(global_batch_size)"
+        )
+
+    def make(hosts: int, host: int, per_host: int) -> HostPipeline:
+        return distribute_for_host(
+            dataset, num_hosts=hosts, host=host, replicas_per_host=per_host, options=options
+        )
+
+    return DistributedDataset(strategy, plan_input(strategy.devices, make))
+
+
+def distribute_datasets_from_function(
+    strategy: Strategy, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None
+) -> DistributedDataset:
+    """See `Strategy.distribute_datasets_from_function`."""
+
+    def make(hosts: int, host: int, per_host: int) -> HostPipeline:
+        return distribute_function_for_host(
+            dataset_fn, num_hosts=hosts, host=host, replicas_per_host=per_host, options=options
+        )
+
+    return DistributedDataset(strategy, plan_input(strategy.devices, make))
+
+
+def _more_steps(count: int, chunk: tuple[Handle, ...], plan: InputPlan) -> int:
+    """How many steps the next message fetches: more and more; pipelines with side effects stay close."""
+    most = _MOST_STEPS if plan.pure else max(1, min(_MOST_STEPS, plan.pipelines[0].read_ahead))
+    if count >= most:
+        return count
+    size = sum(_nbytes(handle) for handle in chunk[1:]) // count
+    return max(1, min(most, 2 * count, _CHUNK_BYTES // max(1, size)))
+
+
+def _nbytes(handle: Handle) -> int:
+    spec = handle.spec(0)
+    if spec is None:
+        return 0
+    size = 8  # of an element, roughly: this only bounds memory
+    for n in spec[1]:
+        size *= n
+    return size

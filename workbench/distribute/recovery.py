@@ -1,0 +1,43 @@
+"""Variables after a lost worker was replaced: its replicas get their components again.
+
+Mirrored variables are copied from the lowest surviving replica (components that differed, with aggregation NONE, do not
+differ there afterwards). Of a sync-on-read variable a lost component is gone for good; what takes its place keeps the
+common value of the survivors: zero for SUM, a copy from a survivor for MEAN, ONLY_FIRST_REPLICA and NONE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from workbench.distribute import variable_programs
+from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization
+from workbench.errors import ReplicaLost
+
+if TYPE_CHECKING:
+    from workbench.distribute.strategy import Strategy
+    from workbench.distribute.variable import Variable
+
+
+def reseed_variables(strategy: Strategy, lost: Sequence[int], survivors: Sequence[int]) -> None:
+    """Gives the replicas `lost` components of all variables of `strategy`.
+
+    Raises:
+      ReplicaLost: If no replica survived that could give them.
+    """
+    variables = strategy.variables
+    if not variables:
+        return
+    if not survivors:
+        names = ", ".join(repr(variable.name) for variable in variables[:8])
+        raise ReplicaLost(
+            f"all {len(lost)} replicas of {strategy!r} were lost, and with them the values of its variables ({names}); "
+            f"create the variables again, or restore a checkpoint"
+        )
+    entries = [(variable.description.key, _policy(variable)) for variable in variables]
+    strategy.run_collective(variable_programs.reseed, (entries, survivors[0], list(lost)))
+
+
+def _policy(variable: Variable) -> str:
+    on_read = variable.synchronization is VariableSynchronization.ON_READ
+    return "zero" if on_read and variable.aggregation is VariableAggregation.SUM else "copy"

@@ -1,0 +1,59 @@
+"""Reducing one value of any kind over the replicas of a strategy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workbench.distribute import variable_programs
+from workbench.distribute.arrays import as_array, describe
+from workbench.distribute.host_reduce import Axis, reduce_components
+from workbench.distribute.reduce_op import ReduceOp
+from workbench.distribute.values import DistributedValues, PerReplica
+from workbench.distribute.variable import Variable
+
+if TYPE_CHECKING:
+    from workbench.distribute.strategy import Strategy
+
+
+def reduce_leaf(strategy: Strategy, reduce_op: ReduceOp, value: Any, axis: Axis) -> Any:
+    """Combines a distributed value, or an ordinary one, which counts as present on every replica.
+
+    Raises:
+      ValueError: For the SUM of an ordinary value without an axis over several replicas.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if isinstance(value, DistributedValues):
+        components = _components(value)
+    else:
+        if axis is None:
+            return unreduced(reduce_op, value, replicas)
+        components = (value,) * replicas
+    ops = strategy.cross_device_ops
+    if ops is None or not ops.is_custom:
+        return reduce_components(reduce_op, components, axis)
+    if axis is not None:
+        # A user's own operation combines across replicas; what is inside them is summed up first.
+        return reduce_components(reduce_op, components, axis)
+    return ops.reduce(reduce_op, PerReplica(components), "CPU:0")
+
+
+def _components(value: DistributedValues) -> tuple[Any, ...]:
+    if isinstance(value, Variable) and value.strategy is not None:
+        handle = value.strategy.run_internal(variable_programs.component_here, (value.description.key,))
+        return tuple(handle.values())
+    return value.values
+
+
+def unreduced(reduce_op: ReduceOp, value: Any, replicas: int) -> Any:
+    """What reducing an ordinary value across replicas gives: itself, if that can be said.
+
+    Raises:
+      ValueError: For a SUM over several replicas.
+    """
+    if replicas == 1 or reduce_op is ReduceOp.MEAN:
+        return value
+    raise ValueError(
+        f"reduce with SUM over {replicas} replicas needs a distributed value, got {describe(as_array(value))}, "
+        f"which is not one per replica; give what strategy.run or distribute_values_from_function returned, or "
+        f"multiply by {replicas} if each replica is meant to count"
+    )

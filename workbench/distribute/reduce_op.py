@@ -1,0 +1,49 @@
+"""ReduceOp: how values of several replicas become one."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+
+class ReduceOp(enum.Enum):
+    """How replicas' values are combined (as tf.distribute.ReduceOp). Texts such as "sum" are accepted anywhere."""
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+
+ReduceOpLike = ReduceOp | str
+
+# What is nearly always written, for one dictionary look-up instead of a parse in each collective.
+_NAMES: dict[Any, str] = {
+    spelling: op.value.lower()
+    for op in ReduceOp
+    for spelling in (op, op.value, op.value.lower(), op.value.capitalize())
+}
+
+
+def as_reduce_op(reduce_op: Any) -> ReduceOp:
+    """The member that `reduce_op` means: a ReduceOp, or its name in any letter case.
+
+    Raises:
+      ValueError: If it is neither.
+    """
+    if isinstance(reduce_op, ReduceOp):
+        return reduce_op
+    if isinstance(reduce_op, str) and reduce_op.upper() in ReduceOp.__members__:
+        return ReduceOp[reduce_op.upper()]
+    raise ValueError(
+        f"unknown reduce_op {reduce_op!r}; use 'SUM' or 'MEAN' (any letter case), or a wb.distribute.ReduceOp"
+    )
+
+
+def collective_name(reduce_op: Any) -> str:
+    """The name that collectives use, "sum" or "mean".
+
+    Raises:
+      ValueError: If `reduce_op` is no ReduceOp and no name of one.
+    """
+    if type(reduce_op) in (str, ReduceOp) and (name := _NAMES.get(reduce_op)) is not None:
+        return name
+    return as_reduce_op(reduce_op).value.lower()

@@ -1,0 +1,452 @@
+"""Strategy: what all strategies share. Runs functions on replicas, brings their values home, distributes data."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from workbench import tree
+from workbench.debugging import numerics
+from workbench.distribute import contexts
+from workbench.distribute.function import Function
+from workbench.distribute.host_reduce import as_axis, gather_components
+from workbench.distribute.input_registry import InputRegistry
+from workbench.distribute.local_values import flatten_distributed, parts_of, values_from_function
+from workbench.distribute.reduce_leaf import reduce_leaf
+from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op
+from workbench.distribute.replica_context import ReplicaProgram
+from workbench.distribute.strategy_description import StrategyDescription
+from workbench.distribute.value_context import RunOptions, ValueContext
+from workbench.distribute.values import DistributedValues, dealt_out, handed_over, wrapped
+from workbench.distribute.variable import Variable
+from workbench.distribute.variable_programs import create
+from workbench.runtime.placement_text import one_line, placement, transport
+
+if TYPE_CHECKING:
+    from workbench.backends.library import Library
+    from workbench.collectives.communicator import Communicator
+    from workbench.collectives.options import CommunicationOptions, Options
+    from workbench.data import Dataset
+    from workbench.data.context import InputContext, InputOptions
+    from workbench.data.explain import Shape
+    from workbench.devices import Device
+    from workbench.distribute.cross_device_ops import CrossDeviceOps
+    from workbench.distribute.extended import StrategyExtended
+    from workbench.distribute.input import DistributedDataset
+    from workbench.runtime.group import Group
+    from workbench.runtime.shipping import Prepared
+
+_PROCESS = f"{os.getpid():x}-{uuid.uuid4().hex[:8]}"
+_numbers = itertools.count()
+# Strategies of this process by id: one that travels to a replica and back is the same object again.
+_known: weakref.WeakValueDictionary[str, Strategy] = weakref.WeakValueDictionary()
+
+
+class _Alias:
+    """An `experimental_` name of the reference, for the method that now has the plain one."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, strategy: Strategy | None, owner: type[Strategy]) -> Any:
+        return getattr(owner if strategy is None else strategy, self._name)
+
+
+class Strategy:
+    """Replicas that compute together, and the variables and values that they hold (as tf.distribute.Strategy).
+
+    Made by its subclasses. It can travel into replica functions, where it stands for itself.
+
+    Attributes:
+      devices: One per replica, in replica order.
+      cross_device_ops: How replicas combine values, or None for the best there is.
+      communication_options: Options of collectives that name none of their own, or None.
+      merges_reductions: Whether a user's own CrossDeviceOps has to be asked for each reduction.
+      inputs: Its distributed datasets.
+    """
+
+    is_default = False
+
+    def __init__(
+        self,
+        group: Group,
+        *,
+        cross_device_ops: CrossDeviceOps | None = None,
+        communication_options: CommunicationOptions | None = None,
+        library: Library = "numpy",
+    ) -> None:
+        """Takes over a group of replicas; subclasses make it."""
+        description = StrategyDescription(
+            id=f"{_PROCESS}-{next(_numbers)}",
+            kind=type(self),
+            devices=group.devices,
+            options=communication_options,
+            cross_device_ops=cross_device_ops,
+            library=library,
+        )
+        if cross_device_ops is not None:
+            cross_device_ops.check_devices(group.devices)
+        self._describe(description, group)
+        own = weakref.ref(self)  # the group lives on while values of it do; it must not keep the strategy
+        group.on_recover(lambda lost, survivors: _recover(own(), lost, survivors))
+        weakref.finalize(self, group.gang.abandoned.append, group).atexit = False
+
+    def _describe(self, description: StrategyDescription, group: Group | None) -> None:
+        self.description = description
+        self.devices: tuple[Device, ...] = description.devices
+        self.cross_device_ops = description.cross_device_ops
+        self.communication_options = description.options
+        self.merges_reductions = self.cross_device_ops is not None and self.cross_device_ops.is_custom
+        self._group = group
+        self._size = len(self.devices)
+        self._extended: StrategyExtended | None = None
+        self._functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
+        self._checked_functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
+        self._internal: dict[Callable[..., Any], Prepared] = {}
+        self._variables: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
+        self._held: list[Variable] = []
+        self._forgotten: list[str] = []
+        self.inputs = InputRegistry()
+        _known[description.id] = self
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """Number of replicas, over all hosts."""
+        return self._size
+
+    @property
+    def library(self) -> Library:
+        """The array library that replica functions compute with: "numpy", "cupy" or "jax"."""
+        if self.devices[0].kind == "CPU":
+            return self.description.library
+        return "cupy" if self.devices[0].kind == "GPU" else "jax"
+
+    @property
+    def cluster_resolver(self) -> Any:
+        """The resolver of a multi-worker strategy; None for the others."""
+        return None
+
+    @property
+    def extended(self) -> StrategyExtended:
+        """Further methods, for libraries."""
+        if self._extended is None:
+            from workbench.distribute.extended import StrategyExtended  # which needs strategies
+
+            self._extended = StrategyExtended(self)
+        return self._extended
+
+    @property
+    def group(self) -> Group:
+        """The replicas, as the runtime knows them.
+
+        Raises:
+          RuntimeError: On a replica, where the strategy only stands for itself.
+        """
+        if self._group is None:
+            raise RuntimeError(f"{self!r} can only be used in the notebook, not on a replica")
+        return self._group
+
+    @property
+    def input_shape(self) -> Shape:
+        """Over how many hosts, and how many replicas on each, a dataset is divided; `explain_sharding` asks for it."""
+        from workbench.data.explain import Shape
+        from workbench.distribute.input_plan import input_shape
+
+        return Shape() if self.is_default else input_shape(self.group.devices)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables that live on the replicas, in order of creation."""
+        return tuple(self._variables.values())
+
+    # -- contexts and running -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """Makes the strategy current and enters cross-replica context; variables created inside are the strategy's.
+
+        Raises:
+          RuntimeError: Inside the scope of another strategy, or in a replica function.
+        """
+        contexts.require_cross_replica(self, "strategy.scope()")
+        with contexts.cross_replica(self, "scope"):
+            yield self
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        options: RunOptions | None = None,
+    ) -> Any:
+        """Calls `fn` once on every replica.
+
+        A plain function has run when this returns. One decorated with `wb.function` has been sent: its result is waited
+        for when it is looked at, and its errors appear then, or at the end of the notebook cell.
+
+        Args:
+          fn: Runs in replica context; `get_replica_context()` tells it which replica it is.
+          args: Positional arguments; of distributed values in them, at any depth, each replica gets its component.
+          kwargs: Keyword arguments, likewise.
+          options: For strategies that compile functions; the others accept it, without effect.
+
+        Returns:
+          The structure that `fn` returns, with a `PerReplica` for each leaf, also if there is only one replica. None
+          stays None, variables stay themselves.
+
+        Raises:
+          ReplicaError: If `fn` raised; the error is also an instance of the type that it raised.
+          RuntimeError: In a replica function, or in the scope of another strategy.
+          CaptureError: If `fn` or an argument cannot be sent to the replicas.
+          TypeError: If `args` is not a tuple or list, or `kwargs` not a dictionary.
+        """
+        __tracebackhide__ = True  # what notebooks and pytest show of an error is the user's line
+        if contexts.thread.context is not None:
+            contexts.require_cross_replica(self, "strategy.run")
+        group = self._group
+        if group is None:
+            group = self.group  # raises: this is a replica
+        pipelined = type(fn) is Function
+        functions = self._checked_functions if numerics.is_enabled() else self._functions
+        prepared = functions.get(fn) if pipelined and options is None else None  # type: ignore[call-overload]
+        if prepared is None:
+            prepared = self._prepare(fn, group, options)
+        if type(args) is not tuple or (kwargs is not None and type(kwargs) is not dict):
+            args = _checked_arguments(args, kwargs)
+        if args:
+            args = tuple([handed_over(value, group) for value in args])
+        if kwargs:
+            kwargs = {name: handed_over(value, group) for name, value in kwargs.items()}
+        result = group.run(prepared, args, kwargs, pipelined=pipelined, on_merge=self._on_merge)
+        return wrapped(result)
+
+    def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
+        if not callable(fn):
+            raise TypeError(f"strategy.run needs a function, got {fn!r}; write strategy.run(fn, args=(...))")
+        user_function = fn.python_function if isinstance(fn, Function) else fn
+        checked = numerics.is_enabled()
+        prepared = group.prepare(ReplicaProgram(self, user_function, checked), user_function=user_function)
+        if isinstance(fn, Function):
+            (self._checked_functions if checked else self._functions)[fn] = prepared
+        return prepared
+
+    def _on_merge(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs a merge function for all replicas, which wait in merge_call."""
+        with contexts.cross_replica(self, "merge"):
+            result = fn(self, *wrapped(args), **wrapped(kwargs))
+        return dealt_out(result, self.group)
+
+    def run_internal(
+        self, program: Callable[..., Any], args: tuple[Any, ...] = (), *, ranks: Sequence[int] | None = None
+    ) -> Any:
+        """Runs a program of ours, `program(env, *args)`, on all replicas or on `ranks`; it must not communicate."""
+        return self._run_ours(program, args, ranks, is_step=False)
+
+    def run_collective(self, program: Callable[..., Any], args: tuple[Any, ...] = ()) -> Any:
+        """Runs a program of ours that communicates: a step of its own, as collectives are counted by step."""
+        return self._run_ours(program, args, None, is_step=True)
+
+    def _run_ours(
+        self,
+        program: Callable[..., Any],
+        args: tuple[Any, ...],
+        ranks: Sequence[int] | None,
+        *,
+        is_step: bool,
+    ) -> Any:
+        group = self.group
+        prepared = self._internal.get(program)
+        if prepared is None:
+            prepared = group.prepare(program, user_function=program if is_step else None)
+            self._internal[program] = prepared
+        return group.run(prepared, args, ranks=ranks)
+
+    def all_reduce_arrays(
+        self,
+        communicator: Communicator,
+        arrays: Sequence[Any],
+        op: str,
+        site: str,
+        options: Options | None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """Combines arrays over the replicas in the way that this strategy does; on a replica."""
+        options = options or self.communication_options
+        ops = self.cross_device_ops
+        if ops is None:
+            return communicator.all_reduce(arrays, op, site=site, options=options, nesting=nesting)
+        return ops.all_reduce_arrays(communicator, arrays, op, site=site, options=options, nesting=nesting)
+
+    # -- bringing values home -----------------------------------------------------------------------------------
+
+    def reduce(self, reduce_op: ReduceOpLike, value: Any, axis: int | Sequence[int] | None) -> Any:
+        """Combines a value over replicas, on the host (as tf.distribute.Strategy.reduce).
+
+        Args:
+          reduce_op: "SUM" or "MEAN", in any letter case. A mean of integers is float64.
+          value: A distributed value, or a nested structure of them. An ordinary array counts as present on every
+            replica: with SUM and no axis that is refused for more than one replica.
+          axis: None combines elementwise across replicas. A dimension (usually 0, the batch), or several, are reduced
+            within each replica too; a mean divides by the number of elements there really are.
+
+        Raises:
+          InvalidArgumentError: If shapes or dtypes of the components do not fit together.
+          RuntimeError: In a replica function.
+        """
+        contexts.require_cross_replica(self, "strategy.reduce")
+        op, checked = as_reduce_op(reduce_op), as_axis(axis)
+        return _map_leaves(lambda leaf: reduce_leaf(self, op, leaf, checked), value)
+
+    def gather(self, value: Any, axis: int) -> Any:
+        """Concatenates the components of a value along `axis`, in replica order, on the host.
+
+        Args:
+          value: A distributed value, or a nested structure of them; an ordinary array comes back as it is.
+          axis: The dimension; components may differ along it only.
+
+        Raises:
+          InvalidArgumentError: For scalars, an axis that does not exist, or components that do not fit together.
+          RuntimeError: In a replica function.
+        """
+        contexts.require_cross_replica(self, "strategy.gather")
+
+        def gathered(leaf: Any) -> Any:
+            return gather_components(leaf.values, axis) if isinstance(leaf, DistributedValues) else leaf
+
+        return _map_leaves(gathered, value)
+
+    def local_results(self, value: Any) -> tuple[Any, ...]:
+        """The components of a distributed value, as a tuple; `(value,)` for an ordinary one.
+
+        Variables give their component variables, structures one structure per replica.
+        """
+        return parts_of(value, self._size)
+
+    # -- distributing -------------------------------------------------------------------------------------------
+
+    def distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        """Makes a distributed value: calls `value_fn(ValueContext)` once per replica, in order, in the notebook.
+
+        Returns:
+          A `PerReplica`; if `value_fn` returns a structure, that structure with a `PerReplica` for each leaf.
+
+        Raises:
+          ValueError: If it returns different structures for different replicas.
+        """
+        return values_from_function(value_fn, self._size)
+
+    def distribute_dataset(self, dataset: Dataset, options: InputOptions | None = None) -> DistributedDataset:
+        """Divides a dataset among the replicas (as tf.distribute.Strategy.experimental_distribute_dataset).
+
+        Args:
+          dataset: Batched by the *global* batch size; each replica gets its part of each batch.
+          options: How to read; see `InputOptions`.
+
+        Returns:
+          An iterable that gives one distributed value, or structure of them, per step.
+
+        Raises:
+          ValueError: If its elements have no batch dimension.
+        """
+        from workbench.distribute.input import distribute_dataset  # the data pipeline, only when it is used
+
+        return distribute_dataset(self, dataset, options)
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None = None
+    ) -> DistributedDataset:
+        """Distributes what `dataset_fn(InputContext)` returns, called once per input pipeline (one per host).
+
+        Args:
+          dataset_fn: Returns a dataset batched by the *per-replica* batch size; it is neither split nor sharded, each
+            replica takes one element per step.
+          options: How to read; see `InputOptions`.
+        """
+        from workbench.distribute.input import distribute_datasets_from_function
+
+        return distribute_datasets_from_function(self, dataset_fn, options)
+
+    experimental_local_results = _Alias("local_results")
+    experimental_distribute_values_from_function = _Alias("distribute_values_from_function")
+    experimental_distribute_dataset = _Alias("distribute_dataset")
+    experimental_distribute_datasets_from_function = _Alias("distribute_datasets_from_function")
+
+    # -- variables ----------------------------------------------------------------------------------------------
+
+    def keep(self, variable: Variable, array: Any) -> None:
+        """Gives a new variable its components; called by `Variable`."""
+        forgotten = [self._forgotten.pop() for _ in range(len(self._forgotten))]
+        key = variable.description.key
+        library = (
+            self.library if self.devices[0].kind != "TPU" else "numpy"
+        )  # rows are made of them when traced
+        self.run_internal(create, (key, array, forgotten, library))
+        self._variables[key] = variable
+        # The replicas are told with the next variable: a finaliser may run at any point of any thread.
+        weakref.finalize(variable, self._forgotten.append, key).atexit = False
+
+    def hold(self, variable: Variable) -> None:
+        """Keeps a variable that a replica function created for as long as the strategy: only replicas know it."""
+        self._held.append(variable)
+
+    # -- travelling and showing ---------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return strategy_of, (self.description,)
+
+    def __repr__(self) -> str:
+        where = placement(self.devices, "replica")
+        if self._group is None:
+            return one_line(type(self).__name__, where)
+        ops = self.cross_device_ops
+        how = ", ".join(filter(None, (type(ops).__name__ if ops else "", transport(self.devices))))
+        return one_line(type(self).__name__, where, how and f"all_reduce: {how}", self._group.status)
+
+
+def _checked_arguments(args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """`args` as a tuple.
+
+    Raises:
+      TypeError: If it is not a sequence of arguments, or `kwargs` not a dictionary.
+    """
+    if not isinstance(args, tuple | list):
+        raise TypeError(
+            f"strategy.run: args must be a tuple with the arguments of the function, got {type(args).__name__}; write "
+            f"args=(value,) for a single one"
+        )
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise TypeError(
+            f"strategy.run: kwargs must be a dictionary of arguments by name, got {type(kwargs).__name__}; write "
+            f"kwargs={{'name': value}}"
+        )
+    return tuple(args)
+
+
+def strategy_of(description: StrategyDescription) -> Strategy:
+    """The strategy that `description` describes: the object that this process knows, or one that stands for it."""
+    known = _known.get(description.id)
+    if known is None:
+        known = object.__new__(description.kind)
+        known._describe(description, None)
+    return known
+
+
+def _recover(strategy: Strategy | None, lost: list[int], survivors: list[int]) -> None:
+    if strategy is not None:
+        from workbench.distribute.recovery import reseed_variables  # only when something has failed
+
+        reseed_variables(strategy, lost, survivors)
+        for dataset in strategy.inputs.datasets:
+            dataset.open_on(lost)
+
+
+def _map_leaves(fn: Callable[[Any], Any], value: Any) -> Any:
+    leaves, spec = flatten_distributed(value)
+    return tree.unflatten(spec, [fn(leaf) for leaf in leaves])

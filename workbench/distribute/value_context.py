@@ -1,0 +1,44 @@
+"""Small descriptions that strategies hand out or take: ValueContext and RunOptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class ValueContext:
+    """What the function of `distribute_values_from_function` learns (as tf.distribute.experimental.ValueContext).
+
+    Attributes:
+      replica_id_in_sync_group: For which replica it makes the value.
+      num_replicas_in_sync: How many replicas there are.
+    """
+
+    replica_id_in_sync_group: int = 0
+    num_replicas_in_sync: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Options of `Strategy.run` (as tf.distribute.RunOptions), for strategies that compile functions.
+
+    Attributes:
+      partial_batch: What becomes of a batch with fewer rows than others: "recompile" compiles another program, and
+        refuses components that differ by replica; "pad" fills up with zeros to the most rows that there were, and
+        `ctx.row_mask(x)` tells which rows are data.
+      timeout_seconds: Longest time that a step may take before `DeadlineExceededError`; None for any time.
+      experimental_enable_dynamic_batch_size: Shapes may differ from step to step; here they always may.
+      experimental_bucketizing_dynamic_shape: Pad dynamic shapes to a few sizes; not needed here.
+      experimental_xla_options: Options of the XLA compiler.
+    """
+
+    partial_batch: Literal["recompile", "pad"] = "recompile"
+    timeout_seconds: float | None = None
+    experimental_enable_dynamic_batch_size: bool = True
+    experimental_bucketizing_dynamic_shape: bool = False
+    experimental_xla_options: Any = None
+
+    def __post_init__(self) -> None:
+        if self.partial_batch not in ("recompile", "pad"):
+            raise ValueError(f"partial_batch must be 'recompile' or 'pad', got {self.partial_batch!r}")

@@ -1,0 +1,382 @@
+"""Variable: an array that lasts from step to step, on every replica of a strategy, or on the host."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import uuid
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import optree
+
+from workbench.distribute import contexts, variable_programs
+from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization, member
+from workbench.distribute.array_like import ArrayLike
+from workbench.distribute.arrays import Array, as_array, describe, is_python_number
+from workbench.distribute.call_site import call_site
+from workbench.distribute.component import VariableComponent
+from workbench.distribute.placement import device_here
+from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
+from workbench.distribute.variable_description import VariableDescription
+from workbench.distribute.variable_programs import Update
+from workbench.distribute.variable_values import checked_update, cross_replica_update, read_across
+from workbench.errors import CaptureError
+from workbench.runtime.env import current_env
+
+if TYPE_CHECKING:
+    from workbench.distribute.strategy import Strategy
+    from workbench.runtime.env import ReplicaEnv
+
+_AUTO, _ON_READ = VariableSynchronization.AUTO, VariableSynchronization.ON_READ
+_NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
+_FIRST = VariableAggregation.ONLY_FIRST_REPLICA
+_PROCESS = f"{os.getpid():x}-{uuid.uuid4().hex[:8]}"
+_numbers = itertools.count()
+# Variables of this process by key: a variable that travels to a replica and back is the same object again.
+_known: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
+
+
+class Variable(ArrayLike, DistributedValues):
+    """An array that keeps its value between steps (as tf.Variable under a tf.distribute.Strategy).
+
+    Created in `strategy.scope()` it has a component on every replica. Inside replica functions it acts as the replica's
+    component; elsewhere as the common value. Outside of scopes it is a plain variable on the host.
+
+    Args:
+      initial_value: An array, a number, nested lists, or a function without arguments that returns one; it is called
+        once, and every component starts with the result. Python numbers become int32 and float32.
+      trainable: Whether training should change it; by default True, except for ON_READ.
+      name: For people and checkpoints.
+      dtype: Converts the initial value.
+      synchronization: ON_WRITE (AUTO is the same) keeps the components equal; ON_READ lets replicas change their own
+        and aggregates when the variable is read outside of replica functions.
+      aggregation: With ON_WRITE, how values that replicas assign become one; with ON_READ, how components do.
+
+    Raises:
+      ValueError: If synchronization is NONE in a scope, or aggregation MEAN for an integer variable.
+    """
+
+    __slots__ = ("__dict__",)
+
+    def __init__(
+        self,
+        initial_value: Any,
+        *,
+        trainable: bool | None = None,
+        name: str = "Variable",
+        dtype: Any = None,
+        synchronization: VariableSynchronization | str = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation | str = VariableAggregation.NONE,
+    ) -> None:
+        when = member(VariableSynchronization, synchronization)
+        how = member(VariableAggregation, aggregation)
+        context = contexts.thread.context
+        env = current_env()
+        if env is not None and env.traced:
+            env.merge(_create_merged)  # raises: a compiled program cannot make variables
+        strategy = None if context is None else context.strategy
+        if strategy is not None and strategy.is_default:
+            strategy = None
+        array = _initial_array(initial_value, dtype)
+        if strategy is not None:
+            _check_kind(when, how, array.dtype, name)
+            when = _ON_READ if when is _ON_READ else VariableSynchronization.ON_WRITE
+        self._describe(
+            VariableDescription(
+                key=f"{_PROCESS}-{next(_numbers)}",
+                strategy=None if strategy is None else strategy.description,
+                name=name,
+                shape=array.shape,
+                dtype=array.dtype,
+                trainable=when is not _ON_READ if trainable is None else bool(trainable),
+                synchronization=when,
+                aggregation=how,
+            ),
+            strategy,
+        )
+        self._local = array if strategy is None else None
+        self.plain_device = device_here() if strategy is None else ""
+        if strategy is None or type(context) is contexts.CrossReplica:
+            _known[self._key] = self
+            if strategy is not None:
+                strategy.keep(self, array)
+        else:
+            self._create_inside(array)
+
+    def _describe(self, description: VariableDescription, strategy: Strategy | None) -> None:
+        self.description = description
+        self._key = description.key
+        self._strategy = strategy
+        self._on_read = description.synchronization is _ON_READ
+        self._aggregation = description.aggregation
+
+    def _create_inside(self, array: Array) -> None:
+        """In a replica function: all replicas stop, the driver creates one variable, which this object becomes."""
+        context = contexts.get_replica_context()
+        assert context is not None
+        d = self.description
+        options = (d.name, d.trainable, int(d.synchronization), int(d.aggregation))
+        made = context.merge_call(_create_merged, (array, options))
+        self._describe(made.description, self._strategy)
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name with output number, such as "w:0"."""
+        return f"{self.description.name}:0"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its dimensions."""
+        return self.description.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.description.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.description.shape))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of its elements."""
+        return self.description.dtype
+
+    @property
+    def trainable(self) -> bool:
+        """Whether training should change it."""
+        return self.description.trainable
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        """ON_WRITE or ON_READ; AUTO for a plain variable."""
+        return self.description.synchronization
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """How values of several replicas become one."""
+        return self._aggregation
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """The strategy in whose scope it was created, or None."""
+        return self._strategy
+
+    @property
+    def device(self) -> str:
+        """Full name of the device of the component that it acts as: that of replica 0 outside of replica functions."""
+        env = current_env()
+        if env is not None and self._strategy is not None:
+            return env.device.string
+        return self.values[0].device
+
+    @property
+    def values(self) -> tuple[VariableComponent, ...]:
+        """The components, one per replica; a plain variable has one."""
+        count = 1 if self._strategy is None else self._strategy.num_replicas_in_sync
+        return tuple(VariableComponent(self, rank) for rank in range(count))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a variable without dimensions")
+        return self.shape[0]
+
+    # -- reading and writing ------------------------------------------------------------------------------------
+
+    def _array(self) -> Array:
+        if self._local is not None:
+            return self._local
+        env = current_env()
+        if env is not None:
+            return variable_programs.component(self._checked(env), self._key)
+        return read_across(self)
+
+    def assign(self, value: Any) -> Variable:
+        """Sets the value.
+
+        In a replica function `aggregation` says what of the replicas' values becomes everybody's; with NONE each
+        replica keeps its own. For ON_READ variables a replica sets its own component; outside of replica functions
+        SUM shares `value` out evenly, the others copy it.
+
+        Returns:
+          The variable.
+
+        Raises:
+          ValueError: If the shape differs, or a Python number is to be summed over replicas.
+          TypeError: If the dtype cannot hold the value.
+        """
+        return self._update("assign", value)
+
+    def assign_add(self, value: Any) -> Variable:
+        """Adds to the value; see `assign`.
+
+        Raises:
+          ValueError: Outside of replica functions, if the variable is ON_READ with SUM.
+        """
+        return self._update("assign_add", value)
+
+    def assign_sub(self, value: Any) -> Variable:
+        """Subtracts from the value; see `assign_add`."""
+        return self._update("assign_sub", value)
+
+    def _update(self, how: Update, value: Any) -> Variable:
+        env = current_env()
+        if self._local is not None:
+            array = checked_update(self, how, value)
+            store = {self._key: self._local}
+            variable_programs.update(_PlainEnv(store), self._key, how, array)  # type: ignore[arg-type]
+            self._local = store[self._key]
+        elif env is None:
+            cross_replica_update(self, how, value)
+        elif isinstance(contexts.thread.context, contexts.CrossReplica):  # an update function, on one replica
+            variable_programs.update(self._checked(env), self._key, how, checked_update(self, how, value))
+        else:
+            self._update_in_replica(self._checked(env), how, value)
+        return self
+
+    def _update_in_replica(self, env: ReplicaEnv, how: Update, value: Any) -> None:
+        array = checked_update(self, how, value)
+        if env.size > 1 and not self._on_read and self._aggregation is not _NONE:
+            array = self._aggregated(env, how, value, array, call_site(sys._getframe(3)))
+        variable_programs.update(env, self._key, how, array)
+
+    def _aggregated(self, env: ReplicaEnv, how: Update, value: Any, array: Array, site: str) -> Array:
+        """What the replicas' values come to; the same on all of them."""
+        assert self._strategy is not None
+        if self._aggregation is _FIRST:
+            first: Array = env.communicator.broadcast(array, 0, site=site)
+            return first
+        if self._aggregation is _SUM and is_python_number(value):
+            if env.traced:  # a Python number is the same on all replicas
+                raise ValueError(_sum_of_number(self, how, value, env.size))
+            everyones = env.communicator.all_gather(array[np.newaxis], 0, site=site)
+            if (everyones == everyones[0]).all():
+                raise ValueError(_sum_of_number(self, how, value, env.size))
+            return np.asarray(everyones.sum(axis=0, dtype=array.dtype))
+        op = "sum" if self._aggregation is _SUM else "mean"
+        combined: Array = self._strategy.all_reduce_arrays(env.communicator, [array], op, site, None)[0]
+        return combined
+
+    def _checked(self, env: ReplicaEnv) -> ReplicaEnv:
+        """`env`, if it is one of the variable's own strategy."""
+        context = contexts.thread.context
+        if context is None or context.strategy is not self._strategy:
+            raise RuntimeError(
+                f"variable {self.name!r} belongs to {self._strategy!r} and cannot be used in a replica function of "
+                f"another strategy, or on a thread that a replica function started; create it in the scope of the "
+                f"strategy that runs the function"
+            )
+        return env
+
+    # -- travelling and showing ---------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._strategy is None:
+            raise CaptureError(
+                f"the variable {self.name!r} was created outside of strategy.scope(): it lives in this process only "
+                f"and a replica function cannot use it; create it inside: with strategy.scope(): wb.Variable(...)"
+            )
+        return variable_of, (self.description,)
+
+    def __repr__(self) -> str:
+        d = self.description
+        if self._local is not None:
+            return f"<Variable {self.name!r} {describe(self._local)}>"
+        kind = "SyncOnReadVariable" if self._on_read else "MirroredVariable"
+        count = 0 if self._strategy is None else self._strategy.num_replicas_in_sync
+        extent = ",".join(map(str, d.shape))
+        aggregation = "" if d.aggregation is _NONE else f", aggregation {d.aggregation.name}"
+        return f"<{kind} {self.name!r} {d.dtype.name}[{extent}] on {count} replicas{aggregation}>"
+
+
+def variable_of(description: VariableDescription) -> Variable:
+    """The variable that `description` describes: the object that this process knows, or one that stands for it."""
+    known = _known.get(description.key)
+    if known is None:
+        from workbench.distribute.strategy import strategy_of  # which makes variables itself
+
+        assert description.strategy is not None
+        known = object.__new__(Variable)
+        known._local = None
+        known._describe(description, strategy_of(description.strategy))
+        _known[description.key] = known
+    return known
+
+
+class _PlainEnv:
+    """A store alone, which is all that updating a plain variable takes."""
+
+    __slots__ = ("store",)
+
+    def __init__(self, store: dict[str, Array]) -> None:
+        self.store = store
+
+
+def _initial_array(initial_value: Any, dtype: Any) -> Array:
+    value = initial_value() if isinstance(initial_value, Callable) else initial_value  # type: ignore[arg-type]
+    if isinstance(value, (PerReplica, Mirrored)):
+        raise TypeError(
+            f"the initial value of a variable is one value for all replicas, got {type(value).__name__}; give one of "
+            f"its components, or assign in a replica function"
+        )
+    array = np.array(as_array(value))
+    if dtype is not None:
+        array = array.astype(dtype)
+    return array
+
+
+def _check_kind(
+    when: VariableSynchronization, how: VariableAggregation, dtype: np.dtype[Any], name: str
+) -> None:
+    if when is VariableSynchronization.NONE:
+        raise ValueError(
+            f"variable {name!r}: synchronization NONE is not possible in a strategy's scope; use ON_READ for "
+            f"components that replicas change on their own, or ON_WRITE with aggregation NONE"
+        )
+    if how is _MEAN and dtype.kind in "biu":
+        raise ValueError(
+            f"variable {name!r}: aggregation MEAN needs a floating dtype, a mean of {dtype.name} is not one; use "
+            f"dtype='float32', or aggregation SUM or ONLY_FIRST_REPLICA"
+        )
+
+
+def _sum_of_number(variable: Variable, how: Update, value: Any, replicas: int) -> str:
+    return (
+        f"{how}({value!r}) on variable {variable.name!r} with aggregation SUM would add up the same number "
+        f"{replicas} times; give an array, such as np.{variable.dtype.name}({value!r}), if you mean that, or use "
+        f"aggregation MEAN or ONLY_FIRST_REPLICA"
+    )
+
+
+def _create_merged(
+    strategy: Strategy, initial_value: PerReplica, options: tuple[PerReplica, ...]
+) -> Variable:
+    """Merge function behind variables created in replica functions: replica 0's value is everybody's."""
+    name, trainable, synchronization, aggregation = (option.values[0] for option in options)
+    variable = Variable(
+        initial_value.values[0],
+        trainable=trainable,
+        name=name,
+        synchronization=VariableSynchronization(synchronization),
+        aggregation=VariableAggregation(aggregation),
+    )
+    strategy.hold(variable)
+    return variable
+
+
+# A variable in the result of a replica function is part of its structure: `run` gives the variable itself back.
+_as_node: Any = optree.register_pytree_node  # its types know only collections
+_as_node(
+    Variable,
+    lambda variable: ((), variable.description, ()),
+    lambda description, _: variable_of(description),
+    namespace="workbench",
+)

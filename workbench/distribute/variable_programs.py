@@ -1,0 +1,82 @@
+"""What replicas run to keep variables: their components live in the replica's store, under the variable's key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from workbench.backends.from_gpu import fetched
+from workbench.backends.library import Library, owned
+from workbench.backends.numpy import view
+from workbench.distribute.arrays import Array, namespace_of
+from workbench.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    from workbench.runtime.env import ReplicaEnv
+
+Update = Literal["assign", "assign_add", "assign_sub"]
+
+
+def create(
+    env: ReplicaEnv, key: str, value: Array, forgotten: Sequence[str], library: Library = "numpy"
+) -> None:
+    """Starts to keep a variable, and stops keeping those that the driver has forgotten."""
+    for old in forgotten:
+        if old in env.store:
+            del env.store[old]
+    env.store[key] = owned(library, value)  # replicas of one process must not share it
+
+
+def component_here(env: ReplicaEnv, key: str) -> Array:
+    """This replica's component, in the memory of the host, for the notebook."""
+    return np.asarray(view(fetched(component(env, key))))
+
+
+def component(env: ReplicaEnv, key: str) -> Array:
+    """This replica's component.
+
+    Raises:
+      FailedPreconditionError: If the replica does not have the variable.
+    """
+    try:
+        array: Array = env.store[key]
+    except KeyError:
+        raise FailedPreconditionError(
+            f"replica {env.rank} does not hold the variable {key!r}: it was lost with its worker, or its notebook "
+            f"object was deleted; create the variable again or restore a checkpoint"
+        ) from None
+    return array
+
+
+def update(env: ReplicaEnv, key: str, how: Update, value: Array) -> None:
+    """Puts a new array in place of this replica's component; the old one stays as it is, for undoing."""
+    old = component(env, key)
+    xp = namespace_of(old)
+    if xp is not np:
+        new = xp.array(value, dtype=old.dtype)
+        env.store[key] = new if how == "assign" else old + new if how == "assign_add" else old - new
+        return
+    if how == "assign":
+        env.store[key] = np.array(value)
+        return
+    combine = np.add if how == "assign_add" else np.subtract
+    env.store[key] = np.asarray(combine(old, value, dtype=old.dtype))
+
+
+def reseed(env: ReplicaEnv, variables: Sequence[tuple[str, str]], root: int, lost: Sequence[int]) -> None:
+    """Gives replicas that were replaced what replica `root` holds; see `recovery`.
+
+    Args:
+      env: The replica.
+      variables: (key, policy) of each variable; policy "copy", or "zero" for what only adds up over replicas.
+      root: A replica that survived.
+      lost: Replicas without components.
+    """
+    for key, policy in variables:
+        mine = component(env, key) if env.rank == root else None
+        seed = env.communicator.broadcast(mine, root, site="recovery")
+        if env.rank in lost:
+            xp = namespace_of(seed)
+            env.store[key] = xp.zeros_like(seed) if policy == "zero" else xp.array(seed)

@@ -1,0 +1,125 @@
+"""Reading and updating a variable outside of replica functions, and the checks of new values everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.debugging import numerics
+from workbench.distribute import contexts, variable_programs
+from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization
+from workbench.distribute.arrays import Array, as_array, as_operand, is_python_number
+from workbench.distribute.host_reduce import reduce_components
+from workbench.distribute.reduce_op import ReduceOp
+from workbench.distribute.values import Mirrored, PerReplica
+from workbench.distribute.variable_programs import Update
+from workbench.runtime.env import current_env
+
+if TYPE_CHECKING:
+    from workbench.distribute.strategy import Strategy
+    from workbench.distribute.variable import Variable
+
+_NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
+
+
+def checked_update(variable: Variable, how: Update, value: Any) -> Array:
+    """`value` as an array of the variable's dtype and shape, not to be written to.
+
+    Raises:
+      ValueError: If the shape differs.
+      TypeError: If the variable's dtype cannot hold it without losing its kind.
+      InvalidArgumentError: If it is not finite, where that is checked.
+    """
+    array = as_array(value) if current_env() is None else as_operand(value)
+    if numerics.thread.place:
+        numerics.check(array, f"{how} of variable {variable.name!r}")
+    if array.shape != variable.shape:
+        raise ValueError(
+            f"{how} on variable {variable.name!r}: the value has shape {array.shape}, the variable {variable.shape}; "
+            f"give an array of the variable's shape (np.broadcast_to, np.full or reshape make one)"
+        )
+    if array.dtype == variable.dtype:
+        return array
+    if not np.can_cast(array.dtype, variable.dtype, "same_kind"):
+        raise TypeError(
+            f"{how} on variable {variable.name!r}: a value of {array.dtype.name} does not fit {variable.dtype.name}; "
+            f"convert it with value.astype(np.{variable.dtype.name}), or create the variable with that dtype"
+        )
+    return array.astype(variable.dtype)
+
+
+def read_across(variable: Variable) -> Array:
+    """The common value of a variable, outside of replica functions.
+
+    Raises:
+      ValueError: If it is an ON_READ variable with aggregation NONE, whose components have no common value.
+    """
+    strategy = _strategy(variable, "reading a variable")
+    key, aggregation = variable.description.key, variable.aggregation
+    on_read = variable.synchronization is VariableSynchronization.ON_READ
+    if on_read and aggregation is _NONE:
+        raise ValueError(
+            f"variable {variable.name!r} is ON_READ with aggregation NONE: its components have no common value; look "
+            f"at them with strategy.local_results(variable), or create it with aggregation SUM, MEAN or "
+            f"ONLY_FIRST_REPLICA"
+        )
+    handle = strategy.run_internal(variable_programs.component_here, (key,))
+    if on_read and aggregation in (_SUM, _MEAN):
+        op = ReduceOp.SUM if aggregation is _SUM else ReduceOp.MEAN
+        return np.asarray(reduce_components(op, handle.values(), None))
+    array: Array = handle.value(0)
+    return array
+
+
+def cross_replica_update(variable: Variable, how: Update, value: Any) -> None:
+    """Updates all components from outside of replica functions.
+
+    Raises:
+      ValueError: If the shape differs, or an ON_READ variable with SUM is to be added to.
+    """
+    strategy = _strategy(variable, how)
+    aggregation = variable.aggregation
+    on_read = variable.synchronization is VariableSynchronization.ON_READ
+    if isinstance(value, PerReplica):
+        if not on_read:
+            value = _aggregated(variable, how, value)
+        else:
+            strategy.run_internal(
+                variable_programs.update, (variable.description.key, how, value.handle_for(strategy.group))
+            )
+            return
+    if isinstance(value, Mirrored):
+        value = value.values[0]
+    if on_read and aggregation is _SUM:
+        if how != "assign":
+            raise ValueError(
+                f"{how} on variable {variable.name!r} outside of replica functions: ON_READ with SUM, it would count "
+                f"once per replica; add in a replica function, or assign the new total"
+            )
+        # The components shall add up to the value; integers are cut off, as in the reference.
+        share = np.asarray(as_array(value) / strategy.num_replicas_in_sync)
+        value = share.astype(variable.dtype, casting="unsafe")
+    array = checked_update(variable, how, value)
+    strategy.run_internal(variable_programs.update, (variable.description.key, how, array))
+
+
+def _aggregated(variable: Variable, how: Update, value: PerReplica) -> Any:
+    components = value.values
+    if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
+        return components[0]
+    if variable.aggregation is _NONE:
+        raise ValueError(
+            f"{how} on variable {variable.name!r} with a PerReplica: aggregation NONE does not say how its components "
+            f"become one value; reduce it first, strategy.reduce('SUM' or 'MEAN', value, axis=None)"
+        )
+    if is_python_number(components[0]):
+        components = tuple(as_array(part) for part in components)
+    return reduce_components(ReduceOp[variable.aggregation.name], components, None)
+
+
+def _strategy(variable: Variable, what: str) -> Strategy:
+    strategy = variable.strategy
+    assert strategy is not None
+    contexts.require_cross_replica(strategy, what)
+    return strategy
