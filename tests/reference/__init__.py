@@ -1,0 +1,1 @@
+"""Runs the reference vectors through the public API of workbench."""

@@ -1,0 +1,83 @@
+"""Kinds in the spellings of TensorFlow 1.x: towers, and strategies with the older method names."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tests.reference.array_functions import const, identity
+from tests.reference.clusters import default_context
+from tests.reference.codec import Json, default_array
+from tests.reference.namespaces import strategy_names
+from tests.reference.observation import Observed
+from tests.reference.outcomes import NotExpressible, api
+from tests.reference.programs import run_program
+from tests.reference.world import World
+
+_TOWERS = "compat.towers"
+
+
+def tower_program(given: Json, world: World, observed: Observed) -> None:
+    if _evaluates_again(given["code"]):
+        raise NotExpressible("evaluates a deferred operation twice; here operations run when they are called")
+    with default_context():
+        world.clusters.local(given["towers"])
+        make = api(f"{_TOWERS}.MirroredStrategy")
+        distribution = make(devices=[f"/cpu:{index}" for index in range(given["towers"])])
+        names: dict[str, Callable[[], Any]] = {
+            "distribution": lambda: distribution,
+            "get_tower_context": functools.partial(api, f"{_TOWERS}.get_tower_context"),
+            "const": lambda: const,
+            "identity": lambda: identity,
+            "get_variable": lambda: _get_variable,
+            "evaluate": lambda: lambda value: value,
+            "dataset": lambda: lambda rows: api("data.Dataset").from_tensor_slices(default_array(rows)),
+            "other": functools.partial(make, devices=["/cpu:0"]),
+            "make_strategy": lambda: make,
+            "trainable_variables": functools.partial(api, f"{_TOWERS}.trainable_variables"),
+        }
+        observed.fields["result"] = run_program(given["code"], names)
+
+
+def v1_program(given: Json, world: World, observed: Observed) -> None:
+    with default_context():
+        world.clusters.local(given["replicas"])
+        devices = [f"/cpu:{index}" for index in range(given["replicas"])]
+        strategy = api("compat.v1.distribute.MirroredStrategy")(devices)
+        observed.fields["result"] = run_program(given["code"], strategy_names(strategy))
+
+
+def _get_variable(name: str, initial_value: Any) -> Any:
+    return api("Variable")(default_array(initial_value), name=name)
+
+
+def _evaluates_again(code: Json) -> bool:
+    """Whether the program evaluates one value twice: by name, or in a loop that does not make it anew."""
+    tree = ast.parse(code if isinstance(code, str) else "\n".join(code))
+    seen: set[str] = set()
+    for call in _evaluations(tree):
+        if isinstance(call.args[0], ast.Name):
+            if call.args[0].id in seen:
+                return True
+            seen.add(call.args[0].id)
+    for loop in ast.walk(tree):
+        if isinstance(loop, ast.ListComp):
+            own = {target.id for each in loop.generators for target in _names(each.target)}
+            calls = _evaluations(loop.elt)
+            if any(own.isdisjoint(name.id for name in _names(call.args[0])) for call in calls):
+                return True
+    return False
+
+
+def _evaluations(node: ast.AST) -> list[ast.Call]:
+    calls = [found for found in ast.walk(node) if isinstance(found, ast.Call)]
+    return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "evaluate"]
+
+
+def _names(node: ast.AST) -> list[ast.Name]:
+    return [found for found in ast.walk(node) if isinstance(found, ast.Name)]
+
+
+KINDS = {"tower_program": tower_program, "v1_program": v1_program}
