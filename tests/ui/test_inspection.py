@@ -1,0 +1,165 @@
+"""`wb.inspect`: facts per replica, in text, HTML and as data; values stay where they are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.ui.conftest import Tags
+from workbench.distribute import Mirrored
+
+
+@pytest.fixture(scope="module")
+def out(strategy: wb.MirroredStrategy) -> dict[str, Any]:
+    """The result of a step: each replica has its own."""
+
+    def step() -> dict[str, Any]:
+        rank = wb.distribute.get_replica_context().replica_id_in_sync_group
+        return {
+            "loss": np.float32(0.5) if rank == 0 else np.float32(np.nan),
+            "big": np.full((300, 200 + rank), 2.0),
+            "label": "<script>alert(1)</script>",
+        }
+
+    return strategy.run(step)
+
+
+def test_a_per_replica_value_is_a_table_with_a_row_per_replica(out: dict[str, Any]) -> None:
+    loss = out["loss"]
+
+    assert repr(wb.inspect(loss)) == "\n".join(
+        [
+            "PerReplica 'loss' float32 () over 2 replicas  # not synchronised",
+            "  replica  host:device   mean  std    min    max     L2  zeros  nan  inf",
+            "  0        a:cpu:0      0.500    0  0.500  0.500  0.500      0    0    0",
+            "  1        a:cpu:1        nan    –      –      –      0      0    1    0  <-- NaN",
+        ]
+    )
+
+
+def test_a_structure_has_one_table_per_leaf_named_by_its_place(out: dict[str, Any]) -> None:
+    found = wb.inspect(out)
+
+    assert [value.name for value in found.values] == ["out['big']", "out['label']", "out['loss']"]
+
+
+def test_components_of_different_shape_show_it_in_a_column(out: dict[str, Any]) -> None:
+    text = repr(wb.inspect(out["big"], name="big"))
+
+    assert "f64[300,200]" in text
+    assert "f64[300,201]" in text
+
+
+def test_components_that_are_summarised_are_not_fetched(out: dict[str, Any]) -> None:
+    wb.inspect(out)
+
+    assert not out["big"].handle.is_here(0)
+
+
+def test_copies_that_agree_are_in_sync(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.ones((4, 2), np.float32), name="w")
+    found = wb.inspect(w)
+    (value,) = found.values
+
+    assert value.agreement is not None
+    assert value.agreement.in_sync
+    heading, _, row = repr(found).splitlines()
+    assert heading == (
+        f"MirroredVariable 'w:0' float32 (4,2): in sync (sha {value.agreement.sha256[:4]}…), max|Δ|=0"
+    )
+    assert row.split() == ["all", "2", "1.00", "0", "1.00", "1.00", "2.83", "0", "0", "0"]
+
+
+def test_copies_that_differ_tell_by_how_much_and_from_which_replica_on(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.zeros(3, np.float32), name="w")
+
+    def part() -> None:
+        w.assign_add(
+            np.full(3, 0.25 * wb.distribute.get_replica_context().replica_id_in_sync_group, np.float32)
+        )
+
+    strategy.run(part)
+    found = wb.inspect(w)
+
+    assert "diverged, max|Δ|=0.250, first replica 1" in repr(found)
+    assert "diverged" in Tags(found._repr_html_()).text
+
+
+def test_variables_whose_components_may_differ_are_not_compared(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        n = wb.Variable(0, name="n", synchronization="ON_READ", aggregation="SUM")
+    (value,) = wb.inspect(n).values
+
+    assert (value.kind, value.agreement) == ("SyncOnReadVariable", None)
+
+
+def test_one_component_of_a_variable_has_one_row(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.zeros(3, np.float32), name="w")
+    (value,) = wb.inspect(strategy.local_results(w)[1]).values
+
+    assert [replica.replica for replica in value.replicas] == [1]
+
+
+def test_values_in_the_notebook_can_be_inspected_too() -> None:
+    array = np.arange(5)
+
+    assert "int64 (5)" in repr(wb.inspect(array))
+    assert [value.kind for value in wb.inspect([array, 2.0, wb.Variable(1.0)]).values] == [
+        "ndarray",
+        "float",
+        "Variable",
+    ]
+
+
+def test_values_that_replicas_do_not_have_yet_have_a_row_for_each() -> None:
+    (value,) = wb.inspect(Mirrored((np.ones(2), np.ones(2)))).values
+
+    assert [replica.replica for replica in value.replicas] == [0, 1]
+
+
+def test_facts_are_json(out: dict[str, Any]) -> None:
+    found = json.loads(json.dumps(wb.inspect(out["loss"]).to_dict(), allow_nan=False))
+
+    assert found["values"][0]["replicas"][1]["summary"]["nan"] == 1
+    assert found["values"][0]["replicas"][1]["summary"]["mean"] is None
+
+
+def test_html_shows_names_of_the_user_as_text(strategy: wb.MirroredStrategy) -> None:
+    hostile = "<img src=x onerror=alert(1)>"
+    with strategy.scope():
+        w = wb.Variable(0.0, name=hostile)
+    drawn = Tags(wb.inspect(w)._repr_html_())
+
+    assert hostile in drawn.text
+    assert not {"img", "onerror", "script"} & set(drawn.tags)
+
+
+def test_no_line_is_wider_than_88_columns(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.full((2, 3), 1.23456e-12), name="a_rather_long_name_for_a_variable")
+
+    assert max(map(len, repr(wb.inspect([w, np.full((12, 34), -1e300)])).splitlines())) <= 88
+
+
+def test_of_many_replicas_those_with_nan_are_shown() -> None:
+    components = [np.ones(2)] * 50
+    components[45] = np.array([np.nan, 1.0])
+    text = repr(wb.inspect(Mirrored(tuple(components))))
+
+    assert "<-- NaN" in text
+    assert "18 more replicas" in text
+
+
+def test_a_strategy_is_looked_at_through_its_variables() -> None:
+    own = wb.MirroredStrategy()
+    with own.scope():
+        kept = [wb.Variable(np.zeros(2), name="first"), wb.Variable(np.ones(3), name="second")]
+
+    assert [value.name for value in wb.inspect(own).values] == [variable.name for variable in kept]

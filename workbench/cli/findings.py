@@ -1,0 +1,55 @@
+"""What the doctor finds: one short line each, with the remedy where something is wrong."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class Status(enum.Enum):
+    """How a finding is to be taken; the value is the word shown."""
+
+    OK = "ok"
+    NOTE = "note"  # something optional is not there
+    PROBLEM = "PROBLEM"  # the embedded cluster or the notebooks will not work
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+      status: How it stands.
+      text: What was found.
+      remedy: What to do about it, or "".
+    """
+
+    status: Status
+    text: str
+    remedy: str = ""
+
+
+def ok(text: str) -> Finding:
+    """A finding that needs nothing."""
+    return Finding(Status.OK, text)
+
+
+def note(text: str, remedy: str) -> Finding:
+    """A finding about something optional."""
+    return Finding(Status.NOTE, text, remedy)
+
+
+def problem(text: str, remedy: str) -> Finding:
+    """A finding that keeps the embedded cluster or the notebooks from working."""
+    return Finding(Status.PROBLEM, text, remedy)
+
+
+def as_text(title: str, findings: Iterable[Finding]) -> str:
+    """A section of the report: the title, and a line per finding with its remedy below."""
+    lines = [title]
+    for finding in findings:
+        lines.append(f"  {finding.status.value:<8} {finding.text}")
+        if finding.remedy:
+            lines.append(f"  {'':<8} -> {finding.remedy}")
+    return "\n".join(lines)

@@ -1,0 +1,60 @@
+"""`workbench lab`: JupyterLab on the quickstart notebook."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+import workbench
+from workbench.cli import software
+
+QUICKSTART = "01_quickstart.ipynb"
+COPY_NAME = "workbench-notebooks"
+
+
+def run(options: argparse.Namespace) -> int:  # noqa: RET503 - execv does not return
+    """Becomes JupyterLab; returns 1 if that, or the notebook, is missing."""
+    if importlib.util.find_spec("jupyterlab") is None:
+        print(f"JupyterLab is missing: {software.install('jupyterlab', 'ipykernel')}", file=sys.stderr)
+        return 1
+    folder = notebooks()
+    if folder is None:
+        print(f"{QUICKSTART} is not part of this installation of workbench: reinstall it", file=sys.stderr)
+        return 1
+    command = jupyterlab(folder, port=options.port, browser=not options.no_browser)
+    sys.stdout.flush()
+    os.execv(command[0], command)  # so that Ctrl-C and the terminal are JupyterLab's own
+
+
+def jupyterlab(folder: Path, *, port: int, browser: bool) -> list[str]:
+    """Serves `folder` on loopback, with Jupyter's own token, on `port` or the next free one."""
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", "--ip=127.0.0.1"]
+    command += [
+        f"--port={port}",
+        "--ServerApp.port_retries=50",
+        f"--LabApp.default_url=/lab/tree/{QUICKSTART}",
+    ]
+    if not browser:
+        command.append("--no-browser")
+    if os.geteuid() == 0:
+        command.append("--allow-root")  # containers; the server listens on loopback only
+    return command
+
+
+def notebooks() -> Path | None:
+    """The folder of notebooks to work in: the checkout's own, else a copy in the current directory."""
+    checkout = Path(workbench.__file__).parents[1] / "notebooks"
+    if (checkout / QUICKSTART).is_file():
+        return checkout
+    installed = Path(sysconfig.get_path("data"), "share", "workbench", "notebooks")
+    if not (installed / QUICKSTART).is_file():
+        return None
+    copy = Path.cwd() / COPY_NAME
+    if not copy.exists():  # never over somebody's work
+        shutil.copytree(installed, copy)
+    return copy

@@ -1,0 +1,141 @@
+"""The HTML of clusters, strategies, values and variables, and how a notebook gets to know of it.
+
+The classes do not know of their HTML: IPython is told which function draws which class, by name, so that nothing has
+to be imported before there is something to draw. What is drawn is known here already; nothing is fetched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench.ui import html
+
+if TYPE_CHECKING:
+    from workbench.distribute.input import DistributedDataset
+    from workbench.distribute.strategy import Strategy
+    from workbench.distribute.values import DistributedValues
+    from workbench.distribute.variable import Variable
+    from workbench.runtime.cluster import Cluster
+    from workbench.runtime.worker_link import WorkerLink
+
+DRAWN: Final = (
+    ("workbench.runtime.cluster", "Cluster", "cluster_html"),
+    ("workbench.distribute.strategy", "Strategy", "strategy_html"),
+    ("workbench.distribute.values", "DistributedValues", "values_html"),
+    ("workbench.distribute.variable", "Variable", "variable_html"),
+    ("workbench.distribute.input", "DistributedDataset", "distributed_dataset_html"),
+)
+"""Module and name of a class, and the function below that draws it and its subclasses."""
+_MAX_ROWS: Final = 32
+
+
+def register(html_formatter: Any) -> None:
+    """Tells IPython's formatter of "text/html" what to draw."""
+    for module, name, function in DRAWN:
+        html_formatter.for_type_by_name(module, name, globals()[function])
+
+
+def cluster_html(cluster: Cluster) -> str:
+    """A cluster: its workers, host by host."""
+    from workbench.runtime.placement_text import placement
+
+    rows = [
+        [worker.host, worker.name, str(worker.pid), str(worker.device_count), worker.lost or _doing(worker)]
+        for worker in cluster.gang.workers.values()
+    ]
+    facts = [
+        placement(cluster.devices, "device"),
+        *(["embedded"] if cluster.embedded else []),
+        f"run {cluster.name}",
+    ]
+    parts = _table(["host", "worker", "pid", "devices", "now"], rows, left=2)
+    return html.card("Cluster", facts, word=cluster.status, parts=parts)
+
+
+def strategy_html(strategy: Strategy) -> str:
+    """A strategy: its replicas, and what they do."""
+    from workbench.runtime.placement_text import counted, placement, transport
+
+    name = type(strategy).__name__
+    facts = [placement(strategy.devices, "replica")]
+    if strategy.is_default:
+        return html.card(name, facts)
+    group = strategy.group
+    if how := transport(strategy.devices):
+        facts.append(f"all_reduce: {how}")
+    if group.generation > 1:
+        facts.append(f"generation {group.generation}")
+    if strategy.variables:
+        facts.append(counted(len(strategy.variables), "variable"))
+    rows = []
+    for rank, device in enumerate(strategy.devices):
+        worker, _ = group.place(rank)
+        rows.append(
+            [str(rank), device.host, device.short.lower(), worker.lost or _doing(worker, group.id, rank)]
+        )
+    parts = _table(["replica", "host", "device", "now"], rows, left=4)
+    return html.card(name, facts, word=group.status, parts=parts)
+
+
+def values_html(value: DistributedValues) -> str:
+    """A PerReplica or Mirrored: each component in words, or in full where it is small and here."""
+    name = type(value).__name__
+    handle = value.handle
+    if handle is not None and not handle.ready:
+        return html.card(name, [f"{len(value)} components", "being computed"])
+    rows = []
+    for rank in range(min(len(value), _MAX_ROWS)):
+        place = ""
+        if handle is not None:
+            device = handle.group.devices[rank]
+            place = f"{device.host}:{device.short.lower()}"
+        rows.append([str(rank), place, value.component_text(rank)])
+    hidden = len(value) - len(rows)
+    return html.card(
+        name,
+        [f"{len(value)} components"],
+        parts=_table(["replica", "host:device", "value"], rows, left=3, hidden=hidden),
+    )
+
+
+def variable_html(variable: Variable) -> str:
+    """A variable: all but its values."""
+    description = variable.description
+    facts = [f"{description.dtype.name} ({','.join(map(str, description.shape))})"]
+    if variable.strategy is None:
+        return html.card(f"Variable {variable.name!r}", facts, parts=[html.preformatted(repr(variable))])
+    on_read = description.synchronization.name == "ON_READ"
+    facts.append(f"on {variable.strategy.num_replicas_in_sync} replicas")
+    if description.aggregation.name != "NONE":
+        facts.append(f"aggregation {description.aggregation.name}")
+    if not description.trainable:
+        facts.append("not trainable")
+    return html.card(f"{'SyncOnRead' if on_read else 'Mirrored'}Variable {variable.name!r}", facts)
+
+
+def distributed_dataset_html(dataset: DistributedDataset) -> str:
+    """A distributed dataset: one row per input pipeline."""
+    rows = []
+    for host, pipeline in enumerate(dataset.pipelines):
+        choice = pipeline.choice
+        policy = "" if choice is None else f"{choice} ({choice.reason})"
+        rows.append(
+            [str(host), str(pipeline.replicas), policy, pipeline.algorithm, str(pipeline.element_spec)]
+        )
+    headings = ["pipeline", "replicas", "policy", "split", "each replica gets"]
+    return html.card("DistributedDataset", parts=_table(headings, rows, left=len(headings)))
+
+
+def _doing(worker: WorkerLink, group: int = -1, rank: int = -1) -> str:
+    """What a worker, or one replica on it, did at its last heartbeat."""
+    for group_id, replica, busy, step, seq, op, phase, site in worker.statuses:
+        if busy and (group < 0 or (group_id, replica) == (group, rank)):
+            where = f" at {site}" if site else ""
+            return f"step {step}: {op} #{seq}, {phase}{where}" if op else f"step {step}: {phase}"
+    return "idle"
+
+
+def _table(headings: list[str], rows: list[list[str]], *, left: int, hidden: int = 0) -> list[str]:
+    shown = rows[:_MAX_ROWS]
+    hidden += len(rows) - len(shown)
+    return [html.table(headings, shown, left=left, caption=f"… {hidden} more not shown" if hidden else "")]

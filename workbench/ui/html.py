@@ -1,0 +1,100 @@
+"""Script-free HTML that reads in light and dark notebooks, and where styles are stripped. All text is escaped here."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Final
+
+# Okabe–Ito colours; the word and the sign say the same, for those who see no colours.
+_STATUS: Final = {
+    "starting": ("○", "#0072B2"),
+    "live": ("●", "#009E73"),
+    "stale": ("◐", "#E69F00"),
+    "stalled": ("◐", "#D55E00"),
+    "lost": ("✖", "#D55E00"),
+    "stopped": ("■", "currentColor"),
+    "replay": ("▷", "#0072B2"),
+    "in sync": ("●", "#009E73"),
+    "diverged": ("✖", "#D55E00"),
+}
+_CARD: Final = (
+    "display:inline-block;max-width:100%;overflow-x:auto;padding:6px 10px;border:1px solid;"
+    "border-color:var(--jp-border-color2,rgba(128,128,128,.5));border-radius:4px;"
+    "color:var(--jp-content-font-color1,inherit)"
+)
+_QUIET: Final = "color:var(--jp-content-font-color2,inherit);opacity:.85"
+_CODE: Final = "font-family:var(--jp-code-font-family,monospace)"
+_ALERT: Final = "border-left:3px solid #D55E00;padding-left:6px"
+
+
+def escaped(value: object) -> str:
+    """Any text as HTML that shows it and nothing else."""
+    return html.escape(str(value))
+
+
+def status(word: str) -> str:
+    """A status: sign, word and colour."""
+    sign, colour = _STATUS.get(word, ("", "currentColor"))
+    return (
+        f'<span style="white-space:nowrap"><span style="color:{colour}">{sign}</span> {escaped(word)}</span>'
+    )
+
+
+def quiet(text: str) -> str:
+    """Text in the background."""
+    return f'<span style="{_QUIET}">{escaped(text)}</span>'
+
+
+def alert(text: str) -> str:
+    """A line that a person should look at."""
+    return f'<div style="{_ALERT}">{escaped(text)}</div>'
+
+
+def card(title: str, facts: Sequence[str] = (), *, word: str = "", parts: Sequence[str] = ()) -> str:
+    """A framed block.
+
+    Args:
+      title: Text in bold.
+      facts: Texts behind it.
+      word: A status, or "".
+      parts: HTML, made by the functions of this file.
+    """
+    head = [f"<strong>{escaped(title)}</strong>", *map(quiet, facts)]
+    if word:
+        head.append(status(word))
+    return f'<div style="{_CARD}"><div>{" · ".join(head)}</div>{"".join(parts)}</div>'
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, caption: str = "") -> str:
+    """A table of texts.
+
+    Args:
+      headings: One per column.
+      rows: Cells, as many in each row.
+      left: So many columns from the left are names, the others figures.
+      caption: For readers of the page who hear it, and above the table.
+    """
+    sides = ["left" if column < left else "right" for column in range(len(headings))]
+    head = "".join(
+        f'<th scope="col" style="text-align:{side}">{escaped(text)}</th>'
+        for text, side in zip(headings, sides, strict=True)
+    )
+    body = "".join(f"<tr>{_row(row, sides)}</tr>" for row in rows)
+    title = f'<caption style="text-align:left;{_QUIET}">{escaped(caption)}</caption>' if caption else ""
+    return (
+        f'<table style="{_CODE};border-collapse:collapse;margin:4px 0">{title}'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _row(row: Sequence[str], sides: Sequence[str]) -> str:
+    return "".join(
+        f'<td style="text-align:{side};white-space:pre">{escaped(cell)}</td>'
+        for cell, side in zip(row, sides, strict=True)
+    )
+
+
+def preformatted(text: str) -> str:
+    """Text with its own line breaks and columns."""
+    return f'<pre style="{_CODE};margin:4px 0">{escaped(text)}</pre>'

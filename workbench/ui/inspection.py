@@ -1,0 +1,253 @@
+"""`wb.inspect`: per-replica facts about values, computed where the values are."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import optree
+
+from workbench.backends.numpy import Summary
+from workbench.distribute.component import VariableComponent
+from workbench.distribute.strategy import Strategy
+from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
+from workbench.distribute.variable import Variable
+from workbench.ui.inspection_text import inspection_html, inspection_text
+from workbench.ui.summaries import described, differences, summarise
+
+if TYPE_CHECKING:
+    from workbench.runtime.group import Group
+    from workbench.runtime.handles import Handle
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSummary:
+    """One replica's component.
+
+    Attributes:
+      replica: The replica, or -1 for a value in the notebook.
+      host: Its host, or "" where the component is in the notebook.
+      device: Its device on that host, such as "cpu:0".
+      summary: Facts about an array, or the type name of anything else.
+    """
+
+    replica: int
+    host: str
+    device: str
+    summary: Summary | str
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How components that should be equal compare.
+
+    Attributes:
+      in_sync: They are equal, bit by bit.
+      sha256: Digest of replica 0's component.
+      max_abs_difference: Largest difference to replica 0; NaN where shapes differ.
+      first_replica: The first that differs from replica 0, or -1.
+    """
+
+    in_sync: bool
+    sha256: str
+    max_abs_difference: float
+    first_replica: int
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedValue:
+    """One leaf of what was inspected.
+
+    Attributes:
+      name: A variable's name, or where in the structure the leaf is; "" if it has none.
+      kind: Its class.
+      replicas: One per component, in replica order.
+      agreement: For values that should be equal on all replicas, else None.
+    """
+
+    name: str
+    kind: str
+    replicas: tuple[ReplicaSummary, ...]
+    agreement: Agreement | None
+
+
+class Inspection:
+    """What `wb.inspect` found. Prints as a table.
+
+    Attributes:
+      values: One per leaf of the inspected structure.
+    """
+
+    def __init__(self, values: tuple[InspectedValue, ...]) -> None:
+        self.values = values
+
+    def to_dict(self) -> dict[str, Any]:
+        """All facts as JSON-able values; None where a number has no meaning."""
+        found: dict[str, Any] = _json({"values": [asdict(value) for value in self.values]})
+        return found
+
+    def __repr__(self) -> str:
+        return inspection_text(self.values)
+
+    def _repr_html_(self) -> str:
+        return inspection_html(self.values)
+
+
+def inspect(value: Any, *, name: str = "") -> Inspection:
+    """Looks at a value, replica by replica: shape, mean, spread, zeros, NaNs, and whether copies agree.
+
+    The figures are computed on the replicas; no component is brought here. Waits for the steps that make the value.
+
+    Args:
+      value: A PerReplica, Mirrored, variable or array, a nested structure of them, or a strategy: its variables.
+      name: What to call it; by default a variable's own name, or the name that the caller's code has for it.
+
+    Raises:
+      WorkbenchError: what went wrong in the step that made the value.
+    """
+    if isinstance(value, Strategy):
+        name, value = "", {variable.name: variable for variable in value.variables}
+    paths, leaves, _ = optree.tree_flatten_with_path(value, is_leaf=_is_distributed, namespace="workbench")
+    base = name or _name_in(sys._getframe(1), value)
+    names = [
+        leaf.name
+        if isinstance(leaf, Variable | VariableComponent)
+        else base + "".join(f"[{part!r}]" for part in path)
+        for path, leaf in zip(paths, leaves, strict=True)
+    ]
+    found = _Found(leaves)
+    return Inspection(
+        tuple(
+            InspectedValue(own, _kind(leaf), found.replicas(leaf), found.agreement(leaf))
+            for own, leaf in zip(names, leaves, strict=True)
+        )
+    )
+
+
+class _Found:
+    """Facts about leaves, asked of each group of replicas at once."""
+
+    def __init__(self, leaves: list[Any]) -> None:
+        self._groups: dict[int, Group] = {}
+        self._places: dict[int, tuple[Group, Handle | str]] = {}
+        for leaf in leaves:
+            if (place := _place(leaf)) is not None:
+                self._places[id(leaf)] = place
+        self._summaries = self._asked(summarise, leaves)
+        unequal = [leaf for leaf in leaves if _should_agree(leaf) and not self._equal(leaf)]
+        self._differences = self._asked(differences, [leaf for leaf in unequal if self._all_arrays(leaf)])
+
+    def replicas(self, leaf: Any) -> tuple[ReplicaSummary, ...]:
+        """The leaf's components."""
+        if id(leaf) not in self._places:
+            return _here(leaf)
+        group, _ = self._places[id(leaf)]
+        ranks = [leaf.rank] if isinstance(leaf, VariableComponent) else range(group.size)
+        return tuple(
+            ReplicaSummary(
+                rank,
+                group.devices[rank].host,
+                group.devices[rank].short.lower(),
+                self._summaries[id(leaf)][rank],
+            )
+            for rank in ranks
+        )
+
+    def agreement(self, leaf: Any) -> Agreement | None:
+        """How the components compare, for leaves whose components should be equal."""
+        if not _should_agree(leaf) or id(leaf) not in self._places or not self._all_arrays(leaf):
+            return None
+        summaries = self._summaries[id(leaf)]
+        first = summaries[0]
+        if self._equal(leaf):
+            return Agreement(True, first.sha256, 0.0, -1)
+        gaps = self._differences[id(leaf)]
+        worst = math.nan if any(math.isnan(gap) for gap in gaps) else max(gaps)
+        other = next(rank for rank, summary in enumerate(summaries) if not _same(summary, first))
+        return Agreement(False, first.sha256, worst, other)
+
+    def _equal(self, leaf: Any) -> bool:
+        summaries = self._summaries.get(id(leaf), [])
+        return all(_same(summary, summaries[0]) for summary in summaries[1:])
+
+    def _all_arrays(self, leaf: Any) -> bool:
+        return all(isinstance(summary, Summary) for summary in self._summaries.get(id(leaf), []))
+
+    def _asked(self, program: Callable[..., Any], leaves: list[Any]) -> dict[int, list[Any]]:
+        """Runs a program of `summaries` for leaves on replicas; by id, one answer per replica."""
+        placed = {id(leaf): self._places[id(leaf)] for leaf in leaves if id(leaf) in self._places}
+        answers: dict[int, list[Any]] = {}
+        for group in {id(group): group for group, _ in placed.values()}.values():
+            stored = [
+                key for key, (owner, what) in placed.items() if owner is group and isinstance(what, str)
+            ]
+            passed = [
+                key for key, (owner, what) in placed.items() if owner is group and not isinstance(what, str)
+            ]
+            arguments = ([placed[key][1] for key in passed], [placed[key][1] for key in stored])
+            # Comparing takes collectives, and those belong to a numbered step.
+            counted = differences if program is differences else None
+            results = group.run(group.prepare(program, user_function=counted), arguments)
+            answers.update(zip([*passed, *stored], (result.values() for result in results), strict=True))
+        return answers
+
+
+def _place(leaf: Any) -> tuple[Group, Handle | str] | None:
+    """The replicas that hold a leaf, and how they know it; None for what is here."""
+    if isinstance(leaf, VariableComponent):
+        leaf = leaf.variable
+    if isinstance(leaf, Variable):
+        return None if leaf.strategy is None else (leaf.strategy.group, leaf.description.key)
+    if isinstance(leaf, DistributedValues) and leaf.handle is not None:
+        return leaf.handle.group, leaf.handle
+    return None
+
+
+def _here(leaf: Any) -> tuple[ReplicaSummary, ...]:
+    """A leaf whose components, or only value, are in the notebook."""
+    if isinstance(leaf, PerReplica | Mirrored):
+        return tuple(ReplicaSummary(rank, "", "", described(part)) for rank, part in enumerate(leaf.values))
+    return (ReplicaSummary(-1, "", "", described(leaf)),)
+
+
+def _kind(leaf: Any) -> str:
+    if isinstance(leaf, Variable) and leaf.strategy is not None:
+        return "SyncOnReadVariable" if leaf.synchronization.name == "ON_READ" else "MirroredVariable"
+    return type(leaf).__name__
+
+
+def _should_agree(leaf: Any) -> bool:
+    if isinstance(leaf, Variable):
+        return leaf.strategy is not None and leaf.synchronization.name != "ON_READ"
+    return isinstance(leaf, Mirrored)
+
+
+def _same(one: Summary | str, other: Summary | str) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return False
+    return (one.sha256, one.shape, one.dtype) == (other.sha256, other.shape, other.dtype)
+
+
+def _is_distributed(value: Any) -> bool:
+    return isinstance(value, DistributedValues | VariableComponent)
+
+
+def _name_in(frame: FrameType, value: Any) -> str:
+    """What the caller's code calls the value, or ""."""
+    for names in (frame.f_locals, frame.f_globals):
+        for name, held in names.items():
+            if held is value and not name.startswith("_"):
+                return name
+    return ""
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _json(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

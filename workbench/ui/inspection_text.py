@@ -1,0 +1,146 @@
+"""How `wb.inspect` shows what it found: a text table per value, and the same as HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from workbench.backends.numpy import Summary
+from workbench.runtime.placement_text import counted
+from workbench.telemetry.formatting import NOTHING, dtype_text, shorten
+from workbench.ui import html
+from workbench.ui.text_table import WIDTH, aligned, figure
+
+if TYPE_CHECKING:
+    from workbench.ui.inspection import Agreement, InspectedValue, ReplicaSummary
+
+_MAX_ROWS: Final = 32
+_NAMES: Final = ("replica", "host:device", "array")
+_FIGURES: Final = ("mean", "std", "min", "max", "L2", "zeros", "nan", "inf")
+_EXPENDABLE: Final = ("L2", "zeros", "min", "max", "array")
+
+
+def inspection_text(values: Sequence[InspectedValue]) -> str:
+    """A heading and a table for each value."""
+    return "\n".join("\n".join(_value_lines(value)) for value in values) or "nothing to inspect"
+
+
+def inspection_html(values: Sequence[InspectedValue]) -> str:
+    """The same as cards."""
+    return "".join(_value_card(value) for value in values) or html.card("nothing to inspect")
+
+
+def _value_lines(value: InspectedValue) -> list[str]:
+    heading = _heading(value)
+    if value.agreement is not None:
+        heading += f": {_agreement_text(value.agreement)}"
+    elif len(value.replicas) > 1:
+        heading += "  # not synchronised"
+    if all(isinstance(replica.summary, str) for replica in value.replicas):
+        return [shorten(heading, WIDTH)]
+    headings, rows, note = _table(value)
+    lines = aligned([*headings, ""], rows, left=[*_NAMES, ""], expendable=_EXPENDABLE, width=WIDTH - 2)
+    return [*_folded(heading), *(f"  {line}" for line in lines), *([f"  {note}"] if note else [])]
+
+
+def _folded(heading: str) -> list[str]:
+    """The heading in one line, or in two where how the replicas agree would not fit."""
+    if len(heading) <= WIDTH:
+        return [heading]
+    what, _, agreement = heading.rpartition(": ")
+    return [shorten(what or heading, WIDTH), *([f"  {agreement}"] if what else [])]
+
+
+def _value_card(value: InspectedValue) -> str:
+    headings, rows, note = _table(value)
+    names = sum(heading in _NAMES for heading in headings)
+    parts = [html.table([*headings, ""], rows, left=names, caption=note)]
+    word, facts = "", []
+    if value.agreement is not None:
+        word, _, rest = _agreement_text(value.agreement).partition(" (" if value.agreement.in_sync else ", ")
+        facts = [rest.rstrip(")").replace("), ", ", ")]
+    elif len(value.replicas) > 1:
+        facts = ["not synchronised"]
+    return html.card(_heading(value), facts, word=word, parts=parts)
+
+
+def _heading(value: InspectedValue) -> str:
+    parts = [value.kind]
+    if value.name:
+        parts.append(value.name if "[" in value.name else repr(value.name))
+    kinds = {_array_text(replica.summary) for replica in value.replicas}
+    if len(kinds) == 1:
+        first = value.replicas[0].summary
+        shape = "" if isinstance(first, str) else f" ({','.join(map(str, first.shape))})"
+        parts.append((first if isinstance(first, str) else first.dtype) + shape)
+    if (
+        value.agreement is None
+        and value.replicas[0].replica >= 0
+        and (len(value.replicas) > 1 or value.kind != "VariableComponent")
+    ):
+        parts.append(f"over {counted(len(value.replicas), 'replica')}")
+    return " ".join(parts)
+
+
+def _agreement_text(agreement: Agreement) -> str:
+    """In words.
+
+    Returns:
+      Such as "in sync (sha 9f3c…), max|Δ|=0" or "diverged, max|Δ|=0.25, first replica 2".
+    """
+    if agreement.in_sync:
+        return f"in sync (sha {agreement.sha256[:4]}…), max|Δ|=0"
+    gap = agreement.max_abs_difference
+    size = "shapes differ" if math.isnan(gap) else f"max|Δ|={figure(gap)}"
+    return f"diverged, {size}, first replica {agreement.first_replica}"
+
+
+def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
+    """Headings, rows, and a note on rows that were left out; all cells are text."""
+    replicas = list(value.replicas)
+    same = value.agreement is not None and value.agreement.in_sync and len(replicas) > 1
+    mixed = len({_array_text(replica.summary) for replica in replicas}) > 1
+    shown = replicas[:1] if same else _most_telling(replicas)
+    rows = []
+    for replica in shown:
+        name = f"all {len(replicas)}" if same else "–" if replica.replica < 0 else str(replica.replica)
+        place = (
+            f"{replica.host}:{replica.device}" if replica.host and not same else "" if same else "notebook"
+        )
+        array = [_array_text(replica.summary)] if mixed else []
+        rows.append([name, place, *array, *_figures(replica.summary), _mark(replica.summary)])
+    headings = ["replica", "host:device", *(["array"] if mixed else []), *_FIGURES]
+    hidden = 0 if same else len(replicas) - len(shown)
+    return headings, rows, f"… {hidden} more replicas, without NaN or Inf" if hidden else ""
+
+
+def _most_telling(replicas: list[ReplicaSummary]) -> list[ReplicaSummary]:
+    """At most 32 replicas, in order: those with NaN or Inf first of all."""
+    if len(replicas) <= _MAX_ROWS:
+        return replicas
+    chosen = sorted(replicas, key=lambda replica: not _mark(replica.summary))[:_MAX_ROWS]
+    return sorted(chosen, key=lambda replica: replica.replica)
+
+
+def _figures(summary: Summary | str) -> list[str]:
+    if isinstance(summary, str):
+        return [NOTHING] * len(_FIGURES)
+    moments = [
+        NOTHING if math.isnan(x) else figure(x) for x in (summary.mean, summary.std, summary.min, summary.max)
+    ]
+    if summary.nan and moments[0] == NOTHING:
+        moments[0] = "nan"
+    return [*moments, figure(summary.l2), *(f"{n:,}" for n in (summary.zeros, summary.nan, summary.inf))]
+
+
+def _mark(summary: Summary | str) -> str:
+    if isinstance(summary, str) or not (summary.nan or summary.inf):
+        return ""
+    return "<-- NaN" if summary.nan else "<-- Inf"
+
+
+def _array_text(summary: Summary | str) -> str:
+    if isinstance(summary, str):
+        return summary
+    return f"{dtype_text(summary.dtype)}[{','.join(map(str, summary.shape))}]"

@@ -1,0 +1,51 @@
+"""What happens in a notebook by itself: objects are drawn, and a cell ends when its steps have.
+
+Importing this must stay cheap: it happens with `import workbench`, before anything else is loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from workbench.ui import formatters
+
+_PATIENCE_SECONDS: Final = 0.5
+
+
+def install() -> None:
+    """Adds the hooks to the IPython shell that runs, if one does. Again: does nothing."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is not None:
+        formatters.register(shell.display_formatter.formatters["text/html"])
+        shell.events.register("post_run_cell", wait_for_steps)
+
+
+def wait_for_steps(result: Any) -> None:
+    """Waits at the end of a cell for the steps that it has sent, so that their error is the cell's error.
+
+    Args:
+      result: IPython's record of the cell; gets the error, which makes "Run All" stop here.
+    """
+    clusters = sys.modules.get("workbench.runtime.cluster")
+    cluster = None if clusters is None else clusters.current_cluster()
+    if cluster is None or cluster.closed:
+        return
+    # Another thread of the user that waits for a step holds the lock: its steps and their errors are its own.
+    if not cluster.gang.lock.acquire(timeout=_PATIENCE_SECONDS):
+        return
+    try:
+        for group in list(cluster.gang.groups.values()):
+            try:
+                group.wait()
+            except (Exception, KeyboardInterrupt) as error:
+                _show(error, result)
+    finally:
+        cluster.gang.lock.release()
+
+
+def _show(error: BaseException, result: Any) -> None:
+    if result.error_in_exec is None:
+        result.error_in_exec = error
+    shell = sys.modules["IPython"].get_ipython()
+    shell.showtraceback((type(error), error, None))  # its frames are ours, the text names the user's

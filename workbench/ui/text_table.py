@@ -1,0 +1,54 @@
+"""Tables as text, at most 88 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from workbench.telemetry.formatting import shorten, significant
+
+WIDTH: Final = 88
+
+
+def aligned(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    left: Sequence[str] = (),
+    expendable: Sequence[str] = (),
+    width: int = WIDTH,
+) -> list[str]:
+    """Lines of a table: a heading and one line per row, two spaces between columns.
+
+    Args:
+      headings: One per column.
+      rows: Cells, as many in each row.
+      left: Columns that are aligned to the left; the others are figures.
+      expendable: Columns that are left out, in this order, until the table is no wider than `width`.
+      width: In characters.
+    """
+    columns = {title: [title, *(row[index] for row in rows)] for index, title in enumerate(headings)}
+    widths = {title: max(map(len, cells)) for title, cells in columns.items()}
+    for title in expendable:
+        if sum(widths[name] + 2 for name in columns) - 2 <= width:
+            break
+        columns.pop(title, None)
+    lines = []
+    for cells in zip(*columns.values(), strict=True):
+        parts = [
+            cell.ljust(widths[title]) if title in left else cell.rjust(widths[title])
+            for title, cell in zip(columns, cells, strict=True)
+        ]
+        lines.append(shorten("  ".join(parts).rstrip(), width))
+    return lines
+
+
+def figure(value: float) -> str:
+    """A value of an array with 3 significant digits, with an exponent where it is very small or large.
+
+    >>> [figure(x) for x in (0.0, 0.41234, -12.0, 3.2e-9, 1.5e12, float("nan"), 7)]
+    ['0', '0.412', '-12.0', '3.20e-09', '1.50e+12', 'nan', '7.00']
+    """
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        return significant(value)
+    return f"{value:.2e}" if value == value else "nan"

@@ -1,0 +1,171 @@
+"""`wb.collectives` and `wb.open_run`: how long collectives took, who was late, what is stuck."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from workbench.distribute.strategy import Strategy
+from workbench.errors import FailedPreconditionError
+from workbench.runtime import Cluster, current_cluster
+from workbench.telemetry import exports, frames, runs
+from workbench.telemetry.snapshot import Snapshot, TableRow
+from workbench.telemetry.stuck import stuck_text
+from workbench.telemetry.text import snapshot_text
+from workbench.ui import html
+from workbench.ui.timings_table import HEADINGS, LEFT_COLUMNS, timing_cells
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+class _Source(Protocol):
+    """What a feed and a recorded run have in common."""
+
+    def snapshot(self) -> Snapshot: ...
+
+    def to_arrow(self) -> pa.Table: ...
+
+
+class Timings:
+    """Timings of collectives as they were when asked for. Prints as a table; ask again for newer ones.
+
+    Attributes:
+      snapshot: Everything that is shown.
+      group: Whose collectives these are, "" for all.
+      status: "live", or "replay" for a recorded run.
+      silent: Addresses of workers that did not answer, so that their newest collectives are missing.
+    """
+
+    def __init__(
+        self, source: _Source, *, group: str = "", status: str = "live", silent: Sequence[str] = ()
+    ) -> None:
+        self._source = source
+        self.group = group
+        self.status = status
+        self.silent = tuple(silent)
+        self.snapshot = _only(source.snapshot(), group)
+
+    @property
+    def rows(self) -> tuple[TableRow, ...]:
+        """The table: one row per operation, size, dtype and group."""
+        return self.snapshot.table
+
+    def to_arrow(self) -> pa.Table:
+        """The records behind the table, one per replica and collective; columns as in `telemetry.records`."""
+        records = self._source.to_arrow()
+        if not self.group:
+            return records
+        import pyarrow.compute
+
+        return records.filter(pyarrow.compute.equal(records["group"], self.group))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """`to_arrow` as a data frame.
+
+        Raises:
+          BackendUnavailable: if pandas is not installed.
+        """
+        return frames.to_pandas(self.to_arrow())
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes `to_arrow` as CSV with a header line."""
+        exports.write_csv(self.to_arrow(), path)
+
+    def to_perfetto(self, path: str | os.PathLike[str]) -> None:
+        """Writes a trace for ui.perfetto.dev: hosts as processes, replicas as threads."""
+        trace = exports.perfetto(self.to_arrow(), self.snapshot.events)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(trace, file)
+
+    def to_nccl_tests(self) -> str:
+        """The table as nccl-tests prints it, to paste beside the output of `all_reduce_perf`."""
+        return exports.nccl_tests_text(self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that is shown, as JSON-able values."""
+        return self.snapshot.as_dict()
+
+    def __repr__(self) -> str:
+        return "\n".join([snapshot_text(self.snapshot), *map(_silence, self.silent)])
+
+    def _repr_html_(self) -> str:
+        groups = list(dict.fromkeys(row.group for row in self.rows))
+        parts = [
+            html.table(
+                HEADINGS,
+                [timing_cells(row) for row in self.rows if row.group == group],
+                left=LEFT_COLUMNS,
+                caption=group,
+            )
+            for group in groups
+        ]
+        stuck = [
+            html.alert(stuck_text(view.stuck)) for view in self.snapshot.groups if view.stuck is not None
+        ]
+        counters = self.snapshot.counters
+        facts = [f"{counters.collectives:,} recorded"] if groups else ["none recorded yet"]
+        if counters.failed:
+            facts.append(f"{counters.failed:,} failed")
+        silent = [html.alert(_silence(address)) for address in self.silent]
+        return html.card("Collectives", facts, word=self.status, parts=[*stuck, *silent, *parts])
+
+
+def collectives(of: Strategy | Cluster | None = None) -> Timings:
+    """How long collectives took so far: a table that prints, and exports for other tools.
+
+    Can also be called while a step hangs in another thread; then it says who is waited for.
+
+    Args:
+      of: Only those of this strategy, or all of this cluster; by default all of the current cluster.
+
+    Raises:
+      FailedPreconditionError: if there is no cluster yet.
+      TypeError: if `of` is something else.
+    """
+    if of is not None and not isinstance(of, Strategy | Cluster):
+        raise TypeError(
+            f"collectives shows those of a strategy or a cluster, got {type(of).__name__}; write "
+            f"wb.collectives(strategy), or wb.collectives() for all"
+        )
+    cluster = of if isinstance(of, Cluster) else current_cluster()
+    group = ""
+    if isinstance(of, Strategy):
+        own = of.group
+        group = f"{own.label}/{own.id}"
+        cluster = own.gang.cluster
+    if cluster is None:
+        raise FailedPreconditionError(
+            "there are no collectives without a cluster: call wb.connect(...), or make a strategy and run something"
+        )
+    silent = () if cluster.closed else cluster.flush_telemetry()
+    return Timings(cluster.feed, group=group, status=cluster.status, silent=silent)
+
+
+def open_run(path: str | os.PathLike[str]) -> Timings:
+    """The timings of a run that `wb.record` wrote, without a cluster.
+
+    Raises:
+      NotFoundError: if there is no such file.
+      DataCorruption: if it is damaged or no recorded run.
+    """
+    return Timings(runs.open_run(path), status="replay")
+
+
+def _only(snapshot: Snapshot, group: str) -> Snapshot:
+    """The part of a snapshot that concerns one group."""
+    if not group:
+        return snapshot
+    return replace(
+        snapshot,
+        table=tuple(row for row in snapshot.table if row.group == group),
+        groups=tuple(view for view in snapshot.groups if view.group == group),
+    )
+
+
+def _silence(address: str) -> str:
+    return f"! worker {address} did not answer: its newest collectives are missing"
