@@ -1,0 +1,84 @@
+"""The bars that our figures are held to: absolute ones, and ratios to a peer measured in the same rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.benchmarks.measure import SIZES
+from tests.benchmarks.summary import Figure, Key, times_as_fast
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar.
+
+    Attributes:
+      ours: Our case.
+      limit: With a peer, how many times as fast ours must be; without, the most that ours may be.
+      peer: The case that ours is compared with, or None.
+    """
+
+    ours: Key
+    limit: float
+    peer: Key | None = None
+
+    def value(self, found: dict[Key, Figure]) -> float | None:
+        """The ratio, or our figure; None if something was not measured."""
+        ours = found.get(self.ours)
+        if ours is None or self.peer is None:
+            return None if ours is None else ours.median
+        peer = found.get(self.peer)
+        return None if peer is None else times_as_fast(ours, peer)
+
+    def met(self, value: float) -> bool:
+        """Whether a value reaches the bar."""
+        return value <= self.limit if self.peer is None else value >= self.limit
+
+
+OPENMPI, GLOO = "OpenMPI (mpi4py)", "gloo (torch.distributed)"
+
+
+def _most(suite: str, what: str, limit: float, *, replicas: int = 2, who: str = "workbench") -> Bar:
+    return Bar(Key(suite, replicas, who, what), limit)
+
+
+def _faster(
+    suite: str, what: str, limit: float, than: str, *, replicas: int = 2, who: str = "workbench"
+) -> Bar:
+    return Bar(Key(suite, replicas, who, what), limit, Key(suite, replicas, than, what))
+
+
+BARS = (
+    _most("dispatch", "noop", 60),
+    _faster("dispatch", "noop", 3, "TF tf.function"),
+    _most("dispatch", "1 KB", 80),
+    _faster("dispatch", "1 KB", 5, "TF tf.function"),
+    _most("dispatch", "1 KB, pipelined", 25),
+    _faster("dispatch", "1 KB, pipelined", 3, "TF loop inside tf.function"),
+    _most("all_reduce", "1 KB", 5),
+    *(_faster("all_reduce", what, 1.5, OPENMPI) for what in ("64 KB", "1 MB")),
+    *(_faster("all_reduce", what, 1.2, OPENMPI) for what in ("16 MB", "128 MB")),
+    *(_faster("all_reduce", what, 3, GLOO) for what in SIZES),
+    *(
+        _faster("all_reduce", what, 1.3, "TF ReductionToOneDevice", who="workbench, empty, shared")
+        for what in ("64 KB", "1 MB", "16 MB", "128 MB")
+    ),
+    _faster("all_reduce", "1 KB", 0.5, OPENMPI, replicas=4),
+    *(_faster("all_reduce", what, 1.2, OPENMPI, replicas=4) for what in ("1 MB", "16 MB", "128 MB")),
+    *(_faster("all_reduce", what, 3, GLOO, replicas=4) for what in SIZES),
+    _faster("training", "MLP steps", 1.2, "JAX shard_map", replicas=0),
+    _faster("training", "MLP steps", 3, "TF MirroredStrategy", replicas=0),
+    _faster("training", "MLP steps", 0.9, "NumPy alone", replicas=0),
+    _faster("traced", "1 ms step", 1 / 1.1, "JAX shard_map", replicas=8),
+    _faster("traced", "trace and compile", 1 / 1.2, "JAX shard_map", replicas=8),
+    _most("telemetry", "recording one all_reduce", 0.5),
+    _most("telemetry", "slow-down of 1 MB", 1),
+    _most("failure", "killed in all_reduce: error", 2),
+    _most("failure", "killed while computing: error", 2),
+    _most("startup", "import", 0.1),
+    _most("startup", "connect to first step", 1.0),
+    _most("scaling", "growth", 1.5, replicas=0, who="workbench, threads, noop"),
+    _most("scaling", "growth", 1.5, replicas=0, who="workbench, threads, 1 KB"),
+    _most("scaling", "growth", 1.5, replicas=0, who="workbench, one worker process, noop"),
+    _most("scaling", "growth", 1.5, replicas=0, who="workbench, one worker process, 1 KB"),
+)

@@ -1,0 +1,77 @@
+"""What replicas run in these checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from workbench.backends import cupy as gpu
+
+
+def collectives(
+    c: Any,
+    dtypes: list[np.dtype],
+    values: Callable[[int, int, np.dtype], np.ndarray],
+    expected: Callable[[str, list[np.ndarray]], np.ndarray],
+    same: Callable[[Any, np.ndarray], bool],
+) -> list[str]:
+    """Every collective of one replica against NumPy; what was wrong."""
+    wrong: list[str] = []
+    c.begin(0)
+    for dtype in dtypes:
+        for op in ("sum", "mean", "min", "max", "prod"):
+            for count in (0, 1, 1001):
+                everyones = [values(rank, count, dtype) for rank in range(c.size)]
+                (found,) = c.all_reduce([gpu.array(everyones[c.rank])], op)
+                if not same(found, expected(op, everyones)):
+                    wrong.append(f"all_reduce {op} {dtype.name}[{count}]")
+            part = c.reduce_scatter(gpu.array(everyones[c.rank]), op)
+            if not same(part, np.array_split(expected(op, everyones), c.size)[c.rank]):
+                wrong.append(f"reduce_scatter {op} {dtype.name}")
+        uneven = [values(rank, 3 * rank + 1, dtype) for rank in range(c.size)]
+        if not same(c.all_gather(gpu.array(uneven[c.rank]), 0), np.concatenate(uneven)):
+            wrong.append(f"all_gather {dtype.name}")
+        for root in range(c.size):
+            sent = values(root, 100, dtype)
+            if not same(c.broadcast(gpu.array(sent) if c.rank == root else None, root), sent):
+                wrong.append(f"broadcast {dtype.name}")
+    many = [gpu.array(np.full(n, c.rank + 1.0, np.float32)) for n in (3, 1000, 1, 50_000)]
+    total = float(sum(range(1, c.size + 1)))
+    wrong += [
+        "packed"
+        for found, mine in zip(c.all_reduce(many, "sum"), many, strict=True)
+        if not same(found, np.full(mine.shape, total, np.float32))
+    ]
+    c.finish()
+    return wrong
+
+
+def train(wb: Any, steps: int) -> list[float]:
+    """Losses of a linear model, trained by all replicas of a new strategy."""
+    strategy = wb.MirroredStrategy()
+    random = np.random.default_rng(0)
+    x = random.standard_normal((64, 8)).astype(np.float32)
+    y = (x @ random.standard_normal((8, 1))).astype(np.float32)
+    with strategy.scope():
+        w = wb.Variable(np.zeros((8, 1), np.float32), name="w")
+
+    def step() -> Any:
+        ctx = wb.distribute.get_replica_context()
+        xp, share = ctx.xp, slice(ctx.replica_id_in_sync_group, None, ctx.num_replicas_in_sync)
+        mine, wanted = xp.asarray(x[share]), xp.asarray(y[share])
+        weights = xp.asarray(w.read_value())
+        error = mine @ weights - wanted
+        gradient = 2 * mine.T @ error / len(mine)
+        w.assign_sub(0.05 * ctx.all_reduce("mean", gradient))
+        return ctx.all_reduce("mean", (error**2).mean())
+
+    return [float(strategy.reduce("mean", strategy.run(step), axis=None)) for _ in range(steps)]
+
+
+def too_much() -> Any:
+    """More than any GPU has."""
+    import cupy
+
+    return cupy.empty(1 << 45, np.uint8)

@@ -1,0 +1,46 @@
+"""The lines of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class Skip(Exception):
+    """This machine cannot show that; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line.
+
+    Attributes:
+      name: What was checked.
+      state: "ok", "FAILED", "skipped", or "noted" for a figure without a bar.
+      found: What was found, in words.
+      bar: What it is held to, "" if to nothing.
+      seconds: How long its whole check took.
+    """
+
+    name: str
+    state: str
+    found: str
+    bar: str = ""
+    seconds: float = 0.0
+
+    def line(self) -> str:
+        return f"{self.state:8} {self.name:38} {self.found:60} {self.bar:24} {self.seconds:6.1f} s"
+
+
+def held(name: str, fine: bool, found: str, bar: str = "") -> Row:
+    """A line that is "ok" if `fine`."""
+    return Row(name, "ok" if fine else "FAILED", found, bar)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """All lines, and how many of each state."""
+    counts = {
+        state: sum(row.state == state for row in rows) for state in ("ok", "FAILED", "skipped", "noted")
+    }
+    head = f"{'state':8} {'check':38} {'found':60} {'bar':24}   time"
+    return "\n".join([head, *(row.line() for row in rows), "", str(counts)])

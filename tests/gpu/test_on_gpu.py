@@ -1,0 +1,28 @@
+"""The checks of `python -m tests.gpu` as tests, for machines with a GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gpu import checks
+from tests.gpu.results import Skip
+from workbench.errors import BackendUnavailable
+
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def needs_a_gpu() -> None:
+    try:
+        checks.hardware()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", checks.ALL)
+def test_check(name: str) -> None:
+    try:
+        rows = list(checks.ALL[name](True))
+    except Skip as reason:
+        pytest.skip(str(reason))
+    assert [row.line() for row in rows if row.state == "FAILED"] == []

@@ -1,0 +1,37 @@
+"""One function trains alike on NumPy, PyTorch, JAX and compiled JAX, as the notebook about frameworks shows."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+import pytest
+
+from tests.notebooks.executed import cells_with_outputs, executed
+
+pytest.importorskip("jax", reason="JAX is an extra: pip install 'workbench[jax]'")
+NAME = "06_bring_your_framework.ipynb"
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return executed(NAME, tmp_path_factory.mktemp("frameworks"))
+
+
+def test_the_notebook_is_stored_without_outputs() -> None:
+    assert cells_with_outputs(NAME) == []
+
+
+def test_all_frameworks_come_to_the_same_losses(outputs: dict[str, str]) -> None:
+    differences = [float(text) for text in re.findall(r"to NumPy (\S+)", outputs["compare"])]
+
+    assert len(differences) == (4 if importlib.util.find_spec("torch") else 3)
+    assert max(differences) < 1e-5
+
+
+def test_the_loss_falls_with_each_framework(outputs: dict[str, str]) -> None:
+    for cell in ("numpy", "jax", "tpu"):
+        found = re.search(r"loss (\S+) → (\S+) in 33 steps", outputs[cell])
+
+        assert found is not None
+        assert float(found[2]) < float(found[1]) / 2

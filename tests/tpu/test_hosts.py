@@ -1,0 +1,103 @@
+"""Several TPU hosts: one program on all of them, compared before it runs; all start anew when one is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.distribute import get_replica_context
+from workbench.errors import ReplicaError, ReplicaLost, TracingError
+
+
+@pytest.fixture
+def hosts() -> Iterator[Any]:
+    """Two hosts with two emulated devices each."""
+    with wb.connect(hosts=2, tpu=2) as connected:
+        yield connected
+
+
+def total(strategy: Any) -> float:
+    def step(x: Any) -> Any:
+        ctx = get_replica_context()
+        return ctx.all_reduce("SUM", x * (ctx.replica_id_in_sync_group + 1))
+
+    return float(strategy.local_results(strategy.run(step, (np.float32(1),)))[3])
+
+
+def run_until_it_is_noticed(strategy: Any) -> None:
+    for _ in range(100):
+        total(strategy)
+
+
+def test_replicas_are_numbered_host_by_host(hosts: Any) -> None:
+    strategy = wb.TPUStrategy()
+
+    assert [(device.host, device.short) for device in strategy.devices] == [
+        ("a", "TPU:0"),
+        ("a", "TPU:1"),
+        ("b", "TPU:0"),
+        ("b", "TPU:1"),
+    ]
+    assert total(strategy) == 10
+
+
+def test_programs_that_differ_by_host_are_refused_before_they_run(hosts: Any) -> None:
+    strategy = wb.TPUStrategy()
+
+    def depends_on_the_process(x: Any) -> Any:
+        return x * os.getpid()
+
+    with pytest.raises(TracingError, match="hosts traced different programs: that of b is not that of a"):
+        strategy.run(depends_on_the_process, (np.float32(1),))
+    assert total(strategy) == 10
+
+
+def test_a_failure_on_one_host_is_told_and_the_other_does_not_wait(hosts: Any) -> None:
+    strategy = wb.TPUStrategy()
+    strategy.run(lambda: 1)
+    victim = next(iter(hosts.gang.workers.values())).pid
+
+    def fails_there(x: Any) -> Any:
+        if os.getpid() == victim:
+            raise ZeroDivisionError("on one host")
+        return get_replica_context().all_reduce("SUM", x)
+
+    with pytest.raises(ZeroDivisionError, match="on one host") as caught:
+        strategy.run(fails_there, (np.float32(1),))
+
+    assert isinstance(caught.value, ReplicaError)
+    assert total(strategy) == 10
+
+
+def test_all_hosts_start_anew_when_one_is_killed(hosts: Any) -> None:
+    strategy = wb.TPUStrategy()
+    assert total(strategy) == 10
+    before = {name: worker.pid for name, worker in hosts.gang.workers.items()}
+
+    os.kill(list(before.values())[1], signal.SIGKILL)
+    with pytest.raises(ReplicaLost):
+        run_until_it_is_noticed(strategy)
+
+    assert total(strategy) == 10
+    assert all(worker.pid != before[name] for name, worker in hosts.gang.workers.items())
+
+
+def test_values_of_variables_are_said_to_be_lost_with_all_hosts(hosts: Any) -> None:
+    strategy = wb.TPUStrategy()
+    with strategy.scope():
+        w = wb.Variable(1.0, name="w")
+    strategy.run(lambda: w.assign_add(1.0))
+
+    for worker in list(hosts.gang.workers.values()):
+        os.kill(worker.pid, signal.SIGKILL)
+
+    with pytest.raises(ReplicaLost, match="killed"):
+        run_until_it_is_noticed(strategy)
+    with pytest.raises(ReplicaLost, match=r"w:0.*restore a checkpoint"):
+        total(strategy)

@@ -1,0 +1,144 @@
+"""What a compiled program cannot do is one error that names the line and what to write instead."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.tpu.conftest import by_replica, ids
+from workbench.distribute import get_replica_context
+from workbench.errors import TracingError
+
+
+def branches(x: Any) -> Any:
+    return x if x > 0 else -x
+
+
+def branches_on_the_replica(x: Any) -> Any:
+    if get_replica_context().replica_id_in_sync_group == 0:
+        return x * 2
+    return x
+
+
+def calls_numpy(x: Any) -> Any:
+    return np.sin(x)
+
+
+def wants_a_number(x: Any) -> Any:
+    return float(x)
+
+
+def wants_an_integer(x: Any) -> Any:
+    return list(range(get_replica_context().replica_id_in_sync_group))
+
+
+def has_a_shape_that_depends_on_values(x: Any) -> Any:
+    rows = get_replica_context().xp.ones(3) * x
+    return rows[rows > 0]
+
+
+def prints(x: Any) -> Any:
+    print("loss", x)
+    return x
+
+
+def opens_a_file(x: Any) -> Any:
+    with open("weights.npy", "rb"):
+        return x
+
+
+def draws_random_numbers(x: Any) -> Any:
+    return x + np.random.normal()
+
+
+def draws_pythons_random_numbers(x: Any) -> Any:
+    return x + random.random()
+
+
+def merges(x: Any) -> Any:
+    return get_replica_context().merge_call(lambda strategy, x: x, (x,))
+
+
+def makes_a_variable(x: Any) -> Any:
+    return wb.Variable(x)
+
+
+def asks_for_its_device(x: Any) -> Any:
+    return get_replica_context().devices
+
+
+@pytest.mark.parametrize(
+    ("function", "remedy"),
+    [
+        (branches, r"ctx\.select"),
+        (branches_on_the_replica, r"ctx\.select"),
+        (calls_numpy, r"jax\.numpy"),
+        (wants_a_number, "outside"),
+        (wants_an_integer, "x.shape"),
+        (has_a_shape_that_depends_on_values, r"jax\.numpy\.where"),
+        (prints, r"jax\.debug\.print"),
+        (opens_a_file, "as an argument"),
+        (draws_random_numbers, r"jax\.random"),
+        (draws_pythons_random_numbers, r"jax\.random"),
+        (merges, "all_reduce"),
+        (makes_a_variable, r"strategy\.scope"),
+        (asks_for_its_device, "worker_devices"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_the_error_names_the_line_and_the_remedy(strategy: Any, function: Any, remedy: str) -> None:
+    with pytest.raises(TracingError, match=remedy) as caught:
+        strategy.run(function, (ids(strategy),))
+
+    assert f"{function.__name__} cannot be traced" in str(caught.value)
+    assert f"in {function.__name__}" in str(caught.value)
+    assert 'test_tracing_errors.py", line' in str(caught.value)
+
+
+def test_a_generator_that_the_function_captures_is_noticed(strategy: Any) -> None:
+    rng = np.random.default_rng(0)
+
+    with pytest.raises(TracingError, match="random numbers of rng"):
+        strategy.run(lambda x: x + rng.normal(), (ids(strategy),))
+
+
+def test_a_leaked_value_is_noticed(strategy: Any) -> None:
+    kept: list[Any] = []
+
+    def leaks(x: Any, again: Any = None) -> Any:
+        kept.append(x)
+        return kept[0] + 1
+
+    step = wb.function(leaks)
+    strategy.run(step, (ids(strategy),))
+
+    with pytest.raises(TracingError, match="earlier trace"):
+        strategy.local_results(strategy.run(step, (ids(strategy), np.ones(3, np.float32))))
+
+
+def test_texts_are_refused(strategy: Any) -> None:
+    with pytest.raises(TracingError, match="computes with numbers only"):
+        strategy.run(lambda x: x, (np.array(["a", "b"], object),))
+
+
+def test_objects_that_differ_by_replica_are_refused(strategy: Any) -> None:
+    with pytest.raises(TracingError, match="differs by replica"):
+        strategy.run(lambda x: x, (by_replica(strategy, "a", "b", "c", "d"),))
+
+
+def test_the_strategy_works_on_after_an_error(strategy: Any) -> None:
+    with pytest.raises(TracingError):
+        strategy.run(branches, (ids(strategy),))
+
+    assert strategy.reduce("SUM", strategy.run(lambda x: x + 1, (ids(strategy),)), axis=None) == 10
+
+
+def test_narrowing_to_32_bits_is_said_once(strategy: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        result = strategy.run(lambda x: x, (np.arange(3, dtype=np.float64),))
+
+    assert strategy.local_results(result)[0].dtype == np.float32
