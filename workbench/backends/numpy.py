@@ -119,7 +119,9 @@ def _like_jax(array: np.ndarray) -> Any:
             UserWarning,
             stacklevel=2,
         )
-    return jax.numpy.array(array)  # copies: jax.device_put would alias memory that the pool hands out again
+    # A copy of ours, which JAX may keep: `jax.device_put` would alias memory that the pool hands out again, and
+    # `jax.numpy.array` copies later, when that memory may hold something else already.
+    return jax.numpy.asarray(array.copy())
 
 
 def mean_dtype(dtype: np.dtype) -> np.dtype:

@@ -112,7 +112,7 @@ class ReplicaCommunicator:
         try:
             results = self._combine(plan, views, shared)
         except BaseException as error:
-            self._leave(enter, _state(error))
+            self._give_up(enter, error)
             raise
         self._leave(enter, "ok")
         if plan.plain is not None and views[0] is arrays[0]:
@@ -214,7 +214,7 @@ class ReplicaCommunicator:
         try:
             result, recorded = body(self._link, self._position)
         except BaseException as error:
-            self._leave(enter, _state(error))
+            self._give_up(enter, error)
             raise
         self._leave(enter, "ok", recorded=recorded)
         return result
@@ -308,7 +308,7 @@ class ReplicaCommunicator:
         try:
             result = body()
         except BaseException as error:
-            self._leave(enter, _state(error))
+            self._give_up(enter, error)
             raise
         self._leave(enter, "ok")
         return result
@@ -327,6 +327,12 @@ class ReplicaCommunicator:
         if self._closed:
             raise StaleGeneration(f"{call.op} on a closed communicator: connect the group again")
         return enter
+
+    def _give_up(self, enter: int, error: BaseException) -> None:
+        if isinstance(error, WorkbenchError) and not error.collective:
+            # Who breaks a group from outside does not know what each replica was in.
+            error.collective = self._position.asked().collective
+        self._leave(enter, _state(error))
 
     def _leave(self, enter: int, state: str, *, recorded: bool = False) -> None:
         position = self._position
