@@ -64,20 +64,27 @@ class Mute(Exception):
         raise RuntimeError("no")
 
 
+class Peculiar(Exception):
+    def __init__(self, first: int, second: int) -> None:  # unpickling gives it one argument
+        super().__init__(f"{first} and {second}")
+
+
 @pytest.mark.parametrize(
     ("make", "shown"),
     [
         (lambda: Unpicklable("readable"), "Unpicklable on replica 1, step 2: readable"),
         (lambda: Mute(), "Mute on replica 1, step 2: <its __str__ raised RuntimeError>"),
+        (lambda: Peculiar(1, 2), "Peculiar on replica 1, step 2: 1 and 2"),
         (lambda: ValueError("x" * 100_000_000), "100,000,000 characters"),
     ],
 )
-def test_row_11_exceptions_that_cannot_travel(check: Check, make: Any, shown: str) -> None:
+def test_row_11_exceptions_that_cannot_travel_keep_their_type(check: Check, make: Any, shown: str) -> None:
     def program(env: ReplicaEnv) -> None:
         if env.rank == 1:
             raise make()
 
-    error = _failing(check, ReplicaError, program)
+    error = _failing(check, type(make()), program)
+    assert isinstance(error, ReplicaError)
     assert shown in str(error)
     assert "raise make()" in str(error)
     assert len(str(error)) < 30_000

@@ -161,7 +161,7 @@ def test_different_types_become_a_group_in_the_order_of_the_replicas(run_any: Ru
     ] == [True, True]
 
 
-def test_exceptions_that_cannot_travel_arrive_as_text(run_any: Run) -> None:
+def test_exceptions_that_cannot_travel_arrive_as_text_and_type(run_any: Run) -> None:
     class Unpicklable(Exception):
         def __reduce__(self) -> Any:
             raise RuntimeError("cannot")

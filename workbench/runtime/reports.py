@@ -38,7 +38,7 @@ class FailureReport:
       text: Its message, cut to 4,000 characters.
       traceback: The replica's own traceback with source lines, cut to 20,000 characters, without our own
         frames.
-      pickled: The exception itself, or b"" where it cannot travel.
+      pickled: The exception itself; its class, where only that can travel; b"" where neither can.
       secondary: It only followed from another replica's failure.
     """
 
@@ -81,15 +81,18 @@ def _safe_traceback(error: BaseException) -> str:
 
 
 def _safe_pickle(error: BaseException) -> bytes:
-    bare = error.with_traceback(None) if not isinstance(error, WorkbenchError) else error
-    try:
-        if len(_safe_text(error)) > _TEXT_LIMIT:
-            return b""
-        data: bytes = cloudpickle.dumps(bare, protocol=5)
-        pickle.loads(data)
-    except Exception:
-        return b""
-    return data if len(data) <= _PICKLE_LIMIT else b""
+    travellers: list[Any] = [type(error)]  # some exceptions cannot be made again from their arguments
+    if len(_safe_text(error)) <= _TEXT_LIMIT:
+        travellers.insert(0, error if isinstance(error, WorkbenchError) else error.with_traceback(None))
+    for traveller in travellers:
+        try:
+            data: bytes = cloudpickle.dumps(traveller, protocol=5)
+            pickle.loads(data)
+        except Exception:
+            continue
+        if len(data) <= _PICKLE_LIMIT:
+            return data
+    return b""
 
 
 def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
@@ -100,11 +103,16 @@ def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
       **fields: Fields of `WorkbenchError` that the driver knows (worker, pid, step, …).
     """
     original: BaseException | None = None
+    kind: type[BaseException] | None = None
     if failure.pickled:
         try:
-            original = pickle.loads(failure.pickled)
-        except Exception:
-            original = None
+            travelled = pickle.loads(failure.pickled)
+        except Exception:  # a class that this process does not have
+            pass
+        else:
+            original, kind = (
+                (None, travelled) if isinstance(travelled, type) else (travelled, type(travelled))
+            )
     if isinstance(original, TracingError):
         return TracingError(with_cells(str(original)))  # it shows a line, maybe one of a cell
     if isinstance(original, WorkbenchError):
@@ -113,9 +121,7 @@ def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
     step = fields.get("step", -1)
     where = f"replica {failure.rank}" + (f", step {step}" if step >= 0 else "")
     message = f"{failure.type_name} on {where}: {failure.text}\n\n{with_cells(failure.traceback)}".rstrip()
-    error = _error_class(None if original is None else type(original))(
-        message, replica=failure.rank, **fields
-    )
+    error = _error_class(kind)(message, replica=failure.rank, **fields)
     if original is not None:
         error.__cause__ = original
         error.__dict__.update({k: v for k, v in vars(original).items() if k not in error.__dict__})
@@ -130,9 +136,8 @@ def _error_class(kind: type[BaseException] | None) -> type[ReplicaError]:
     if kind is None or not issubclass(kind, Exception):
         return ReplicaError
     try:
-        joined = type(
-            f"ReplicaError[{kind.__name__}]", (ReplicaError, kind), {"__init__": ReplicaError.__init__}
-        )
+        ours = {"__init__": ReplicaError.__init__, "__str__": ReplicaError.__str__}
+        joined = type(f"ReplicaError[{kind.__name__}]", (ReplicaError, kind), ours)
         joined("")
     except TypeError:
         return ReplicaError
