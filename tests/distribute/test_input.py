@@ -108,17 +108,18 @@ def test_the_end_is_told_in_each_way_and_again(strategy: Any) -> None:
             next(iterator)
 
 
-def test_an_error_comes_after_the_elements_before_it(strategy: Any) -> None:
+@pytest.mark.parametrize("bad", range(5))
+def test_an_error_comes_after_the_elements_before_it(strategy: Any, bad: int) -> None:
     def picky(x: Any) -> Any:
-        if x == 9:
-            raise LookupError("element 9")
+        if x == 2 * bad + 1:
+            raise LookupError(f"element {x}")
         return x
 
     steps = iter(strategy.distribute_dataset(Dataset.range(20).map(picky).batch(2)))
-    seen = [strategy.gather(next(steps), 0).tolist() for _ in range(4)]
-    with pytest.raises(LookupError, match="element 9"):
+    seen = [strategy.run(lambda x: x, args=(next(steps),)) for _ in range(bad)]
+    with pytest.raises(LookupError, match=f"element {2 * bad + 1}"):
         next(steps)
-    assert seen == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert [strategy.gather(step, 0).tolist() for step in seen] == [[2 * k, 2 * k + 1] for k in range(bad)]
     assert strategy.run(lambda: 1).values == (1, 1)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import uuid
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
+import numpy as np
 
 from workbench import tree
 from workbench.data.context import InputContext, InputOptions
@@ -32,7 +34,7 @@ _PROCESS = f"{os.getpid():x}-{uuid.uuid4().hex[:8]}"
 _numbers = itertools.count()
 # One message to the replicas fetches up to so many steps, of up to so many bytes per replica.
 _MOST_STEPS = 16
-_CHUNK_BYTES = 4 << 20
+_CHUNK_BYTES = 8 << 20
 _NOTHING = object()
 
 
@@ -87,44 +89,51 @@ class DistributedDataset:
             yield tree.map(lambda leaf: PerReplica((leaf,)), value)
 
     def _from_replicas(self, epoch: int) -> Iterator[Any]:
-        """Elements out of chunks; the next chunk is asked for before the last element of this one is given."""
+        """Elements out of chunks; while those of one are given, the next one is on its way."""
         iterator = f"{self._id}.{next(_numbers)}"
         structure = tree.flatten(self._plan.pipelines[0].element_spec)[1]
         width = structure.num_leaves
-        first, count = 0, 1
-        chunk = self._fetch(iterator, epoch, first, count)
+        first, count, ahead = 0, 1, False
+        chunk = self._fetch(iterator, epoch, first, count, ahead=ahead)
         try:
             while True:
                 available = max(chunk[0].values())  # a host that has ended gets empty batches until all have
                 following: tuple[Handle, ...] | None = None
-                grown = _more_steps(count, chunk, self._plan)
+                if available == count:
+                    count = _more_steps(count, chunk, self._plan)
+                    following = self._fetch(iterator, epoch, first + available, count, ahead=True)
                 for index in range(available):
-                    if index == available - 1 == count - 1:
-                        following = self._fetch(iterator, epoch, first + count, grown)
                     leaves = chunk[1 + index * width : 1 + (index + 1) * width]
                     yield tree.unflatten(structure, [PerReplica(leaf) for leaf in leaves])
                 first += available
-                if following is None:
-                    if available == 0:
-                        return
-                    grown = 1  # the end, or an element that failed: the next one tells
-                    following = self._fetch(iterator, epoch, first, grown)
-                chunk, count = following, grown
+                if not available and not ahead:
+                    return
+                ahead = following is not None
+                if following is None:  # the end, or an element that failed: now it is its turn to tell
+                    count = 1
+                    following = self._fetch(iterator, epoch, first, count, ahead=ahead)
+                chunk = following
         finally:
             self._strategy.inputs.forget(self._id, iterator)
 
-    def _fetch(self, iterator: str, epoch: int, first: int, count: int) -> tuple[Handle, ...]:
+    def _fetch(self, iterator: str, epoch: int, first: int, count: int, *, ahead: bool) -> tuple[Handle, ...]:
         strategy = self._strategy
         group = strategy.group
         prepared = self._fetchers.get(count)
         if prepared is None:
-            # Where batches are exchanged the replicas communicate, and collectives are counted by step.
-            is_step = self._plan.exchanges(group.devices)
-            prepared = group.prepare(fetch, user_function=fetch if is_step else None)
-            self._fetchers[count] = prepared
-        request = Request(self._id, iterator, epoch, first, count, strategy.inputs.take_forgotten())
+            prepared = self._fetchers[count] = self._fetcher(count)
+        request = Request(self._id, iterator, epoch, first, count, ahead, strategy.inputs.take_forgotten())
         found: tuple[Handle, ...] = group.run(prepared, (request,), pipelined=True)
         return found
+
+    def _fetcher(self, count: int) -> Prepared:
+        group = self._strategy.group
+        # Where batches are exchanged the replicas communicate, and collectives are counted by step.
+        is_step = self._plan.exchanges(group.devices)
+        prepared = group.prepare(fetch, user_function=fetch if is_step else None)
+        width = tree.flatten(self._plan.pipelines[0].element_spec)[1].num_leaves
+        prepared.structure = tree.flatten((0,) * (1 + count * width))[1]  # known, so no fetch is waited for
+        return prepared
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise CaptureError(_KEEP_OUT.format("distributed dataset"))
@@ -248,9 +257,4 @@ def _more_steps(count: int, chunk: tuple[Handle, ...], plan: InputPlan) -> int:
 
 def _nbytes(handle: Handle) -> int:
     spec = handle.spec(0)
-    if spec is None:
-        return 0
-    size = 8  # of an element, roughly: this only bounds memory
-    for n in spec[1]:
-        size *= n
-    return size
+    return 0 if spec is None else math.prod(spec[1]) * np.dtype(spec[0]).itemsize

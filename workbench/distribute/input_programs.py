@@ -78,6 +78,7 @@ class Request:
       epoch: Number of the epoch.
       first: Number of the first step.
       count: How many steps.
+      ahead: They are asked for before their turn: an element that fails ends them early, without an error.
       forgotten: (dataset, iterator) pairs that are not needed any more.
     """
 
@@ -86,6 +87,7 @@ class Request:
     epoch: int
     first: int
     count: int
+    ahead: bool
     forgotten: tuple[tuple[str, str | None], ...] = ()
 
 
@@ -108,7 +110,7 @@ def fetch(env: ReplicaEnv, request: Request) -> tuple[Any, ...]:
         elements = _fetch_exchanged(env, opened, request)
     else:
         reader = _reader(env, opened, request)
-        steps = reader.steps(request.first, request.count)
+        steps = reader.steps(request.first, request.count, ahead=request.ahead)
         elements = _own(steps, reader.replicas.index(position))
     leaves = [leaf for element in elements for leaf in element]
     missing = request.count - len(elements)
@@ -128,7 +130,7 @@ def _fetch_exchanged(env: ReplicaEnv, opened: _Opened, request: Request) -> list
     key = request.iterator, host
     parcel: Parcel | None = None
     if env.rank == leader:
-        steps = _reader(env, opened, request).steps(request.first, request.count)
+        steps = _reader(env, opened, request).steps(request.first, request.count, ahead=request.ahead)
         others = [
             plan.places[rank][1]
             for rank in plan.ranks_of_host(host)
@@ -141,7 +143,8 @@ def _fetch_exchanged(env: ReplicaEnv, opened: _Opened, request: Request) -> list
         _close(opened.sent.pop(key, -1))
         opened.sent[key] = parcel.descriptor
     if env.devices[leader].worker == env.device.worker:
-        return _own(_reader(env, opened, request).steps(request.first, request.count), position)
+        steps = _reader(env, opened, request).steps(request.first, request.count, ahead=request.ahead)
+        return _own(steps, position)
     return unpack(next(found for found in parcels if found.leader == leader), position)
 
 

@@ -41,8 +41,13 @@ class Reader:
         self._ended = False
         self._error: Exception | None = None
 
-    def steps(self, first: int, count: int) -> list[list[list[Any]]]:
+    def steps(self, first: int, count: int, *, ahead: bool = False) -> list[list[list[Any]]]:
         """Steps `first` to `first + count - 1`, fewer where the pipeline ends or fails.
+
+        Args:
+          first: Number of the first step.
+          count: How many.
+          ahead: It is not yet their turn: raise nothing.
 
         Returns:
           Per step, per entry of `replicas`, the leaves of one element.
@@ -64,7 +69,7 @@ class Reader:
                 del self._steps[: first - self._first]
                 self._first = max(self._first, first)
                 found = self._steps[:count]
-            if not found and self._error is not None:
+            if not found and not ahead and self._error is not None:
                 raise self._error
             if self._ahead and not self._ended and self._idle.is_set():
                 self._idle.clear()
