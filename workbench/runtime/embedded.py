@@ -178,6 +178,10 @@ def start(
         "distributed.worker.http.routes": [],
         # The scheduler keeps this many events per topic; telemetry would pile up there.
         "distributed.admin.low-level-log-length": 100,
+        # Dask samples the stack of each loop every 10 ms and checks its delay every 20 ms, for a dashboard that nobody
+        # serves here. Both take Python's lock from the replicas: 10 % of a core with two idle workers, 2 % without.
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "500ms",
         "distributed.nanny.pre-spawn-environ": _environment(workers),
     }
     with dask.config.set(settings):
