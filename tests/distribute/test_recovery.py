@@ -66,3 +66,27 @@ def test_without_a_survivor_the_loss_is_told(local: Any) -> None:
         reseed_variables(local, [0, 1], [])
     reseed_variables(local, [1], [0])
     assert [float(part) for part in v.values] == [1, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", [0, 1], ids=["the holder", "a reader"])
+def test_variables_in_central_storage_survive_a_lost_replica(lost: int) -> None:
+    def die() -> None:
+        v.assign_add(np.ones(2, np.float32))
+        if get_replica_context().replica_id_in_sync_group == lost:
+            os.kill(os.getpid(), signal.SIGKILL)
+        get_replica_context().all_reduce("sum", np.ones(1))
+
+    with wb.connect(replicas=2):
+        strategy = wb.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
+        with strategy.scope():
+            v = wb.Variable([1.0, 2.0], aggregation="SUM")
+        strategy.run(lambda: v.assign_add(np.ones(2, np.float32)))
+        with pytest.raises(ReplicaLost):
+            strategy.run(die)
+        assert [part.tolist() for part in strategy.run(lambda: v + 0).values] == [[3, 4], [3, 4]]
+        strategy.run(lambda: v.assign_sub(np.ones(2, np.float32)))
+        assert v.numpy().tolist() == [1, 2]
+        with strategy.scope():
+            another = wb.Variable(5.0)
+        assert strategy.run(lambda: another + v[0]).values == (6, 6)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.distribute import variable_programs
+from workbench.distribute import contexts, variable_programs
 from workbench.distribute.array_like import ArrayLike
 from workbench.distribute.arrays import Array, describe
 from workbench.distribute.variable_programs import Update
@@ -39,11 +39,11 @@ class VariableComponent(ArrayLike):
 
     @property
     def device(self) -> str:
-        """Full name of the replica's device."""
+        """Full name of the device that it lives on."""
         strategy = self.variable.strategy
         if strategy is None:
             return self.variable.plain_device
-        return strategy.devices[self.rank].string
+        return strategy.parameter_devices[self.rank].string
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -62,14 +62,15 @@ class VariableComponent(ArrayLike):
 
     def _array(self) -> Array:
         strategy = self.variable.strategy
-        if strategy is None:
-            return self.variable._array()
         env = current_env()
+        if strategy is None or (env is None and strategy.holder is not None):
+            return self.variable._array()
         if env is None:
             handle = strategy.run_internal(variable_programs.component_here, (self.variable.description.key,))
             array: Array = handle.value(self.rank)
             return array
-        self._require_own(env.rank)
+        if strategy.holder is None:
+            self._require_own(env.rank)
         return variable_programs.component(env, self.variable.description.key)
 
     def assign(self, value: Any) -> VariableComponent:
@@ -87,11 +88,16 @@ class VariableComponent(ArrayLike):
     def _update(self, how: Update, value: Any) -> VariableComponent:
         array = checked_update(self.variable, how, value)
         strategy = self.variable.strategy
-        if strategy is None:
+        env = current_env()
+        if strategy is None or strategy.holder is not None:
+            if env is not None and not contexts.in_cross_replica_context():
+                raise RuntimeError(
+                    f"one replica cannot update {self.name!r} alone, it is everybody's; call {how} of the variable "
+                    f"itself, on all replicas"
+                )
             getattr(self.variable, how)(array)
             return self
         key = self.variable.description.key
-        env = current_env()
         if env is None:
             strategy.run_internal(variable_programs.update, (key, how, array), ranks=[self.rank])
         else:

@@ -6,6 +6,7 @@ from workbench.collectives.options import (
     CommunicationImplementation,
     CommunicationOptions,
 )
+from workbench.distribute.central_storage import CentralStorageStrategy
 from workbench.distribute.device_assignment import DeviceAssignment
 from workbench.distribute.multi_worker import (
     ExperimentalMultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
@@ -14,6 +15,7 @@ from workbench.distribute.tpu import TPUStrategy
 from workbench.distribute.value_context import ValueContext
 
 __all__ = [
+    "CentralStorageStrategy",
     "CollectiveCommunication",
     "CollectiveHints",
     "CommunicationImplementation",

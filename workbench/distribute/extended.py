@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from workbench.distribute import contexts
+from workbench import tree
+from workbench.distribute import central_programs, contexts
 from workbench.distribute.component import VariableComponent
 from workbench.distribute.cross_device_ops import CrossDeviceOps, reduce_plain
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op
-from workbench.distribute.values import DistributedValues, handed_over, wrapped
+from workbench.distribute.values import DistributedValues, PerReplica, handed_over, wrapped
 from workbench.distribute.variable import Variable
 
 if TYPE_CHECKING:
@@ -32,12 +33,12 @@ class StrategyExtended:
 
     @property
     def parameter_devices(self) -> tuple[str, ...]:
-        """Full names of the devices that hold variables: the same."""
-        return self.worker_devices
+        """Full names of the devices that hold variables: the same, or the one of central storage."""
+        return tuple(device.string for device in self._strategy.parameter_devices)
 
     def non_slot_devices(self, var_list: Sequence[Variable]) -> tuple[str, ...]:
-        """Where variables go that belong to no single one of `var_list`: everywhere."""
-        return self.worker_devices
+        """Where variables go that belong to no single one of `var_list`: where all are."""
+        return self.parameter_devices
 
     def reduce_to(
         self, reduce_op: ReduceOpLike, value: Any, destinations: Any, options: Options | None = None
@@ -98,7 +99,8 @@ class StrategyExtended:
         Args:
           var: A variable of this strategy.
           fn: Runs in update context: `component.assign*` changes that component only.
-          args: Of distributed values each call gets its component.
+          args: Of distributed values each call gets its component; with central storage there is one call, by the
+            replica that keeps the variables, which gets that replica's.
           kwargs: Likewise.
           group: Return nothing; otherwise what `fn` returned, with a `PerReplica` for each leaf.
 
@@ -143,8 +145,13 @@ class StrategyExtended:
         runtime = self._strategy.group
         prepared = runtime.prepare(program, user_function=program.fn)
         own = handed_over((tuple(args), kwargs or {}), runtime)
-        result = wrapped(runtime.run(prepared, *own))
-        return None if group else result
+        holder = self._strategy.holder
+        if holder is None:
+            result = wrapped(runtime.run(prepared, *own))
+            return None if group else result
+        made, places = runtime.run(prepared, *own, ranks=[holder])
+        central_programs.announce(self._strategy, {key: place.value(holder) for key, place in places.items()})
+        return None if group else tree.map(lambda leaf: PerReplica((leaf.value(holder),)), made)
 
     @contextmanager
     def colocate_vars_with(self, colocate_with_variable: Variable) -> Iterator[None]:
@@ -181,9 +188,12 @@ class _Update:
         self.variable = variable
 
     def __call__(self, env: ReplicaEnv, *args: Any, **kwargs: Any) -> Any:
-        own = () if self.variable is None else (VariableComponent(self.variable, env.rank),)
+        central = self.strategy.holder is not None
+        own = () if self.variable is None else (VariableComponent(self.variable, 0 if central else env.rank),)
+        before = central_programs.values(env) if central else {}
         with contexts.cross_replica(self.strategy, "update"):
-            return self.fn(*own, *args, **kwargs)
+            result = self.fn(*own, *args, **kwargs)
+        return (result, central_programs.changed(env, before)) if central else result
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Update, (self.strategy, self.fn, self.variable)

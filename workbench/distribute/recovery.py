@@ -2,7 +2,8 @@
 
 Mirrored variables are copied from the lowest surviving replica (components that differed, with aggregation NONE, do not
 differ there afterwards). Of a sync-on-read variable a lost component is gone for good; what takes its place keeps the
-common value of the survivors: zero for SUM, a copy from a survivor for MEAN, ONLY_FIRST_REPLICA and NONE.
+common value of the survivors: zero for SUM, a copy from a survivor for MEAN, ONLY_FIRST_REPLICA and NONE. A variable in
+central storage is lost with no replica but the last: the memory outlives the process that held it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from workbench.distribute import variable_programs
+from workbench.distribute import central_programs, variable_programs
 from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization
 from workbench.errors import ReplicaLost
 
@@ -34,6 +35,9 @@ def reseed_variables(strategy: Strategy, lost: Sequence[int], survivors: Sequenc
             f"all {len(lost)} replicas of {strategy!r} were lost, and with them the values of its variables ({names}); "
             f"create the variables again, or restore a checkpoint"
         )
+    if strategy.holder is not None:
+        central_programs.reseed_from_notebook(strategy, survivors[0])
+        return
     entries = [(variable.description.key, _policy(variable)) for variable in variables]
     strategy.run_collective(variable_programs.reseed, (entries, survivors[0], list(lost)))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench import tree
 from workbench.debugging import numerics
-from workbench.distribute import contexts
+from workbench.distribute import central_programs, contexts
 from workbench.distribute.function import Function
 from workbench.distribute.host_reduce import as_axis, gather_components
 from workbench.distribute.input_registry import InputRegistry
@@ -66,6 +66,8 @@ class Strategy:
       devices: One per replica, in replica order.
       cross_device_ops: How replicas combine values, or None for the best there is.
       communication_options: Options of collectives that name none of their own, or None.
+      parameter_devices: Those that hold variables: the same, or a single one.
+      holder: The replica that keeps the variables for all of them, or None where each keeps its own.
       merges_reductions: Whether a user's own CrossDeviceOps has to be asked for each reduction.
       inputs: Its distributed datasets.
     """
@@ -79,6 +81,8 @@ class Strategy:
         cross_device_ops: CrossDeviceOps | None = None,
         communication_options: CommunicationOptions | None = None,
         library: Library = "numpy",
+        parameter_device: Device | None = None,
+        holder: int | None = None,
     ) -> None:
         """Takes over a group of replicas; subclasses make it."""
         description = StrategyDescription(
@@ -88,6 +92,8 @@ class Strategy:
             options=communication_options,
             cross_device_ops=cross_device_ops,
             library=library,
+            parameter_device=parameter_device,
+            holder=holder,
         )
         if cross_device_ops is not None:
             cross_device_ops.check_devices(group.devices)
@@ -99,6 +105,9 @@ class Strategy:
     def _describe(self, description: StrategyDescription, group: Group | None) -> None:
         self.description = description
         self.devices: tuple[Device, ...] = description.devices
+        central = description.parameter_device
+        self.parameter_devices = self.devices if central is None else (central,)
+        self.holder = description.holder
         self.cross_device_ops = description.cross_device_ops
         self.communication_options = description.options
         self.merges_reductions = self.cross_device_ops is not None and self.cross_device_ops.is_custom
@@ -384,10 +393,13 @@ class Strategy:
         """Gives a new variable its components; called by `Variable`."""
         forgotten = [self._forgotten.pop() for _ in range(len(self._forgotten))]
         key = variable.description.key
-        library = (
-            self.library if self.devices[0].kind != "TPU" else "numpy"
-        )  # rows are made of them when traced
-        self.run_internal(create, (key, array, forgotten, library))
+        if self.holder is not None:
+            central_programs.create(self, variable, array, forgotten)
+        else:
+            library = (
+                self.library if self.devices[0].kind != "TPU" else "numpy"
+            )  # rows are made of them when traced
+            self.run_internal(create, (key, array, forgotten, library))
         self._variables[key] = variable
         # The replicas are told with the next variable: a finaliser may run at any point of any thread.
         weakref.finalize(variable, self._forgotten.append, key).atexit = False
@@ -407,7 +419,14 @@ class Strategy:
             return one_line(type(self).__name__, where)
         ops = self.cross_device_ops
         how = ", ".join(filter(None, (type(ops).__name__ if ops else "", transport(self.devices))))
-        return one_line(type(self).__name__, where, how and f"all_reduce: {how}", self._group.status)
+        central = self.description.parameter_device
+        return one_line(
+            type(self).__name__,
+            where,
+            f"variables on {central.short}" if central else "",
+            how and f"all_reduce: {how}",
+            self._group.status,
+        )
 
 
 def _checked_arguments(args: Any, kwargs: Any) -> tuple[Any, ...]:

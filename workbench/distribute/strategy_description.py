@@ -25,6 +25,8 @@ class StrategyDescription:
       options: Default options of collectives, or None.
       library: What replica functions on CPUs compute with.
       cross_device_ops: How replicas combine, or None for the default.
+      parameter_device: The one device that variables live on, or None where each replica has its own.
+      holder: The replica that keeps them for the others, or None where each replica keeps its own.
     """
 
     id: str
@@ -33,6 +35,8 @@ class StrategyDescription:
     options: CommunicationOptions | None
     cross_device_ops: CrossDeviceOps | None
     library: Library = "numpy"
+    parameter_device: Device | None = None
+    holder: int | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StrategyDescription) and other.id == self.id

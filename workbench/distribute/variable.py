@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import optree
 
-from workbench.distribute import contexts, variable_programs
+from workbench.distribute import central_programs, contexts, variable_programs
 from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization, member
 from workbench.distribute.array_like import ArrayLike
 from workbench.distribute.arrays import Array, as_array, describe, is_python_number
@@ -111,7 +111,9 @@ class Variable(ArrayLike, DistributedValues):
         self.description = description
         self._key = description.key
         self._strategy = strategy
-        self._on_read = description.synchronization is _ON_READ
+        # In central storage there is one copy, with nothing to aggregate when it is read: ON_READ is as ON_WRITE.
+        self._holder = None if strategy is None else strategy.holder
+        self._on_read = description.synchronization is _ON_READ and self._holder is None
         self._aggregation = description.aggregation
 
     def _create_inside(self, array: Array) -> None:
@@ -171,17 +173,38 @@ class Variable(ArrayLike, DistributedValues):
         return self._strategy
 
     @property
+    def kind(self) -> str:
+        """How its components are kept, in a word: "MirroredVariable", "SyncOnReadVariable", "CentralVariable"."""
+        if self._strategy is None:
+            return "Variable"
+        if self._strategy.description.parameter_device is not None:
+            return "CentralVariable"
+        return "SyncOnReadVariable" if self._on_read else "MirroredVariable"
+
+    @property
+    def whereabouts(self) -> str:
+        """Where its components are, in words, such as "on 2 replicas"; a plain variable's are nowhere else."""
+        if self._strategy is None:
+            return ""
+        central, count = self._strategy.description.parameter_device, self._strategy.num_replicas_in_sync
+        return f"on {count} replicas" if central is None else f"on {central.short} for {count} replicas"
+
+    @property
     def device(self) -> str:
         """Full name of the device of the component that it acts as: that of replica 0 outside of replica functions."""
         env = current_env()
-        if env is not None and self._strategy is not None:
+        if (
+            env is not None
+            and self._strategy is not None
+            and self._strategy.description.parameter_device is None
+        ):
             return env.device.string
         return self.values[0].device
 
     @property
     def values(self) -> tuple[VariableComponent, ...]:
-        """The components, one per replica; a plain variable has one."""
-        count = 1 if self._strategy is None else self._strategy.num_replicas_in_sync
+        """The components, one per replica; a plain variable, and one in central storage, has one."""
+        count = 1 if self._strategy is None else len(self._strategy.parameter_devices)
         return tuple(VariableComponent(self, rank) for rank in range(count))
 
     def __len__(self) -> int:
@@ -237,19 +260,26 @@ class Variable(ArrayLike, DistributedValues):
         elif env is None:
             cross_replica_update(self, how, value)
         elif isinstance(contexts.thread.context, contexts.CrossReplica):  # an update function, on one replica
-            variable_programs.update(self._checked(env), self._key, how, checked_update(self, how, value))
+            program = variable_programs.update if self._holder is None else central_programs.update
+            program(self._checked(env), self._key, how, checked_update(self, how, value))
         else:
             self._update_in_replica(self._checked(env), how, value)
         return self
 
     def _update_in_replica(self, env: ReplicaEnv, how: Update, value: Any) -> None:
         array = checked_update(self, how, value)
+        holder = self._holder
+        if holder is not None and env.size > 1 and self._aggregation is _NONE:
+            raise ValueError(_central_without_aggregation(self, how, env.size))
         if env.size > 1 and not self._on_read and self._aggregation is not _NONE:
             array = self._aggregated(env, how, value, array, call_site(sys._getframe(3)))
-        variable_programs.update(env, self._key, how, array)
+        if holder is None:
+            variable_programs.update(env, self._key, how, array)
+        else:
+            central_programs.update_together(env, self._key, how, array, holder)
 
     def _aggregated(self, env: ReplicaEnv, how: Update, value: Any, array: Array, site: str) -> Array:
-        """What the replicas' values come to; the same on all of them."""
+        """What the replicas' values come to: the same on all of them, or None where only the holder needs it."""
         assert self._strategy is not None
         if self._aggregation is _FIRST:
             first: Array = env.communicator.broadcast(array, 0, site=site)
@@ -262,6 +292,9 @@ class Variable(ArrayLike, DistributedValues):
                 raise ValueError(_sum_of_number(self, how, value, env.size))
             return np.asarray(everyones.sum(axis=0, dtype=array.dtype))
         op = "sum" if self._aggregation is _SUM else "mean"
+        if self._holder is not None:
+            held: Array = env.communicator.reduce([array], op, self._holder, site=site)[0]
+            return held
         combined: Array = self._strategy.all_reduce_arrays(env.communicator, [array], op, site, None)[0]
         return combined
 
@@ -290,11 +323,9 @@ class Variable(ArrayLike, DistributedValues):
         d = self.description
         if self._local is not None:
             return f"<Variable {self.name!r} {describe(self._local)}>"
-        kind = "SyncOnReadVariable" if self._on_read else "MirroredVariable"
-        count = 0 if self._strategy is None else self._strategy.num_replicas_in_sync
         extent = ",".join(map(str, d.shape))
         aggregation = "" if d.aggregation is _NONE else f", aggregation {d.aggregation.name}"
-        return f"<{kind} {self.name!r} {d.dtype.name}[{extent}] on {count} replicas{aggregation}>"
+        return f"<{self.kind} {self.name!r} {d.dtype.name}[{extent}] {self.whereabouts}{aggregation}>"
 
 
 def variable_of(description: VariableDescription) -> Variable:
@@ -353,6 +384,14 @@ def _sum_of_number(variable: Variable, how: Update, value: Any, replicas: int) -
         f"{how}({value!r}) on variable {variable.name!r} with aggregation SUM would add up the same number "
         f"{replicas} times; give an array, such as np.{variable.dtype.name}({value!r}), if you mean that, or use "
         f"aggregation MEAN or ONLY_FIRST_REPLICA"
+    )
+
+
+def _central_without_aggregation(variable: Variable, how: Update, replicas: int) -> str:
+    return (
+        f"{how} on variable {variable.name!r} in a replica function: there is one copy for {replicas} replicas, and "
+        f"aggregation NONE does not say how their values become one; create it with aggregation SUM, MEAN or "
+        f"ONLY_FIRST_REPLICA"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from workbench.backends.from_gpu import fetched
 from workbench.backends.library import Library, owned
 from workbench.backends.numpy import view
 from workbench.distribute.arrays import Array, namespace_of
+from workbench.distribute.central_memory import CentralValue
 from workbench.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
@@ -23,10 +24,15 @@ def create(
     env: ReplicaEnv, key: str, value: Array, forgotten: Sequence[str], library: Library = "numpy"
 ) -> None:
     """Starts to keep a variable, and stops keeping those that the driver has forgotten."""
+    forget(env, forgotten)
+    env.store[key] = owned(library, value)  # replicas of one process must not share it
+
+
+def forget(env: ReplicaEnv, forgotten: Sequence[str]) -> None:
+    """Stops keeping variables."""
     for old in forgotten:
         if old in env.store:
             del env.store[old]
-    env.store[key] = owned(library, value)  # replicas of one process must not share it
 
 
 def component_here(env: ReplicaEnv, key: str) -> Array:
@@ -35,19 +41,29 @@ def component_here(env: ReplicaEnv, key: str) -> Array:
 
 
 def component(env: ReplicaEnv, key: str) -> Array:
-    """This replica's component.
+    """This replica's component, or its copy of what the holder keeps for all.
+
+    Raises:
+      FailedPreconditionError: If the replica does not have the variable.
+    """
+    value = stored(env, key)
+    array: Array = value.read() if type(value) is CentralValue else value
+    return array
+
+
+def stored(env: ReplicaEnv, key: str) -> Any:
+    """What the replica keeps of a variable: an array, or a `CentralValue`.
 
     Raises:
       FailedPreconditionError: If the replica does not have the variable.
     """
     try:
-        array: Array = env.store[key]
+        return env.store[key]
     except KeyError:
         raise FailedPreconditionError(
             f"replica {env.rank} does not hold the variable {key!r}: it was lost with its worker, or its notebook "
             f"object was deleted; create the variable again or restore a checkpoint"
         ) from None
-    return array
 
 
 def update(env: ReplicaEnv, key: str, how: Update, value: Array) -> None:
@@ -76,7 +92,8 @@ def reseed(env: ReplicaEnv, variables: Sequence[tuple[str, str]], root: int, los
     """
     for key, policy in variables:
         mine = component(env, key) if env.rank == root else None
-        seed = env.communicator.broadcast(mine, root, site="recovery")
+        with env.communicator.internal("recovery"):
+            seed = env.communicator.broadcast(mine, root, site="recovery")
         if env.rank in lost:
             xp = namespace_of(seed)
             env.store[key] = xp.zeros_like(seed) if policy == "zero" else xp.array(seed)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.debugging import numerics
-from workbench.distribute import contexts, variable_programs
+from workbench.distribute import central_programs, contexts, variable_programs
 from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.arrays import Array, as_array, as_operand, is_python_number
 from workbench.distribute.host_reduce import reduce_components
@@ -56,6 +56,8 @@ def read_across(variable: Variable) -> Array:
       ValueError: If it is an ON_READ variable with aggregation NONE, whose components have no common value.
     """
     strategy = _strategy(variable, "reading a variable")
+    if strategy.holder is not None:
+        return central_programs.read(strategy, variable)
     key, aggregation = variable.description.key, variable.aggregation
     on_read = variable.synchronization is VariableSynchronization.ON_READ
     if on_read and aggregation is _NONE:
@@ -80,7 +82,7 @@ def cross_replica_update(variable: Variable, how: Update, value: Any) -> None:
     """
     strategy = _strategy(variable, how)
     aggregation = variable.aggregation
-    on_read = variable.synchronization is VariableSynchronization.ON_READ
+    on_read = variable.synchronization is VariableSynchronization.ON_READ and strategy.holder is None
     if isinstance(value, PerReplica):
         if not on_read:
             value = _aggregated(variable, how, value)
@@ -101,6 +103,9 @@ def cross_replica_update(variable: Variable, how: Update, value: Any) -> None:
         share = np.asarray(as_array(value) / strategy.num_replicas_in_sync)
         value = share.astype(variable.dtype, casting="unsafe")
     array = checked_update(variable, how, value)
+    if strategy.holder is not None:
+        central_programs.update_from_notebook(strategy, variable, how, array)
+        return
     strategy.run_internal(variable_programs.update, (variable.description.key, how, array))
 
 

@@ -66,7 +66,10 @@ def strategy_html(strategy: Strategy) -> str:
     if group.generation > 1:
         facts.append(f"generation {group.generation}")
     if strategy.variables:
-        facts.append(counted(len(strategy.variables), "variable"))
+        central = strategy.description.parameter_device
+        facts.append(
+            counted(len(strategy.variables), "variable") + (f" on {central.short}" if central else "")
+        )
     rows = []
     for rank, device in enumerate(strategy.devices):
         worker, _ = group.place(rank)
@@ -104,13 +107,12 @@ def variable_html(variable: Variable) -> str:
     facts = [f"{description.dtype.name} ({','.join(map(str, description.shape))})"]
     if variable.strategy is None:
         return html.card(f"Variable {variable.name!r}", facts, parts=[html.preformatted(repr(variable))])
-    on_read = description.synchronization.name == "ON_READ"
-    facts.append(f"on {variable.strategy.num_replicas_in_sync} replicas")
+    facts.append(variable.whereabouts)
     if description.aggregation.name != "NONE":
         facts.append(f"aggregation {description.aggregation.name}")
     if not description.trainable:
         facts.append("not trainable")
-    return html.card(f"{'SyncOnRead' if on_read else 'Mirrored'}Variable {variable.name!r}", facts)
+    return html.card(f"{variable.kind} {variable.name!r}", facts)
 
 
 def distributed_dataset_html(dataset: DistributedDataset) -> str:

@@ -20,6 +20,7 @@ from workbench.ui.inspection_text import inspection_html, inspection_text
 from workbench.ui.summaries import described, differences, summarise
 
 if TYPE_CHECKING:
+    from workbench.devices import Device
     from workbench.runtime.group import Group
     from workbench.runtime.handles import Handle
 
@@ -146,6 +147,8 @@ class _Found:
         if id(leaf) not in self._places:
             return _here(leaf)
         group, _ = self._places[id(leaf)]
+        if (central := _central_device(leaf)) is not None:  # every replica reads the same one
+            return (ReplicaSummary(-1, central.host, central.short.lower(), self._summaries[id(leaf)][0]),)
         ranks = [leaf.rank] if isinstance(leaf, VariableComponent) else range(group.size)
         return tuple(
             ReplicaSummary(
@@ -215,14 +218,19 @@ def _here(leaf: Any) -> tuple[ReplicaSummary, ...]:
 
 
 def _kind(leaf: Any) -> str:
-    if isinstance(leaf, Variable) and leaf.strategy is not None:
-        return "SyncOnReadVariable" if leaf.synchronization.name == "ON_READ" else "MirroredVariable"
-    return type(leaf).__name__
+    return leaf.kind if isinstance(leaf, Variable) else type(leaf).__name__
+
+
+def _central_device(leaf: Any) -> Device | None:
+    """The one device that a variable of central storage is on; None for everything else."""
+    owner = leaf.variable if isinstance(leaf, VariableComponent) else leaf
+    strategy = owner.strategy if isinstance(owner, Variable) else None
+    return None if strategy is None else strategy.description.parameter_device
 
 
 def _should_agree(leaf: Any) -> bool:
     if isinstance(leaf, Variable):
-        return leaf.strategy is not None and leaf.synchronization.name != "ON_READ"
+        return leaf.kind == "MirroredVariable"
     return isinstance(leaf, Mirrored)
 
 
