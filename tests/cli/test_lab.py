@@ -21,11 +21,12 @@ class Started(Exception):
 
 @pytest.fixture
 def exec_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    def record(path: str, command: list[str]) -> NoReturn:
+    def record(path: str, command: list[str], environment: dict[str, str]) -> NoReturn:
         assert path == command[0]
+        assert environment == lab.environment()
         raise Started(command)
 
-    monkeypatch.setattr(os, "execv", record)
+    monkeypatch.setattr(os, "execve", record)
 
 
 @pytest.fixture
@@ -52,6 +53,30 @@ def test_lab_becomes_jupyterlab_on_the_quickstart() -> None:
     assert {"--port=9999", "--no-browser", "--ip=127.0.0.1"} <= set(command)
     assert f"--LabApp.default_url=/lab/tree/{lab.QUICKSTART}" in command
     assert not any("token" in part.lower() for part in command)  # Jupyter makes its own
+
+
+def test_jupyterlab_asks_about_news_only_where_the_user_wants_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from jupyterlab_server.settings_utils import get_settings
+
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/opt/jupyter")
+    path = lab.environment()["JUPYTER_CONFIG_PATH"]
+    assert path.split(os.pathsep)[:-1] == ["/opt/jupyter"]
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", path)
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
+
+    def fetch_news() -> tuple[str, str | None]:
+        """Default and choice of the user, as JupyterLab's own server has them."""
+        app, name = f"{sys.prefix}/share/jupyter/lab", "@jupyterlab/apputils-extension:notification"
+        found, _ = get_settings(f"{app}/settings", f"{app}/schemas", str(tmp_path), name)
+        return found["schema"]["properties"]["fetchNews"]["default"], found["settings"].get("fetchNews")
+
+    assert fetch_news() == ("false", None)
+    choice = tmp_path / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+    choice.parent.mkdir(parents=True)
+    choice.write_text('{"fetchNews": "true"}', encoding="ascii")
+    assert fetch_news() == ("false", "true")
 
 
 def test_a_checkout_is_worked_on_in_place() -> None:

@@ -15,9 +15,10 @@ from workbench.cli import software
 
 QUICKSTART = "01_quickstart.ipynb"
 COPY_NAME = "workbench-notebooks"
+_JUPYTER_CONFIG = Path(__file__).with_name("jupyter_config")
 
 
-def run(options: argparse.Namespace) -> int:  # noqa: RET503 - execv does not return
+def run(options: argparse.Namespace) -> int:  # noqa: RET503 - execve does not return
     """Becomes JupyterLab; returns 1 if that, or the notebook, is missing."""
     if importlib.util.find_spec("jupyterlab") is None:
         print(f"JupyterLab is missing: {software.install('jupyterlab', 'ipykernel')}", file=sys.stderr)
@@ -28,7 +29,7 @@ def run(options: argparse.Namespace) -> int:  # noqa: RET503 - execv does not re
         return 1
     command = jupyterlab(folder, port=options.port, browser=not options.no_browser)
     sys.stdout.flush()
-    os.execv(command[0], command)  # so that Ctrl-C and the terminal are JupyterLab's own
+    os.execve(command[0], command, environment())  # so that Ctrl-C and the terminal are JupyterLab's own
 
 
 def jupyterlab(folder: Path, *, port: int, browser: bool) -> list[str]:
@@ -44,6 +45,16 @@ def jupyterlab(folder: Path, *, port: int, browser: bool) -> list[str]:
     if os.geteuid() == 0:
         command.append("--allow-root")  # containers; the server listens on loopback only
     return command
+
+
+def environment() -> dict[str, str]:
+    """The environment of JupyterLab: with our defaults of its settings, behind the user's own settings and paths.
+
+    They switch off the question whether to show news of the Jupyter project, which would cover the first notebook.
+    """
+    own = os.environ.get("JUPYTER_CONFIG_PATH")
+    paths = [own, str(_JUPYTER_CONFIG)] if own else [str(_JUPYTER_CONFIG)]
+    return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
 
 
 def notebooks() -> Path | None:
