@@ -1,0 +1,80 @@
+"""Writes `src/models.ts` from the Python classes that define the views' models: `python extension/models.py`.
+
+A number may be null where its text says so, and where it is a figure of an array that can be NaN.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from pathlib import Path
+from typing import Any, Final
+
+from workbench.backends.numpy import Summary
+from workbench.ui.inspection import Agreement
+from workbench.ui.models import MODELS
+
+TARGET: Final = Path(__file__).with_name("src") / "models.ts"
+NULLABLE: Final = {(Summary, name) for name in ("mean", "std", "min", "max", "l2")} | {
+    (Agreement, "max_abs_difference")
+}
+"""Floats that can be NaN or infinite, which travel as null."""
+HEAD: Final = """// Generated from workbench/ui/models.py by `python extension/models.py`; do not edit.
+"""
+
+
+def typescript() -> str:
+    """The TypeScript declarations of all models."""
+    known: dict[str, type] = {}
+    for model in MODELS.values():
+        _collect(model, known)
+    parts = [HEAD, *(_interface(model) for model in known.values())]
+    views = "\n".join(f"  {view}: {model.__name__};" for view, model in MODELS.items())
+    parts.append(f"/** What each view draws. */\nexport interface Models {{\n{views}\n}}\n")
+    return "\n".join(parts)
+
+
+def fields(model: type) -> dict[str, Any]:
+    """Name -> type of each field, as it is in JSON."""
+    hints = typing.get_type_hints(model)
+    return {
+        field.name: hints[field.name] | None if (model, field.name) in NULLABLE else hints[field.name]
+        for field in dataclasses.fields(model)
+    }
+
+
+def _collect(kind: Any, known: dict[str, type]) -> None:
+    """All dataclasses in a type, parts before wholes."""
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        if kind.__name__ in known:
+            return
+        for part in fields(kind).values():
+            _collect(part, known)
+        known[kind.__name__] = kind
+    for part in typing.get_args(kind):
+        _collect(part, known)
+
+
+def _interface(model: type) -> str:
+    summary = (model.__doc__ or "").strip().partition("\n")[0]
+    body = "\n".join(f"  {name}: {_written(kind)};" for name, kind in fields(model).items())
+    return f"/** {summary} */\nexport interface {model.__name__} {{\n{body}\n}}\n"
+
+
+def _written(kind: Any) -> str:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return " | ".join(_written(part) for part in arguments)
+    if origin is tuple and arguments[-1] is Ellipsis:
+        inner = _written(arguments[0])
+        return f"({inner})[]" if " " in inner else f"{inner}[]"
+    if origin is tuple:
+        return f"[{', '.join(map(_written, arguments))}]"
+    if dataclasses.is_dataclass(kind):
+        return kind.__name__
+    return {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}[kind]
+
+
+if __name__ == "__main__":
+    TARGET.write_text(typescript(), encoding="utf-8")

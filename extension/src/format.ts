@@ -1,0 +1,116 @@
+// Numbers as all views print them; the twin of workbench/telemetry/formatting.py.
+
+/** Printed where a number has no meaning. */
+export const NOTHING = "–";
+
+const DTYPES: Record<string, string> = {
+  float16: "f16",
+  float32: "f32",
+  float64: "f64",
+  bfloat16: "bf16",
+  complex64: "c64",
+  complex128: "c128",
+};
+
+/** The number with 3 significant digits, never in exponent form; whole from 100 on. */
+export function significant(value: number | null): string {
+  if (value === null || !Number.isFinite(value)) return NOTHING;
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  // 9.996 has three digits as 10.0: look at the rounded number.
+  for (const [limit, digits] of [
+    [0.1, 4],
+    [1, 3],
+    [10, 2],
+    [100, 1],
+  ] as const) {
+    if (Number(size.toFixed(digits)) < limit) return value.toFixed(digits);
+  }
+  return value.toFixed(0);
+}
+
+/** A value of an array with 3 significant digits, with an exponent where it is very small or large. */
+export function figure(value: number | null): string {
+  if (value === null) return NOTHING;
+  const size = Math.abs(value);
+  return size === 0 || (size >= 1e-3 && size < 1e6) ? significant(value) : value.toExponential(2);
+}
+
+/** A count with thin groups of three digits. */
+export function count(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+/** A size in binary units. */
+export function sizeText(bytes: number | null): string {
+  if (bytes === null) return NOTHING;
+  let value = bytes;
+  let unit = "B";
+  for (unit of ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]) {
+    if (value < 1024 || unit === "PiB") break;
+    value /= 1024;
+  }
+  return `${Number.isInteger(value) ? value : significant(value)} ${unit}`;
+}
+
+/** A bandwidth in decimal units. */
+export function rateText(gigabytesPerSecond: number | null): string {
+  if (gigabytesPerSecond === null) return NOTHING;
+  let value = gigabytesPerSecond;
+  let unit = "GB/s";
+  for (unit of ["GB/s", "MB/s", "kB/s"]) {
+    if (value >= 1 || unit === "kB/s") break;
+    value *= 1000;
+  }
+  return `${significant(value)} ${unit}`;
+}
+
+export interface TimeUnit {
+  name: string;
+  us: number;
+}
+
+/** The unit in which a column of times is best read; the middle decides, so that one outlier does not. */
+export function timeUnit(timesUs: readonly number[]): TimeUnit {
+  const ordered = [...timesUs].sort((a, b) => a - b);
+  const middle = ordered[Math.floor(ordered.length / 2)] ?? 0;
+  if (middle < 1000) return { name: "µs", us: 1 };
+  return middle < 1e6 ? { name: "ms", us: 1e3 } : { name: "s", us: 1e6 };
+}
+
+/** A single time, in its own unit. */
+export function timeText(us: number | null): string {
+  if (us === null) return NOTHING;
+  const unit = timeUnit([us]);
+  return `${significant(us / unit.us)} ${unit.name}`;
+}
+
+/** A percentage without digits behind the point. */
+export function percent(value: number | null): string {
+  return value === null ? NOTHING : `${Math.round(value)}%`;
+}
+
+/** A short name of an element type: "f32", "i64", "u8", "bool". */
+export function dtypeText(dtype: string): string {
+  const known = DTYPES[dtype];
+  if (known) return known;
+  return dtype.replace(/^uint/, "u").replace(/^int/, "i");
+}
+
+/** "1 replica", "4 replicas". */
+export function counted(n: number, noun: string): string {
+  return `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+}
+
+/** Numbers with runs written as first–last: "0–2, 5". */
+export function runsOf(numbers: readonly number[]): string {
+  const parts: string[] = [];
+  const ordered = [...numbers].sort((a, b) => a - b);
+  for (let i = 0; i < ordered.length;) {
+    let j = i;
+    while (j + 1 < ordered.length && ordered[j + 1] === ordered[j]! + 1) j += 1;
+    parts.push(j > i + 1 ? `${ordered[i]}–${ordered[j]}` : ordered.slice(i, j + 1).join(", "));
+    i = j + 1;
+  }
+  return parts.join(", ");
+}

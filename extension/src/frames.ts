@@ -1,0 +1,66 @@
+// When a view repaints: at most ten times a second, only while somebody can see it, always with the newest model.
+
+/** What the scheduler needs of the browser; tests give their own. */
+export interface Clock {
+  now(): number;
+  after(ms: number, run: () => void): number;
+  cancel(handle: number): void;
+  frame(run: () => void): void;
+}
+
+export const browserClock: Clock = {
+  now: () => performance.now(),
+  after: (ms, run) => setTimeout(run, ms) as unknown as number,
+  cancel: (handle) => clearTimeout(handle),
+  frame: (run) => void requestAnimationFrame(run),
+};
+
+export const REPAINT_MS = 100;
+
+/** Calls `paint` soon after `request`, however often that is called. */
+export class FrameScheduler {
+  #last = -Infinity;
+  #waiting = false;
+  #timer = 0;
+  #visible = true;
+  #stopped = false;
+
+  constructor(
+    private readonly paint: () => void,
+    private readonly clock: Clock = browserClock,
+  ) {}
+
+  /** Asks for a repaint. */
+  request(): void {
+    if (this.#waiting || this.#stopped) return;
+    this.#waiting = true;
+    if (this.#visible) this.#start();
+  }
+
+  /** Tells whether the view can be seen; a repaint that was asked for meanwhile happens when it can be again. */
+  setVisible(visible: boolean): void {
+    if (visible === this.#visible) return;
+    this.#visible = visible;
+    this.clock.cancel(this.#timer);
+    if (visible && this.#waiting) this.#start();
+  }
+
+  /** No repaint from now on. */
+  stop(): void {
+    this.#stopped = true;
+    this.clock.cancel(this.#timer);
+  }
+
+  #start(): void {
+    const rest = this.#last + REPAINT_MS - this.clock.now();
+    if (rest > 0) this.#timer = this.clock.after(rest, () => this.clock.frame(() => this.#run()));
+    else this.clock.frame(() => this.#run());
+  }
+
+  #run(): void {
+    if (this.#stopped || !this.#visible || !this.#waiting) return;
+    this.#waiting = false;
+    this.#last = this.clock.now();
+    this.paint();
+  }
+}

@@ -1,0 +1,397 @@
+// Generated from workbench/ui/models.py by `python extension/models.py`; do not edit.
+
+/** A replica on its device. */
+export interface ReplicaNode {
+  group: string;
+  replica: number;
+  busy: boolean;
+  doing: string;
+}
+
+/** A device of a worker; `name` such as "cpu:0", `kind` "CPU", "GPU" or "TPU". */
+export interface DeviceNode {
+  name: string;
+  kind: string;
+  replicas: ReplicaNode[];
+}
+
+/** A worker process. */
+export interface WorkerNode {
+  name: string;
+  pid: number;
+  status: string;
+  detail: string;
+  memory_bytes: number | null;
+  heartbeat_age_seconds: number;
+  devices: DeviceNode[];
+}
+
+/** A host and its workers. */
+export interface HostNode {
+  name: string;
+  workers: WorkerNode[];
+}
+
+/** A strategy. */
+export interface StrategyNode {
+  label: string;
+  replicas: number;
+  status: string;
+  transport: string;
+  generation: number;
+  step: number;
+}
+
+/** A cluster: hosts, their workers, and what runs there. */
+export interface Topology {
+  run: string;
+  status: string;
+  hosts: HostNode[];
+  strategies: StrategyNode[];
+}
+
+/** What can be said about an array without showing it. */
+export interface Summary {
+  shape: number[];
+  dtype: string;
+  mean: number | null;
+  std: number | null;
+  min: number | null;
+  max: number | null;
+  l2: number | null;
+  zeros: number;
+  nan: number;
+  inf: number;
+  sha256: string;
+}
+
+/** One replica's component. */
+export interface ReplicaSummary {
+  replica: number;
+  host: string;
+  device: string;
+  summary: Summary | string;
+}
+
+/** How components that should be equal compare. */
+export interface Agreement {
+  in_sync: boolean;
+  sha256: string;
+  max_abs_difference: number | null;
+  first_replica: number;
+}
+
+/** One leaf of what was inspected. */
+export interface InspectedValue {
+  name: string;
+  kind: string;
+  replicas: ReplicaSummary[];
+  agreement: Agreement | null;
+}
+
+/** What `wb.inspect` found. */
+export interface Values {
+  values: InspectedValue[];
+}
+
+/** The part of an array on one device. */
+export interface ArrayPart {
+  replica: number;
+  host: string;
+  device: string;
+  start: number[];
+  stop: number[];
+  size_bytes: number;
+}
+
+/** Who holds which part of an array. */
+export interface ArraySharding {
+  name: string;
+  kind: string;
+  shape: number[];
+  dtype: string;
+  parts: ArrayPart[];
+  size_bytes: number;
+  imbalance_percent: number;
+  sentence: string;
+}
+
+/** What a replica reads in one step. */
+export interface Reading {
+  step: number;
+  rows: number;
+  ranges: ([number, number])[];
+  text: string;
+}
+
+/** A replica that reads. */
+export interface Reader {
+  replica: number;
+  host: number;
+  rows: number;
+  empty_steps: number;
+  readings: Reading[];
+}
+
+/** Who reads what of a dataset; see `data.explain.Sharding`, of which this is the part that fits a message. */
+export interface DatasetSharding {
+  summary: string;
+  policy: string;
+  reason: string;
+  algorithm: string;
+  hosts: number;
+  replicas_per_host: number;
+  elements: number;
+  duplicates: number;
+  dropped: number | null;
+  steps: number;
+  remainder: number[];
+  readers: Reader[];
+  hidden_readers: number;
+  counts: number[];
+  positions: number;
+  marks: ([number, string])[];
+  limit: string;
+  cursor: number | null;
+}
+
+/** How much was seen, and how much is missing; counts are since the feed began. */
+export interface Counters {
+  records: number;
+  collectives: number;
+  failed: number;
+  pending: number;
+  incomplete: number;
+  dropped: number;
+  dropped_events: number;
+  duplicates: number;
+}
+
+/** Timing of the collectives of one kind, size bucket, dtype and group. */
+export interface TableRow {
+  key: string;
+  op: string;
+  redop: string;
+  dtype: string;
+  group: string;
+  n: number;
+  count: number;
+  algorithm: string;
+  packs: number;
+  transport: string;
+  purpose: string;
+  size_bytes: number;
+  bucket_bytes: number;
+  samples: number;
+  last_us: number;
+  p50_us: number;
+  p99_us: number;
+  cv_percent: number;
+  algbw: number | null;
+  busbw: number | null;
+  limit_percent: number | null;
+  wait_percent: number;
+  skew_us: number;
+  skew_err_us: number;
+  late_replica: number | null;
+  late_host: string | null;
+  recent_us: number[];
+  version: number;
+}
+
+/** One line of the lanes view: a replica and its label, such as "r3 b cuda:1". */
+export interface Lane {
+  replica: number;
+  label: string;
+}
+
+/** One collective in the lanes view; each replica waits from its enter to `ready_ns`, then transfers. */
+export interface LaneItem {
+  key: string;
+  op: string;
+  state: string;
+  site: string;
+  step: number;
+  seq: number;
+  size_bytes: number;
+  ready_ns: number;
+  err_ns: number;
+  enter_ns: (number | null)[];
+  end_ns: (number | null)[];
+  version: number;
+}
+
+/** Heat map: how late each replica came in each step, summed over its collectives. */
+export interface Lateness {
+  replicas: number[];
+  steps: number[];
+  late_us: ((number | null)[])[];
+  stragglers: number[];
+  slow_steps: number[];
+}
+
+/** The newest collective that a replica recorded; op "" if it recorded none. */
+export interface LastSeen {
+  replica: number;
+  step: number;
+  seq: number;
+  op: string;
+  site: string;
+}
+
+/** A collective that some replicas have entered and others have not come to. */
+export interface Stuck {
+  step: number;
+  seq: number;
+  op: string;
+  site: string;
+  waiting: number[];
+  missing: number[];
+  since_ns: number;
+  last: LastSeen[];
+}
+
+/** One group of replicas in its newest generation. */
+export interface GroupView {
+  run_id: string;
+  group: string;
+  generation: number;
+  n: number;
+  lanes: Lane[];
+  hidden_lanes: number;
+  items: LaneItem[];
+  lateness: Lateness;
+  stuck: Stuck | null;
+}
+
+/** An event as shown in the log; fields as in `events.Event`. */
+export interface EventItem {
+  key: string;
+  kind: string;
+  name: string;
+  message: string;
+  t_ns: number;
+  severity: string;
+  replica: number;
+  host: string;
+  step: number;
+  site: string;
+  generation: number;
+  version: number;
+}
+
+/** Everything that views draw of collectives, at one moment. */
+export interface Snapshot {
+  version: number;
+  counters: Counters;
+  table: TableRow[];
+  internal: TableRow[];
+  groups: GroupView[];
+  events: EventItem[];
+}
+
+/** Timing at one message size, over the newest collectives of it. */
+export interface SweepPoint {
+  size_bytes: number;
+  samples: number;
+  p10_us: number;
+  p50_us: number;
+  p90_us: number;
+  p10_busbw: number | null;
+  p50_busbw: number | null;
+  p90_busbw: number | null;
+}
+
+/** Bandwidth of one operation over message sizes. */
+export interface Sweep {
+  key: string;
+  op: string;
+  dtype: string;
+  group: string;
+  n: number;
+  transport: string;
+  points: SweepPoint[];
+  latency_us: number | null;
+  bandwidth: number | null;
+  limit: number | null;
+}
+
+/** Timing of collectives, and everything else that the feed knows. */
+export interface Collectives {
+  status: string;
+  silent: string[];
+  snapshot: Snapshot;
+  sweeps: Sweep[];
+}
+
+/** How much of a worker, or of a GPU, is in use. */
+export interface DeviceUse {
+  key: string;
+  host: string;
+  name: string;
+  kind: string;
+  status: string;
+  use_percent: number | null;
+  memory_bytes: number | null;
+  memory_limit_bytes: number | null;
+  recent_percent: (number | null)[];
+}
+
+/** Use of all devices of a cluster. */
+export interface Devices {
+  run: string;
+  status: string;
+  devices: DeviceUse[];
+}
+
+/** A recorded run. */
+export interface RunEntry {
+  path: string;
+  name: string;
+  written: string;
+  size_bytes: number;
+  records: number;
+  duration_seconds: number;
+  replicas: number;
+  alerts: number;
+  problem: string;
+}
+
+/** One kind of collective in two runs; None where a run has none of it. */
+export interface ComparedRow {
+  key: string;
+  op: string;
+  dtype: string;
+  n: number;
+  size_bytes: number;
+  first_p50_us: number | null;
+  second_p50_us: number | null;
+  first_busbw: number | null;
+  second_busbw: number | null;
+  ratio: number | null;
+}
+
+/** Recorded runs, and two of them compared. */
+export interface Runs {
+  folder: string;
+  runs: RunEntry[];
+  compared: string[];
+  rows: ComparedRow[];
+}
+
+/** What each view draws. */
+export interface Models {
+  topology: Topology;
+  values: Values;
+  array_sharding: ArraySharding;
+  dataset_sharding: DatasetSharding;
+  collectives: Collectives;
+  collective_table: Collectives;
+  lanes: Collectives;
+  sweep: Collectives;
+  heat_map: Collectives;
+  stuck: Collectives;
+  log: Collectives;
+  devices: Devices;
+  runs: Runs;
+}

@@ -1,0 +1,117 @@
+// How a view gets into a page, whatever the page is: notebook output, JupyterLab pane, dashboard.
+import { render } from "preact";
+import { FrameScheduler } from "./frames";
+import type { Models } from "./models";
+import { pageSelection, type Selection } from "./selection";
+import style from "./style.css";
+import { VIEWS, type ViewName } from "./views";
+import type { Request, View } from "./view";
+
+export interface Options {
+  /** Unmounts when it aborts. */
+  signal?: AbortSignal;
+  /** Shared by the views in which one replica lights up together; by default all of the page. */
+  selection?: Selection;
+  /** Answers requests, or nothing where nobody can. */
+  ask?: (request: Request) => void;
+  /** Forces "light" or "dark" where the page has no JupyterLab theme. */
+  theme?: "light" | "dark";
+}
+
+export interface Mounted<M> {
+  /** Draws a newer model soon: at most ten times a second, the newest wins, nothing while it cannot be seen. */
+  update(model: M): void;
+  /** Takes the view out of the page. */
+  unmount(): void;
+}
+
+/** Shows `model` in `element` with the view of that name, until it is unmounted. */
+export function mount<K extends ViewName>(
+  name: K,
+  element: HTMLElement,
+  model: Models[K],
+  options: Options = {},
+): Mounted<Models[K]> {
+  const view = VIEWS[name] as View<Models[K]>;
+  const selection = options.selection ?? pageSelection;
+  const root = document.createElement("section");
+  root.className = `wb wb-${name.replaceAll("_", "-")}`;
+  root.setAttribute("aria-label", view.title);
+  if (options.theme) root.dataset["theme"] = options.theme;
+  addStyle(element);
+  element.append(root);
+
+  let newest = model;
+  const Draw = view.draw;
+  const paint = () => {
+    const context = {
+      selected: selection.now,
+      select: (replica: number) => selection.toggle(replica),
+      ask: options.ask,
+    };
+    render(<Draw model={newest} context={context} />, root);
+  };
+  const frames = new FrameScheduler(paint);
+  const ends = [
+    selection.subscribe(() => frames.request()),
+    whenThemeChanges(() => frames.request()),
+    whileVisible(root, (visible) => frames.setVisible(visible)),
+    () => frames.stop(),
+  ];
+  const unmount = () => {
+    for (const end of ends.splice(0)) end();
+    render(null, root);
+    root.remove();
+  };
+  options.signal?.addEventListener("abort", unmount, { once: true });
+  paint();
+  return {
+    update(next) {
+      newest = next;
+      frames.request();
+    },
+    unmount,
+  };
+}
+
+const styled = new WeakSet<Node>();
+
+/** Adds the style sheet once to the document, or to the shadow tree that the element is in. */
+function addStyle(element: HTMLElement): void {
+  const tree = element.getRootNode();
+  const home = tree instanceof ShadowRoot ? tree : element.ownerDocument;
+  if (styled.has(home)) return;
+  styled.add(home);
+  const sheet = element.ownerDocument.createElement("style");
+  sheet.textContent = style;
+  (home instanceof ShadowRoot ? home : home.head).append(sheet);
+}
+
+/** JupyterLab tells its theme by attributes of the body; without it the browser's setting counts. */
+function whenThemeChanges(run: () => void): () => void {
+  const observer = new MutationObserver(run);
+  const attributeFilter = ["data-jp-theme-name", "data-jp-theme-light", "class", "style", "data-theme"];
+  observer.observe(document.body, { attributeFilter });
+  observer.observe(document.documentElement, { attributeFilter });
+  const setting = matchMedia("(prefers-color-scheme: dark)");
+  setting.addEventListener("change", run);
+  return () => {
+    observer.disconnect();
+    setting.removeEventListener("change", run);
+  };
+}
+
+function whileVisible(element: Element, tell: (visible: boolean) => void): () => void {
+  let onScreen = true;
+  const say = () => tell(onScreen && document.visibilityState !== "hidden");
+  const observer = new IntersectionObserver((entries) => {
+    onScreen = entries.at(-1)?.isIntersecting ?? true;
+    say();
+  });
+  observer.observe(element);
+  document.addEventListener("visibilitychange", say);
+  return () => {
+    observer.disconnect();
+    document.removeEventListener("visibilitychange", say);
+  };
+}

@@ -1,0 +1,62 @@
+// What stands above every view: its name, facts, status; and the switch between a chart and its table.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { statusOf } from "../colours";
+
+export function Sign({ sign, colour }: { sign: string; colour: string }) {
+  return (
+    <i class="wb-sign" aria-hidden="true" style={{ color: colour }}>
+      {sign}
+    </i>
+  );
+}
+
+/** Sign, word and colour of a status. */
+export function StatusWord({ word }: { word: string }) {
+  const { sign, colour } = statusOf(word);
+  return (
+    <span class="wb-status">
+      <Sign sign={sign} colour={colour} /> {word}
+    </span>
+  );
+}
+
+interface HeadProps {
+  title: string;
+  facts?: (string | false | null | undefined)[];
+  status?: string | undefined;
+  children?: ComponentChildren;
+}
+
+export function Head({ title, facts = [], status, children }: HeadProps) {
+  return (
+    <header class="wb-head">
+      <h3>{title}</h3>
+      {facts.map((fact) => fact && <span class="wb-quiet">{fact}</span>)}
+      {status && <StatusWord word={status} />}
+      {children && <span class="wb-space" />}
+      {children}
+    </header>
+  );
+}
+
+interface ChartProps extends HeadProps {
+  chart: ComponentChildren;
+  table: ComponentChildren;
+}
+
+/** A chart with its table twin, one of them at a time. */
+export function ChartOrTable({ chart, table, children, ...head }: ChartProps) {
+  const [asTable, setAsTable] = useState(false);
+  return (
+    <div class="wb-part">
+      <Head {...head}>
+        {children}
+        <button type="button" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
+          Table
+        </button>
+      </Head>
+      {asTable ? table : chart}
+    </div>
+  );
+}

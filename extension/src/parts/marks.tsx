@@ -1,0 +1,62 @@
+// Small marks in table cells; the number always stands beside them.
+
+/** A bar for a share from 0 to 1. */
+export function Bar({ share, colour }: { share: number; colour?: string }) {
+  const width = `${Math.round(100 * Math.min(1, Math.max(0, share)))}%`;
+  return (
+    <span class="wb-bar" aria-hidden="true" style={{ color: colour }}>
+      <i style={{ width }} />
+    </span>
+  );
+}
+
+interface SparkProps {
+  values: readonly (number | null)[];
+  label: string;
+  /** The top of the scale; by default the largest value. */
+  top?: number;
+  width?: number;
+  /** Columns from the ground, as in a histogram, instead of a line. */
+  columns?: boolean;
+}
+
+/** The course of a few values as a line, from zero. */
+export function Spark({ values, label, top, width = 72, columns = false }: SparkProps) {
+  const height = 16;
+  const peak = top ?? Math.max(...values.map((value) => value ?? 0), 0);
+  const y = (value: number) => height - 1 - (peak > 0 ? Math.min(1, value / peak) : 0) * (height - 2);
+  const step = (width - 2) / Math.max(1, columns ? values.length : values.length - 1);
+  let path = "";
+  values.forEach((value, index) => {
+    if (value === null) return;
+    const x = 1 + index * step;
+    if (columns)
+      path += `M${x.toFixed(1)} ${height}V${y(value).toFixed(1)}h${(step - 0.5).toFixed(1)}V${height}Z`;
+    else path += `${index && values[index - 1] !== null ? "L" : "M"}${x.toFixed(1)} ${y(value).toFixed(1)}`;
+  });
+  return (
+    <svg class="wb-spark" role="img" aria-label={label} width={width} height={height}>
+      <path
+        d={path}
+        fill={columns ? "currentColor" : "none"}
+        stroke={columns ? "none" : "currentColor"}
+        stroke-width="1.25"
+        opacity="0.85"
+      />
+    </svg>
+  );
+}
+
+/** A coloured square with its name. */
+export function Key({ colour, name, hatched = false }: { colour?: string; name: string; hatched?: boolean }) {
+  return (
+    <span>
+      <span
+        class={`wb-swatch${hatched ? " wb-hatched" : ""}`}
+        aria-hidden="true"
+        style={colour ? { background: colour } : undefined}
+      />
+      {name}
+    </span>
+  );
+}

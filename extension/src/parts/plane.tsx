@@ -1,0 +1,174 @@
+// A canvas of cells by rows and columns: pointer and arrow keys go from cell to cell, a line of text says what is there.
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { paletteOf, type Palette } from "../colours";
+
+export interface Cell {
+  row: number;
+  column: number;
+}
+
+export interface Painting {
+  canvas: CanvasRenderingContext2D;
+  width: number;
+  height: number;
+  palette: Palette;
+  cursor: Cell | null;
+}
+
+interface Props {
+  label: string;
+  hint: string;
+  rows: number;
+  columns: number;
+  height: number;
+  paint(painting: Painting): void;
+  /** The cell at a point, in CSS pixels from the corner of the canvas. */
+  at(x: number, y: number, width: number): Cell | null;
+  /** What is in a cell, in words. */
+  describe(cell: Cell): string;
+  onPick?(cell: Cell): void;
+  /** Dragged from one x to another. */
+  onDrag?(from: number, to: number, width: number): void;
+  /** Other keys; true if it was one of the view's. */
+  onKey?(key: string): boolean;
+}
+
+export function Plane(props: Props) {
+  const { rows, columns, height } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(640);
+  const [cursor, setCursor] = useState<Cell | null>(null);
+  const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
+  const inside = cursor && cursor.row < rows && cursor.column < columns ? cursor : null;
+
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return undefined;
+    const measure = () => setWidth(Math.max(240, Math.floor(element.clientWidth) || 640));
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+
+  useLayoutEffect(() => {
+    const element = canvas.current;
+    const context = element?.getContext("2d");
+    if (!element || !context) return;
+    const ratio = window.devicePixelRatio || 1;
+    element.width = Math.round(width * ratio);
+    element.height = Math.round(height * ratio);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    const palette = paletteOf(element);
+    context.font = palette.font;
+    context.textBaseline = "middle";
+    props.paint({ canvas: context, width, height, palette, cursor: inside });
+    if (drag) {
+      context.globalAlpha = 0.2;
+      context.fillStyle = palette.accent;
+      context.fillRect(Math.min(drag.from, drag.to), 0, Math.abs(drag.to - drag.from), height);
+      context.globalAlpha = 1;
+    }
+  });
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const at = inside ?? { row: 0, column: columns - 1 };
+    const moves: Record<string, Cell> = {
+      ArrowUp: { row: at.row - 1, column: at.column },
+      ArrowDown: { row: at.row + 1, column: at.column },
+      ArrowLeft: { row: at.row, column: at.column - 1 },
+      ArrowRight: { row: at.row, column: at.column + 1 },
+      PageUp: { row: at.row, column: at.column - 10 },
+      PageDown: { row: at.row, column: at.column + 10 },
+      Home: { row: at.row, column: 0 },
+      End: { row: at.row, column: columns - 1 },
+    };
+    const next = moves[event.key];
+    if (next) {
+      const clamp = (value: number, size: number) => Math.max(0, Math.min(size - 1, value));
+      setCursor(inside ? { row: clamp(next.row, rows), column: clamp(next.column, columns) } : at);
+    } else if (event.key === "Enter" && inside) props.onPick?.(inside);
+    else if (event.key === "Escape" && inside) setCursor(null);
+    else if (!props.onKey?.(event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const where = (event: PointerEvent) => {
+    const corner = canvas.current!.getBoundingClientRect();
+    return { x: event.clientX - corner.left, y: event.clientY - corner.top };
+  };
+  const onPointerMove = (event: PointerEvent) => {
+    const { x, y } = where(event);
+    if (drag) setDrag({ ...drag, to: x });
+    else setCursor(props.at(x, y, width));
+  };
+  const onPointerDown = (event: PointerEvent) => {
+    if (!props.onDrag) return;
+    const { x } = where(event);
+    canvas.current?.setPointerCapture?.(event.pointerId);
+    setDrag({ from: x, to: x });
+  };
+  const onPointerUp = (event: PointerEvent) => {
+    const { x, y } = where(event);
+    if (drag && Math.abs(x - drag.from) > 4) {
+      props.onDrag?.(Math.min(drag.from, x), Math.max(drag.from, x), width);
+    } else {
+      const cell = props.at(x, y, width);
+      if (cell) props.onPick?.(cell);
+    }
+    setDrag(null);
+  };
+
+  return (
+    <>
+      <div
+        class="wb-chart"
+        ref={box}
+        role="application"
+        aria-label={props.label}
+        aria-roledescription="chart"
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+      >
+        <canvas
+          ref={canvas}
+          aria-hidden="true"
+          style={{ height: `${height}px` }}
+          onPointerMove={onPointerMove}
+          onPointerDown={onPointerDown}
+          onPointerUp={onPointerUp}
+          onPointerLeave={() => !drag && setCursor(null)}
+        />
+      </div>
+      <output class="wb-readout" aria-live="polite" data-hint={props.hint}>
+        {inside ? props.describe(inside) : ""}
+      </output>
+    </>
+  );
+}
+
+/** Fills a rectangle with diagonal lines of a colour, as a second sign beside the colour itself. */
+export function hatch(
+  canvas: CanvasRenderingContext2D,
+  rectangle: { x: number; y: number; width: number; height: number },
+  colour: string,
+): void {
+  const { x, y, width, height } = rectangle;
+  canvas.save();
+  canvas.beginPath();
+  canvas.rect(x, y, width, height);
+  canvas.clip();
+  canvas.strokeStyle = colour;
+  canvas.lineWidth = 1;
+  canvas.beginPath();
+  // Lines lie on one grid for the whole canvas, so that neighbours go on in each other.
+  const first = Math.floor((x - height) / 4) * 4;
+  for (let at = first; at < x + width + height; at += 4) {
+    canvas.moveTo(at, y + height);
+    canvas.lineTo(at + height, y);
+  }
+  canvas.stroke();
+  canvas.restore();
+}

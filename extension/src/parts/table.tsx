@@ -1,0 +1,213 @@
+// A table of which only the rows that can be seen are in the page, and of which every cell can be reached by keys.
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+
+export interface Column<Row> {
+  title: string;
+  /** What is in the cell, as text. */
+  text(row: Row): string;
+  /** What is shown instead of the bare text, such as a bar beside it. */
+  show?(row: Row): ComponentChildren;
+  /** What the column is sorted by; by default its text. */
+  order?(row: Row): number | string;
+  /** A name, not a figure. */
+  left?: boolean;
+  /** Says more of the column. */
+  help?: string;
+}
+
+interface Props<Row> {
+  label: string;
+  columns: Column<Row>[];
+  rows: readonly Row[];
+  keyOf(row: Row): string;
+  /** Said where there are no rows. */
+  empty?: string;
+  isSelected?(row: Row): boolean;
+  /** Clicked, or Enter. */
+  onPick?(row: Row): void;
+  /** Keeps the last row in view while nobody has scrolled away from it. */
+  follow?: boolean;
+}
+
+const ROW_HEIGHT = 24;
+const WINDOW = 40;
+
+export function Table<Row>(props: Props<Row>) {
+  const { label, columns, rows, keyOf, isSelected, onPick } = props;
+  const [sorting, setSorting] = useState<{ column: number; down: boolean } | null>(null);
+  const [cursor, setCursor] = useState({ row: -1, column: 0 }); // row -1: the headings
+  const [first, setFirst] = useState(0);
+  const scroll = useRef<HTMLDivElement>(null);
+  const grid = useRef<HTMLTableElement>(null);
+  const wantsFocus = useRef(false);
+  const atEnd = useRef(true);
+
+  const shown = sorted(rows, sorting === null ? undefined : columns[sorting.column], sorting?.down ?? false);
+  const virtual = shown.length > WINDOW + 10;
+  const from = virtual ? Math.max(0, Math.min(first, shown.length - WINDOW)) : 0;
+  const visible = virtual ? shown.slice(from, from + WINDOW) : shown;
+  const at = {
+    row: Math.min(cursor.row, shown.length - 1),
+    column: Math.min(cursor.column, columns.length - 1),
+  };
+
+  useLayoutEffect(() => {
+    const box = scroll.current;
+    if (props.follow && box && atEnd.current && sorting === null) box.scrollTop = box.scrollHeight;
+  }, [rows]);
+  useLayoutEffect(() => {
+    if (!wantsFocus.current) return;
+    const cell = grid.current?.querySelector<HTMLElement>("[tabindex='0']");
+    if (cell) {
+      wantsFocus.current = false;
+      cell.focus();
+      cell.scrollIntoView?.({ block: "nearest", inline: "nearest" });
+    }
+  });
+
+  const move = (row: number, column: number) => {
+    const next = {
+      row: Math.max(-1, Math.min(shown.length - 1, row)),
+      column: Math.max(0, Math.min(columns.length - 1, column)),
+    };
+    wantsFocus.current = true;
+    if (virtual && next.row >= 0 && (next.row < from + 1 || next.row >= from + WINDOW - 2)) {
+      const start = Math.max(0, next.row - WINDOW / 2);
+      if (scroll.current) scroll.current.scrollTop = start * ROW_HEIGHT;
+      setFirst(start);
+    }
+    setCursor(next);
+  };
+  const sortBy = (column: number) => {
+    if (sorting?.column !== column) setSorting({ column, down: false });
+    else setSorting(sorting.down ? null : { column, down: true });
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const { row, column } = at;
+    const end = shown.length - 1;
+    switch (event.key) {
+      case "ArrowDown":
+        move(row + 1, column);
+        break;
+      case "ArrowUp":
+        move(row - 1, column);
+        break;
+      case "ArrowRight":
+        move(row, column + 1);
+        break;
+      case "ArrowLeft":
+        move(row, column - 1);
+        break;
+      case "PageDown":
+        move(row + 10, column);
+        break;
+      case "PageUp":
+        move(Math.max(0, row - 10), column);
+        break;
+      case "Home":
+        move(event.ctrlKey ? -1 : row, 0);
+        break;
+      case "End":
+        move(event.ctrlKey ? end : row, columns.length - 1);
+        break;
+      case "Enter":
+      case " ": {
+        const picked = shown[row];
+        if (row < 0) sortBy(column);
+        else if (picked !== undefined) onPick?.(picked);
+        break;
+      }
+      default:
+        return;
+    }
+    event.preventDefault();
+    event.stopPropagation(); // notebooks have shortcuts of their own for these keys
+  };
+  const onScroll = (event: Event) => {
+    const box = event.currentTarget as HTMLElement;
+    atEnd.current = box.scrollTop + box.clientHeight >= box.scrollHeight - ROW_HEIGHT;
+    const top = Math.max(0, Math.floor(box.scrollTop / ROW_HEIGHT) - 10);
+    if (virtual && Math.abs(top - from) > 5) setFirst(top);
+  };
+
+  if (!rows.length) return <p class="wb-quiet">{props.empty ?? "nothing yet"}</p>;
+  return (
+    <div class="wb-scroll" ref={scroll} onScroll={onScroll}>
+      <table
+        class="wb-grid"
+        role="grid"
+        aria-label={label}
+        aria-rowcount={shown.length + 1}
+        ref={grid}
+        onKeyDown={onKeyDown}
+      >
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map((column, index) => (
+              <th
+                key={column.title}
+                scope="col"
+                class={column.left ? "wb-left" : ""}
+                title={column.help}
+                tabIndex={at.row === -1 && at.column === index ? 0 : -1}
+                aria-sort={
+                  sorting?.column === index ? (sorting.down ? "descending" : "ascending") : undefined
+                }
+                onFocus={() => setCursor({ row: -1, column: index })}
+                onClick={() => sortBy(index)}
+              >
+                {column.title}
+                {sorting?.column === index ? (sorting.down ? " ▼" : " ▲") : ""}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {from > 0 && <Gap rows={from} columns={columns.length} />}
+          {visible.map((row, index) => (
+            <tr
+              key={keyOf(row)}
+              aria-rowindex={from + index + 2}
+              aria-selected={isSelected?.(row) ? "true" : undefined}
+              onClick={() => onPick?.(row)}
+            >
+              {columns.map((column, place) => (
+                <td
+                  key={column.title}
+                  class={column.left ? "wb-left" : ""}
+                  tabIndex={at.row === from + index && at.column === place ? 0 : -1}
+                  title={column.left ? column.text(row) : undefined}
+                  onFocus={() => setCursor({ row: from + index, column: place })}
+                >
+                  {column.show ? column.show(row) : column.text(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+          {virtual && <Gap rows={shown.length - from - visible.length} columns={columns.length} />}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Stands for rows that are not in the page. */
+function Gap({ rows, columns }: { rows: number; columns: number }) {
+  return (
+    <tr class="wb-gap" aria-hidden="true">
+      <td colSpan={columns} style={{ height: `${rows * ROW_HEIGHT}px` }} />
+    </tr>
+  );
+}
+
+function sorted<Row>(rows: readonly Row[], column: Column<Row> | undefined, down: boolean): readonly Row[] {
+  if (!column) return rows;
+  const order = column.order ?? column.text;
+  const sign = down ? -1 : 1;
+  return [...rows].sort((one, other) => {
+    const a = order(one);
+    const b = order(other);
+    return sign * (a < b ? -1 : a > b ? 1 : 0);
+  });
+}

@@ -1,0 +1,25 @@
+// What a view is: a function of a model, and what it may use beside it.
+import type { ComponentChildren } from "preact";
+import type { Selected } from "./selection";
+
+export interface Context {
+  /** The replica that is selected on the page. */
+  selected: Selected;
+  /** Selects a replica in all views, or none if it was selected. */
+  select(replica: number): void;
+  /** Asks whoever owns the model for something, such as another what-if; undefined where nobody can answer. */
+  ask: ((request: Request) => void) | undefined;
+}
+
+/** What a view may ask for. */
+export type Request =
+  | { kind: "what_if"; batch_size: number; hosts: number; replicas_per_host: number; policy: string }
+  | { kind: "open_run"; path: string }
+  | { kind: "compare_runs"; first: string; second: string };
+
+export interface View<M> {
+  /** For headings, tabs and panes. */
+  title: string;
+  /** The view; called again with every model that is drawn. */
+  draw(props: { model: M; context: Context }): ComponentChildren;
+}

@@ -1,0 +1,231 @@
+// An array to scale, and which device holds which part of it.
+import { useState } from "preact/hooks";
+import { category } from "../colours";
+import { ChartOrTable } from "../parts/head";
+import { Table, type Column } from "../parts/table";
+import { count, dtypeText, NOTHING, percent, runsOf, sizeText } from "../format";
+import type { ArrayPart, ArraySharding } from "../models";
+import type { Context, View } from "../view";
+
+const WIDTH = 560;
+const MAX_HEIGHT = 320;
+const MIN_SIDE = 36;
+const MAX_BLOCKS = 64;
+
+export const arraySharding: View<ArraySharding> = {
+  title: "Array sharding",
+  draw({ model, context }) {
+    return (
+      <ChartOrTable
+        title={[model.kind, model.name].filter(Boolean).join(" ")}
+        facts={[
+          `${dtypeText(model.dtype)}[${model.shape.join(",")}]`,
+          sizeText(model.size_bytes),
+          model.sentence,
+          model.imbalance_percent > 0 &&
+            `▲ fullest device ${percent(model.imbalance_percent)} above the average`,
+        ]}
+        chart={<Picture model={model} context={context} />}
+        table={<Twin model={model} context={context} />}
+      />
+    );
+  },
+};
+
+interface Block {
+  key: string;
+  /** All that hold it: more than one are copies. */
+  holders: ArrayPart[];
+  start: number[];
+  stop: number[];
+}
+
+/** The different blocks of the array at one place of the axes that are not drawn, each with those that hold it. */
+export function blocksOf(parts: readonly ArrayPart[], place: readonly number[]): Block[] {
+  const blocks = new Map<string, Block>();
+  for (const part of parts) {
+    const outside = place.some((index, axis) => index < part.start[axis]! || index >= part.stop[axis]!);
+    if (outside) continue;
+    const start = part.start.slice(place.length);
+    const stop = part.stop.slice(place.length);
+    const key = `${start.join()}:${stop.join()}`;
+    const block = blocks.get(key);
+    if (block) block.holders.push(part);
+    else blocks.set(key, { key, holders: [part], start, stop });
+  }
+  return [...blocks.values()];
+}
+
+function Picture({ model, context }: { model: ArraySharding; context: Context }) {
+  const { shape, parts } = model;
+  const [places, setPlaces] = useState<number[]>([]);
+  const sliders = Math.max(0, shape.length - 2);
+  const place = shape.slice(0, sliders).map((size, axis) => Math.min(places[axis] ?? 0, size - 1));
+  const rows = shape.length > 1 ? shape[shape.length - 2]! : 1;
+  const columns = shape.length > 0 ? shape[shape.length - 1]! : 1;
+  // To scale as long as both sides can be seen.
+  const scale = Math.min(WIDTH / Math.max(1, columns), MAX_HEIGHT / Math.max(1, rows));
+  const width = Math.max(MIN_SIDE, columns * scale);
+  const height = Math.max(MIN_SIDE, rows * scale);
+  const distorted = columns * scale < MIN_SIDE || rows * scale < MIN_SIDE;
+  const blocks = blocksOf(parts, place);
+  const shown = blocks.slice(0, MAX_BLOCKS);
+  return (
+    <>
+      {place.map((index, axis) => (
+        <label key={axis} class="wb-form">
+          axis {axis}
+          <input
+            type="range"
+            min={0}
+            max={shape[axis]! - 1}
+            value={index}
+            onInput={(event) => {
+              const next = [...place];
+              next[axis] = Number((event.currentTarget as HTMLInputElement).value);
+              setPlaces(next);
+            }}
+          />
+          <span>{index}</span>
+        </label>
+      ))}
+      <div class="wb-chart" style={{ maxWidth: `${width + 60}px` }}>
+        <svg
+          viewBox={`0 0 ${width + 60} ${height + 24}`}
+          role="img"
+          aria-label={`${model.sentence}: ${shown.map((block) => blockText(block)).join("; ")}`}
+        >
+          {shown.map((block) => (
+            <BlockShape key={block.key} block={block} {...{ rows, columns, width, height, context }} />
+          ))}
+          <rect x="0.5" y="0.5" width={width} height={height} fill="none" stroke="var(--wb-text)" />
+          <text x={width / 2} y={height + 16} text-anchor="middle">
+            {shape.length ? `axis ${shape.length - 1}: ${count(columns)}` : "one number"}
+          </text>
+          {shape.length > 1 && (
+            <text x={width + 6} y={height / 2 + 4}>
+              {count(rows)}
+            </text>
+          )}
+        </svg>
+      </div>
+      <div class="wb-legend">
+        <Holders parts={parts} context={context} />
+        {distorted && <span>not to scale: one side is too thin</span>}
+        {blocks.length > shown.length && (
+          <span>
+            the first {shown.length} of {blocks.length} blocks
+          </span>
+        )}
+      </div>
+    </>
+  );
+}
+
+interface ShapeProps {
+  block: Block;
+  rows: number;
+  columns: number;
+  width: number;
+  height: number;
+  context: Context;
+}
+
+function BlockShape({ block, rows, columns, width, height, context }: ShapeProps) {
+  const one = block.start.length < 2;
+  const top = one ? 0 : (block.start[0]! / rows) * height;
+  const bottom = one ? height : (block.stop[0]! / rows) * height;
+  const left = ((block.start.at(-1) ?? 0) / Math.max(1, columns)) * width;
+  const right = ((block.stop.at(-1) ?? columns) / Math.max(1, columns)) * width;
+  const replicas = block.holders.map((part) => part.replica);
+  const selected = context.selected.replica;
+  const lit = selected === null || replicas.includes(selected);
+  const text = `r${runsOf(replicas)}`;
+  const strips = block.holders.slice(0, 8);
+  const strip = (right - left) / strips.length;
+  return (
+    <g opacity={lit ? 1 : 0.3} onClick={() => context.select(replicas[0]!)}>
+      {strips.map((part, index) => (
+        <rect
+          key={part.replica}
+          x={left + index * strip + 0.5}
+          y={top + 0.5}
+          width={Math.max(0.5, strip)}
+          height={Math.max(0.5, bottom - top)}
+          fill={category(part.replica)}
+          fill-opacity="0.35"
+        />
+      ))}
+      <rect
+        x={left + 0.5}
+        y={top + 0.5}
+        width={Math.max(0.5, right - left)}
+        height={Math.max(0.5, bottom - top)}
+        fill="none"
+        stroke="var(--wb-text)"
+        stroke-width={selected !== null && lit ? 2.5 : 1}
+      />
+      {bottom - top > 12 && right - left > 7 * text.length && (
+        <text class="wb-strong" x={(left + right) / 2} y={(top + bottom) / 2 + 4} text-anchor="middle">
+          {text}
+        </text>
+      )}
+    </g>
+  );
+}
+
+function Holders({ parts, context }: { parts: readonly ArrayPart[]; context: Context }) {
+  const shown = parts.slice(0, 16);
+  return (
+    <>
+      {shown.map((part) => (
+        <button
+          key={part.replica}
+          type="button"
+          aria-pressed={context.selected.replica === part.replica}
+          onClick={() => context.select(part.replica)}
+        >
+          <span class="wb-swatch" aria-hidden="true" style={{ background: category(part.replica) }} />r
+          {part.replica} {[part.host, part.device].filter(Boolean).join(":")} · {sizeText(part.size_bytes)}
+        </button>
+      ))}
+      {parts.length > shown.length && <span>… and {parts.length - shown.length} more, see the table</span>}
+    </>
+  );
+}
+
+function blockText(block: Block): string {
+  return `${sliceText(block.start, block.stop)} on replica ${runsOf(block.holders.map((part) => part.replica))}`;
+}
+
+function sliceText(start: readonly number[], stop: readonly number[]): string {
+  return `[${start.map((first, axis) => `${first}:${stop[axis]}`).join(", ")}]`;
+}
+
+function Twin({ model, context }: { model: ArraySharding; context: Context }) {
+  const columns: Column<ArrayPart>[] = [
+    { title: "replica", text: (part) => String(part.replica), order: (part) => part.replica },
+    {
+      title: "host:device",
+      left: true,
+      text: (part) => [part.host, part.device].filter(Boolean).join(":") || NOTHING,
+    },
+    { title: "slice", left: true, text: (part) => sliceText(part.start, part.stop) },
+    {
+      title: "shape",
+      left: true,
+      text: (part) => `(${part.start.map((first, axis) => part.stop[axis]! - first).join(", ")})`,
+    },
+    { title: "size", text: (part) => sizeText(part.size_bytes), order: (part) => part.size_bytes },
+  ];
+  return (
+    <Table
+      label="Who holds which slice"
+      columns={columns}
+      rows={model.parts}
+      keyOf={(part) => `${part.replica} ${part.start.join()}`}
+      isSelected={(part) => part.replica === context.selected.replica}
+      onPick={(part) => context.select(part.replica)}
+    />
+  );
+}

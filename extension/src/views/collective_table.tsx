@@ -1,0 +1,142 @@
+// The timing table: one row per operation, size, element type and group; columns in the order of nccl-tests.
+import { Head } from "../parts/head";
+import { Bar, Spark } from "../parts/marks";
+import { Table, type Column } from "../parts/table";
+import {
+  count,
+  counted,
+  dtypeText,
+  NOTHING,
+  percent,
+  significant,
+  sizeText,
+  timeUnit,
+  type TimeUnit,
+} from "../format";
+import type { Collectives, Counters, TableRow } from "../models";
+import type { View } from "../view";
+
+export const collectiveTable: View<Collectives> = {
+  title: "Collective timing",
+  draw({ model, context }) {
+    const { table, counters } = model.snapshot;
+    const unit = timeUnit(table.map((row) => row.p50_us));
+    const severalGroups = new Set(table.map((row) => row.group)).size > 1;
+    return (
+      <div class="wb-part">
+        <Head
+          title="Collective timing"
+          facts={[
+            counted(counters.collectives, "collective"),
+            table.length > 0 && `times in ${unit.name}, bandwidths in GB/s`,
+            lossesText(counters),
+            ...model.silent.map((address) => `worker ${address} did not answer`),
+          ]}
+          status={model.status}
+        />
+        <Table
+          label="Collective timing"
+          empty="no collectives recorded yet"
+          columns={columnsOf(unit, severalGroups)}
+          rows={table}
+          keyOf={(row) => row.key}
+          isSelected={(row) => row.late_replica !== null && row.late_replica === context.selected.replica}
+          onPick={(row) => row.late_replica !== null && context.select(row.late_replica)}
+        />
+      </div>
+    );
+  },
+};
+
+function columnsOf(unit: TimeUnit, severalGroups: boolean): Column<TableRow>[] {
+  const time = (title: string, help: string, of: (row: TableRow) => number): Column<TableRow> => ({
+    title,
+    help: `${help}, in ${unit.name}`,
+    text: (row) => significant(of(row) / unit.us),
+    order: of,
+  });
+  const rate = (title: string, help: string, of: (row: TableRow) => number | null): Column<TableRow> => ({
+    title,
+    help: `${help} of the latest, GB/s`,
+    text: (row) => significant(of(row)),
+    order: (row) => of(row) ?? -1,
+  });
+  const columns: Column<TableRow>[] = [
+    { title: "op", left: true, text: (row) => row.op },
+    { title: "size", text: (row) => sizeText(row.size_bytes), order: (row) => row.size_bytes },
+    { title: "count", text: (row) => count(row.count), order: (row) => row.count },
+    { title: "type", left: true, text: (row) => dtypeText(row.dtype) },
+    { title: "red", left: true, help: "how values are combined", text: (row) => row.redop || NOTHING },
+    { title: "n", help: "replicas", text: (row) => String(row.n), order: (row) => row.n },
+    time("last", "transfer time of the latest", (row) => row.last_us),
+    time("p50", "median transfer time", (row) => row.p50_us),
+    time("p99", "transfer time of the slowest hundredth", (row) => row.p99_us),
+    {
+      title: "cv",
+      help: "standard deviation of the transfer time over its mean",
+      text: (row) => percent(row.cv_percent),
+      order: (row) => row.cv_percent,
+    },
+    rate("algbw", "algorithm bandwidth", (row) => row.algbw),
+    rate("busbw", "bus bandwidth", (row) => row.busbw),
+    {
+      title: "limit",
+      help: "bus bandwidth as a share of the measured limit",
+      text: (row) => percent(row.limit_percent),
+      order: (row) => row.limit_percent ?? -1,
+    },
+    {
+      title: "wait",
+      help: "share of the replicas' time in it that they waited for the last one",
+      text: (row) => percent(row.wait_percent),
+      show: (row) => (
+        <>
+          <Bar share={row.wait_percent / 100} />
+          {percent(row.wait_percent)}
+        </>
+      ),
+      order: (row) => row.wait_percent,
+    },
+    { title: "late", left: true, help: "who came last most often", text: lateText },
+    { title: "via", left: true, help: "algorithm and transport", text: (row) => viaText(row) },
+    {
+      title: "trend",
+      left: true,
+      help: "transfer times of the newest, from zero",
+      text: (row) => `${row.recent_us.length} times`,
+      show: (row) => <Spark values={row.recent_us} label={trendText(row, unit)} />,
+      order: (row) => row.samples,
+    },
+  ];
+  if (severalGroups) columns.unshift({ title: "group", left: true, text: (row) => row.group });
+  return columns;
+}
+
+function lateText(row: TableRow): string {
+  if (row.late_replica === null) return NOTHING;
+  return row.late_host ? `r${row.late_replica}@${row.late_host}` : `r${row.late_replica}`;
+}
+
+function viaText(row: TableRow): string {
+  return [row.algorithm, row.transport].filter(Boolean).join(" ");
+}
+
+function trendText(row: TableRow, unit: TimeUnit): string {
+  const times = row.recent_us.map((us) => us / unit.us);
+  const range = `${significant(Math.min(...times))} to ${significant(Math.max(...times))} ${unit.name}`;
+  return `newest ${times.length} of ${counted(row.samples, "collective")}: ${range}`;
+}
+
+/** What was lost or failed, or "". */
+export function lossesText(counters: Counters): string {
+  const counts: [number, string][] = [
+    [counters.failed, "failed"],
+    [counters.incomplete, "incomplete"],
+    [counters.dropped, "records dropped"],
+    [counters.dropped_events, "events dropped"],
+  ];
+  return counts
+    .filter(([n]) => n > 0)
+    .map(([n, what]) => `${count(n)} ${what}`)
+    .join(", ");
+}

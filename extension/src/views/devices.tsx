@@ -1,0 +1,97 @@
+// Use and memory of every worker and GPU.
+import { WARNING } from "../colours";
+import { Head, StatusWord } from "../parts/head";
+import { Bar, Spark } from "../parts/marks";
+import { Table, type Column } from "../parts/table";
+import { counted, NOTHING, percent, sizeText } from "../format";
+import type { Devices, DeviceUse } from "../models";
+import type { View } from "../view";
+
+export const devices: View<Devices> = {
+  title: "Devices",
+  draw({ model }) {
+    const memory = model.devices.reduce((sum, device) => sum + (device.memory_bytes ?? 0), 0);
+    return (
+      <div class="wb-part">
+        <Head
+          title="Devices"
+          facts={[counted(model.devices.length, "device"), `${mebibytes(memory)} in use`, `run ${model.run}`]}
+          status={model.status}
+        />
+        <Table
+          label="Use of devices"
+          empty="no devices"
+          columns={COLUMNS}
+          rows={model.devices}
+          keyOf={(device) => device.key}
+        />
+      </div>
+    );
+  },
+};
+
+const COLUMNS: Column<DeviceUse>[] = [
+  { title: "host", left: true, text: (device) => device.host },
+  { title: "device", left: true, text: (device) => device.name },
+  { title: "kind", left: true, text: (device) => device.kind },
+  {
+    title: "status",
+    left: true,
+    text: (device) => device.status,
+    show: (device) => <StatusWord word={device.status} />,
+  },
+  {
+    title: "use",
+    help: "for a CPU worker, of one core: 200% are two cores",
+    text: (device) => percent(device.use_percent),
+    show: (device) => (
+      <>
+        {device.use_percent !== null && <Bar share={device.use_percent / 100} />}
+        {percent(device.use_percent).padStart(4)}
+      </>
+    ),
+    order: (device) => device.use_percent ?? -1,
+  },
+  {
+    title: "recently",
+    left: true,
+    text: (device) => device.recent_percent.map(percent).join(" ") || NOTHING,
+    show: (device) => (
+      <Spark
+        values={device.recent_percent}
+        top={Math.max(100, ...device.recent_percent.map((value) => value ?? 0))}
+        label={`use of ${device.name} recently: ${device.recent_percent.map(percent).join(", ")}`}
+      />
+    ),
+    order: (device) => device.recent_percent.at(-1) ?? -1,
+  },
+  {
+    title: "memory",
+    text: (device) => mebibytes(device.memory_bytes),
+    show: (device) => <Memory device={device} />,
+    order: (device) => device.memory_bytes ?? -1,
+  },
+  {
+    title: "of",
+    text: (device) => mebibytes(device.memory_limit_bytes),
+    order: (device) => device.memory_limit_bytes ?? -1,
+  },
+];
+
+function Memory({ device }: { device: DeviceUse }) {
+  const { memory_bytes, memory_limit_bytes } = device;
+  const share = memory_bytes !== null && memory_limit_bytes ? memory_bytes / memory_limit_bytes : null;
+  const full = share !== null && share > 0.8;
+  return (
+    <>
+      {share !== null && <Bar share={share} {...(full ? { colour: WARNING } : {})} />}
+      {full ? "▲ " : ""}
+      {mebibytes(memory_bytes)}
+    </>
+  );
+}
+
+function mebibytes(bytes: number | null): string {
+  if (bytes === null) return NOTHING;
+  return sizeText(bytes >= 1 << 20 ? Math.round(bytes / (1 << 20)) * (1 << 20) : bytes);
+}

@@ -1,0 +1,190 @@
+// Replica × step: how late each came. A fixed row is a straggler, a column is a step that was slow for everybody.
+import { sequential } from "../colours";
+import { ChartOrTable } from "../parts/head";
+import { Plane, type Cell, type Painting } from "../parts/plane";
+import { Table, type Column } from "../parts/table";
+import { counted, NOTHING, runsOf, significant, timeText } from "../format";
+import type { Collectives, GroupView } from "../models";
+import type { Context, View } from "../view";
+
+const ROW = 18;
+const TOP = 16;
+const BOTTOM = 18;
+
+export const heatMap: View<Collectives> = {
+  title: "Lateness by replica and step",
+  draw({ model, context }) {
+    const groups = model.snapshot.groups.filter((group) => group.lateness.steps.length);
+    if (!groups.length) {
+      return <p class="wb-quiet">no step in which several replicas met yet</p>;
+    }
+    return (
+      <>
+        {groups.map((group) => (
+          <Group key={group.group} group={group} context={context} />
+        ))}
+      </>
+    );
+  },
+};
+
+function Group({ group, context }: { group: GroupView; context: Context }) {
+  const { replicas, steps, late_us, stragglers, slow_steps } = group.lateness;
+  const labels = new Map(group.lanes.map((lane) => [lane.replica, lane.label]));
+  const label = (row: number) => labels.get(replicas[row]!) ?? `r${replicas[row]}`;
+  const value = ({ row, column }: Cell) => late_us[row]?.[column] ?? null;
+  const peak = Math.max(1e-9, ...late_us.flat().map((us) => us ?? 0));
+  const margin = 16 + 6.6 * Math.max(...replicas.map((_, row) => label(row).length));
+  const cellWidth = (width: number) => Math.min(26, (width - margin - 4) / steps.length);
+
+  const paint = ({ canvas, width, palette, cursor }: Painting) => {
+    const w = cellWidth(width);
+    const gap = w > 5 ? 1 : 0;
+    replicas.forEach((replica, row) => {
+      const y = TOP + row * ROW;
+      const selected = context.selected.replica === replica;
+      canvas.fillStyle = palette.text;
+      canvas.globalAlpha = selected || context.selected.replica === null ? 1 : 0.6;
+      canvas.fillText(`${stragglers.includes(replica) ? "▶" : " "} ${label(row)}`, 2, y + ROW / 2);
+      canvas.globalAlpha = 1;
+      steps.forEach((_, column) => {
+        const late = value({ row, column });
+        const x = margin + column * w;
+        if (late === null) {
+          canvas.fillStyle = palette.line;
+          canvas.fillRect(x + w / 2 - 1, y + ROW / 2 - 1, 2, 2);
+          return;
+        }
+        canvas.fillStyle = sequential(late / peak);
+        canvas.fillRect(x, y, w - gap, ROW - 1);
+      });
+      if (selected) {
+        canvas.strokeStyle = palette.accent;
+        canvas.lineWidth = 2;
+        canvas.strokeRect(margin - 1, y - 1, w * steps.length + 1, ROW);
+      }
+    });
+    const foot = TOP + replicas.length * ROW + BOTTOM / 2;
+    canvas.fillStyle = palette.quiet;
+    canvas.textAlign = "center";
+    const every = Math.ceil(44 / w);
+    steps.forEach((step, column) => {
+      const x = margin + (column + 0.5) * w;
+      if (slow_steps.includes(step)) canvas.fillText("▼", x, TOP / 2);
+      if (column % every === 0) canvas.fillText(String(step), x, foot);
+    });
+    canvas.textAlign = "left";
+    if (cursor) {
+      canvas.strokeStyle = palette.text;
+      canvas.lineWidth = 2;
+      canvas.strokeRect(margin + cursor.column * w, TOP + cursor.row * ROW, w - gap, ROW - 1);
+    }
+  };
+  const describe = (cell: Cell) => {
+    const late = value(cell);
+    const step = steps[cell.column]!;
+    const what = late === null ? "no record" : late === 0 ? "first to come" : `${timeText(late)} late`;
+    const notes = [
+      stragglers.includes(replicas[cell.row]!) && "late step after step",
+      slow_steps.includes(step) && "a step slow for everybody",
+    ].filter(Boolean);
+    return [`${label(cell.row)} · step ${step}: ${what}`, ...notes].join(" · ");
+  };
+  const at = (x: number, y: number, width: number): Cell | null => {
+    const cell = { row: Math.floor((y - TOP) / ROW), column: Math.floor((x - margin) / cellWidth(width)) };
+    return cell.row >= 0 && cell.row < replicas.length && cell.column >= 0 && cell.column < steps.length
+      ? cell
+      : null;
+  };
+  return (
+    <ChartOrTable
+      title="Lateness by replica and step"
+      facts={[
+        group.group,
+        group.hidden_lanes > 0 && `the ${replicas.length} latest of ${group.n} replicas`,
+        stragglers.length > 0 && `▶ late step after step: replica ${runsOf(stragglers)}`,
+        slow_steps.length > 0 && `▼ slow for everybody: step ${runsOf(slow_steps.slice(-8))}`,
+      ]}
+      chart={
+        <>
+          <Plane
+            label={`Lateness of ${counted(replicas.length, "replica")} in ${counted(steps.length, "step")}`}
+            hint="arrow keys or pointer: how late a replica was in a step"
+            rows={replicas.length}
+            columns={steps.length}
+            height={TOP + replicas.length * ROW + BOTTOM}
+            paint={paint}
+            at={at}
+            describe={describe}
+            onPick={(cell) => context.select(replicas[cell.row]!)}
+          />
+          <Scale peak={peak} />
+        </>
+      }
+      table={<Twin group={group} label={label} context={context} />}
+    />
+  );
+}
+
+function Scale({ peak }: { peak: number }) {
+  const stops = [0, 0.25, 0.5, 0.75, 1].map(sequential).join(",");
+  return (
+    <div class="wb-legend">
+      <span>on time</span>
+      <span
+        aria-hidden="true"
+        style={{ width: "140px", height: "10px", background: `linear-gradient(90deg,${stops})` }}
+      />
+      <span>{timeText(peak)} late</span>
+      <span>· no record</span>
+    </div>
+  );
+}
+
+interface Line {
+  replica: number;
+  label: string;
+  late: (number | null)[];
+  mean: number | null;
+}
+
+function Twin({
+  group,
+  label,
+  context,
+}: {
+  group: GroupView;
+  label: (row: number) => string;
+  context: Context;
+}) {
+  const { replicas, steps, late_us } = group.lateness;
+  const rows: Line[] = replicas.map((replica, row) => {
+    const late = late_us[row] ?? [];
+    const known = late.filter((us) => us !== null);
+    const mean = known.length ? known.reduce((sum, us) => sum + us, 0) / known.length : null;
+    return { replica, label: label(row), late, mean };
+  });
+  const columns: Column<Line>[] = [
+    { title: "replica", left: true, text: (line) => line.label, order: (line) => line.replica },
+    {
+      title: "mean µs",
+      text: (line) => significant(line.mean),
+      order: (line) => line.mean ?? -1,
+    },
+    ...steps.map((step, column) => ({
+      title: `step ${step}`,
+      text: (line: Line) => (line.late[column] == null ? NOTHING : significant(line.late[column]!)),
+      order: (line: Line) => line.late[column] ?? -1,
+    })),
+  ];
+  return (
+    <Table
+      label="Lateness in µs by replica and step"
+      columns={columns}
+      rows={rows}
+      keyOf={(line) => String(line.replica)}
+      isSelected={(line) => line.replica === context.selected.replica}
+      onPick={(line) => context.select(line.replica)}
+    />
+  );
+}

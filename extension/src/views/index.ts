@@ -1,0 +1,34 @@
+// The views by name; the names and their models are those of workbench/ui/models.py.
+import type { Models } from "../models";
+import type { View } from "../view";
+import { arraySharding } from "./array_sharding";
+import { collectives } from "./collectives";
+import { collectiveTable } from "./collective_table";
+import { datasetSharding } from "./dataset_sharding";
+import { devices } from "./devices";
+import { heatMap } from "./heat_map";
+import { lanes } from "./lanes";
+import { log } from "./log";
+import { runs } from "./runs";
+import { stuck } from "./stuck";
+import { sweep } from "./sweep";
+import { topology } from "./topology";
+import { values } from "./values";
+
+export type ViewName = keyof Models;
+
+export const VIEWS: { readonly [K in ViewName]: View<Models[K]> } = {
+  topology,
+  values,
+  array_sharding: arraySharding,
+  dataset_sharding: datasetSharding,
+  collectives,
+  collective_table: collectiveTable,
+  lanes,
+  sweep,
+  heat_map: heatMap,
+  stuck,
+  log,
+  devices,
+  runs,
+};

@@ -1,0 +1,353 @@
+// Replica × time: each collective as it was waited in (hatched) and transferred (solid).
+import { scaleLinear } from "d3-scale";
+import { useRef, useState } from "preact/hooks";
+import { BAD, opColour } from "../colours";
+import { ChartOrTable } from "../parts/head";
+import { Key } from "../parts/marks";
+import { hatch, Plane, type Cell, type Painting } from "../parts/plane";
+import { Table, type Column } from "../parts/table";
+import { NOTHING, runsOf, sizeText, timeText } from "../format";
+import type { Collectives, GroupView, LaneItem } from "../models";
+import type { Context, View } from "../view";
+
+const ROW = 22;
+const TOP = 4;
+const BOTTOM = 22;
+/** Pauses longer than this many median collectives are drawn shortened, else nothing else could be seen. */
+const LONG_GAP = 0.6;
+
+export const lanes: View<Collectives> = {
+  title: "Lanes",
+  draw({ model, context }) {
+    const groups = model.snapshot.groups.filter((group) => group.items.length);
+    if (!groups.length) return <p class="wb-quiet">no collectives recorded yet</p>;
+    return (
+      <>
+        {groups.map((group) => (
+          <Lanes key={group.group} group={group} context={context} />
+        ))}
+      </>
+    );
+  },
+};
+
+function Lanes({ group, context }: { group: GroupView; context: Context }) {
+  const [zoom, setZoom] = useState<[number, number] | null>(null);
+  const [squeezed, setSqueezed] = useState(true);
+  const frozen = useRef<GroupView | null>(null);
+  const [paused, setPaused] = useState(false);
+  const shown = paused && frozen.current ? frozen.current : group;
+  const pause = () => {
+    frozen.current = paused ? null : group;
+    setPaused(!paused);
+  };
+
+  const items = shown.items;
+  const margin = 14 + 6.6 * Math.max(0, ...shown.lanes.map((lane) => lane.label.length));
+  const time = timeline(items, squeezed);
+  const scale = (width: number) => {
+    const from = zoom ? time.toAxis(zoom[0]) : 0;
+    const to = zoom ? time.toAxis(zoom[1]) : time.length;
+    return scaleLinear()
+      .domain([from, to])
+      .range([margin, width - 6]);
+  };
+  const span = (item: LaneItem, lane: number) => {
+    const enter = item.enter_ns[lane] ?? null;
+    const end = item.end_ns[lane] ?? null;
+    return enter === null ? null : { enter, end: Math.max(end ?? enter, enter) };
+  };
+
+  const paint = ({ canvas, width, height, palette, cursor }: Painting) => {
+    const x = scale(width);
+    const at = (ns: number) => x(time.toAxis(ns));
+    shown.lanes.forEach((lane, row) => {
+      const y = TOP + row * ROW;
+      canvas.globalAlpha =
+        context.selected.replica === null || context.selected.replica === lane.replica ? 1 : 0.4;
+      canvas.fillStyle = palette.text;
+      canvas.fillText(lane.label, 2, y + ROW / 2);
+      canvas.strokeStyle = palette.line;
+      canvas.lineWidth = 1;
+      canvas.beginPath();
+      canvas.moveTo(margin, y + ROW - 0.5);
+      canvas.lineTo(width - 6, y + ROW - 0.5);
+      canvas.stroke();
+      canvas.save();
+      canvas.beginPath();
+      canvas.rect(margin, 0, width - margin - 6, height);
+      canvas.clip();
+      for (const item of items) {
+        const bar = span(item, row);
+        if (!bar) continue;
+        const colour = opColour(item.op);
+        const enter = at(bar.enter);
+        const ready = Math.max(enter, at(Math.min(Math.max(item.ready_ns, bar.enter), bar.end)));
+        const end = Math.max(at(bar.end), ready + 2);
+        if (end < margin || enter > width) continue;
+        const box = { x: enter, y: y + 3, width: ready - enter, height: ROW - 7 };
+        if (box.width > 1) {
+          hatch(canvas, box, colour);
+          canvas.strokeStyle = colour;
+          canvas.strokeRect(box.x + 0.5, box.y + 0.5, box.width - 1, box.height - 1);
+        }
+        canvas.fillStyle = item.state === "ok" ? colour : BAD;
+        canvas.fillRect(ready, box.y, end - ready, box.height);
+        if (item.state !== "ok") {
+          canvas.fillStyle = palette.text;
+          canvas.fillText("✖", ready + 1, y + ROW / 2);
+        }
+      }
+      canvas.restore();
+      canvas.globalAlpha = 1;
+    });
+    paintAxis(canvas, { time, x, width, y: TOP + shown.lanes.length * ROW, palette });
+    const item = cursor && items[cursor.column];
+    const bar = item && span(item, cursor.row);
+    if (bar) {
+      const left = Math.max(margin, at(bar.enter));
+      canvas.strokeStyle = palette.text;
+      canvas.lineWidth = 2;
+      canvas.strokeRect(left - 1, TOP + cursor.row * ROW + 2, Math.max(4, at(bar.end) - left) + 2, ROW - 5);
+    }
+  };
+  const at = (px: number, py: number, width: number): Cell | null => {
+    const row = Math.floor((py - TOP) / ROW);
+    if (row < 0 || row >= shown.lanes.length || px < margin) return null;
+    const x = scale(width);
+    let best: Cell | null = null;
+    let least = 8; // pixels beside a bar that still count
+    items.forEach((item, column) => {
+      const bar = span(item, row);
+      if (!bar) return;
+      const distance = Math.max(x(time.toAxis(bar.enter)) - px, px - x(time.toAxis(bar.end)), 0);
+      if (distance < least) [best, least] = [{ row, column }, distance];
+    });
+    return best;
+  };
+  const describe = ({ row, column }: Cell) => {
+    const item = items[column]!;
+    const bar = span(item, row);
+    const what = `${shown.lanes[row]!.label} · step ${item.step} seq ${item.seq} ${item.op} ${sizeText(item.size_bytes)}`;
+    if (!bar) return `${what} · took no part`;
+    const { wait, transfer } = figures(item, row);
+    const state = item.state === "ok" ? "" : ` · ${item.state}`;
+    return `${what}${state} · waited ${wait} · transfer ${transfer}${item.site && ` · ${item.site}`}`;
+  };
+  const ops = [...new Set(items.map((item) => item.op))].sort();
+  const failed = items.filter((item) => item.state !== "ok").length;
+
+  return (
+    <ChartOrTable
+      title="Lanes"
+      facts={[
+        shown.group,
+        `newest ${items.length} collectives`,
+        shown.hidden_lanes > 0 && `the ${shown.lanes.length} latest of ${shown.n} replicas`,
+        shown.lateness.stragglers.length > 0 &&
+          `▶ late step after step: replica ${runsOf(shown.lateness.stragglers)}`,
+        failed > 0 && `✖ ${failed} failed`,
+        paused && "❚❚ paused",
+      ]}
+      chart={
+        <>
+          <Plane
+            label={`${items.length} collectives of ${shown.lanes.length} replicas over time`}
+            hint="arrow keys or pointer: one collective · drag: zoom, 0: all · Space: pause"
+            rows={shown.lanes.length}
+            columns={items.length}
+            height={TOP + shown.lanes.length * ROW + BOTTOM}
+            paint={paint}
+            at={at}
+            describe={describe}
+            onPick={(cell) => context.select(shown.lanes[cell.row]!.replica)}
+            onDrag={(from, to, width) => {
+              const x = scale(width);
+              setZoom([time.fromAxis(x.invert(from)), time.fromAxis(x.invert(to))]);
+            }}
+            onKey={(key) => {
+              if (key === " ") pause();
+              else if (key === "0") setZoom(null);
+              else return false;
+              return true;
+            }}
+          />
+          <div class="wb-legend">
+            {ops.map((op) => (
+              <Key key={op} colour={opColour(op)} name={op} />
+            ))}
+            <Key hatched name="waiting" />
+          </div>
+        </>
+      }
+      table={<Twin group={shown} />}
+    >
+      {zoom && (
+        <button type="button" onClick={() => setZoom(null)}>
+          Show all
+        </button>
+      )}
+      <button type="button" aria-pressed={squeezed} onClick={() => setSqueezed(!squeezed)}>
+        Shorten pauses
+      </button>
+      <button type="button" aria-pressed={paused} onClick={pause}>
+        {paused ? "Go on" : "Pause"}
+      </button>
+    </ChartOrTable>
+  );
+}
+
+interface Timeline {
+  /** Of the axis, in ns of it. */
+  length: number;
+  toAxis(ns: number): number;
+  fromAxis(axis: number): number;
+  /** Where pauses were shortened, on the axis, and how long they were. */
+  breaks: { axis: number; ns: number }[];
+}
+
+/** A time axis that begins with the first collective; long pauses between collectives may be shortened. */
+export function timeline(items: readonly LaneItem[], squeezed: boolean): Timeline {
+  const spans = items
+    .map((item) => ({
+      begin: Math.min(item.ready_ns, ...known(item.enter_ns)),
+      end: Math.max(item.ready_ns, ...known(item.end_ns)),
+    }))
+    .sort((one, other) => one.begin - other.begin);
+  const lengths = spans.map((span) => span.end - span.begin).sort((one, other) => one - other);
+  const allowed = squeezed
+    ? Math.max(1, LONG_GAP * (lengths[Math.floor(lengths.length / 2)] ?? 0))
+    : Infinity;
+  const domain: number[] = [];
+  const range: number[] = [];
+  const breaks: Timeline["breaks"] = [];
+  let axis = 0;
+  let end = spans[0]?.begin ?? 0;
+  domain.push(end);
+  range.push(0);
+  for (const span of spans) {
+    const pause = span.begin - end;
+    if (pause > allowed) {
+      breaks.push({ axis: axis + allowed / 2, ns: pause });
+      axis += allowed;
+      domain.push(span.begin);
+      range.push(axis);
+      end = span.begin;
+    }
+    if (span.end > end) {
+      axis += span.end - end;
+      end = span.end;
+      domain.push(end);
+      range.push(axis);
+    }
+  }
+  const scale = scaleLinear().domain(domain.length > 1 ? domain : [end, end + 1]);
+  scale.range(range.length > 1 ? range : [0, 1]);
+  return {
+    length: Math.max(1, axis),
+    toAxis: (ns) => scale(ns),
+    fromAxis: (position) => scale.invert(position),
+    breaks,
+  };
+}
+
+function known(times: readonly (number | null)[]): number[] {
+  return times.filter((ns) => ns !== null);
+}
+
+interface Axis {
+  time: Timeline;
+  x: (axis: number) => number;
+  width: number;
+  y: number;
+  palette: { quiet: string; line: string; ground: string };
+}
+
+/** Bars of scale, since with shortened pauses there is no common origin; and a mark at each shortened pause. */
+function paintAxis(canvas: CanvasRenderingContext2D, { time, x, width, y, palette }: Axis): void {
+  canvas.fillStyle = palette.quiet;
+  canvas.strokeStyle = palette.quiet;
+  canvas.lineWidth = 1;
+  const perPixel = 1 / Math.max(1e-12, x(1) - x(0)); // ns
+  const nice = niceLength(perPixel * 90);
+  const length = nice / perPixel;
+  const right = width - 8;
+  canvas.beginPath();
+  canvas.moveTo(right - length, y + 5);
+  canvas.lineTo(right - length, y + 9);
+  canvas.lineTo(right, y + 9);
+  canvas.lineTo(right, y + 5);
+  canvas.stroke();
+  canvas.textAlign = "right";
+  canvas.fillText(timeText(nice / 1000), right - length - 5, y + 9);
+  canvas.textAlign = "left";
+  let last = -Infinity;
+  for (const gap of time.breaks) {
+    const at = x(gap.axis);
+    if (at < 0 || at > width || at - last < 7) continue;
+    last = at;
+    canvas.globalAlpha = 0.5;
+    canvas.beginPath();
+    canvas.setLineDash([2, 3]);
+    canvas.moveTo(at, 0);
+    canvas.lineTo(at, y);
+    canvas.stroke();
+    canvas.setLineDash([]);
+    canvas.globalAlpha = 1;
+  }
+}
+
+function niceLength(ns: number): number {
+  const power = 10 ** Math.floor(Math.log10(ns));
+  return power * ([5, 2, 1].find((factor) => factor * power <= ns) ?? 1);
+}
+
+function figures(item: LaneItem, lane: number): { wait: string; transfer: string } {
+  const enter = item.enter_ns[lane] ?? null;
+  const end = item.end_ns[lane] ?? null;
+  if (enter === null || end === null) return { wait: NOTHING, transfer: NOTHING };
+  const ready = Math.max(enter, item.ready_ns);
+  const wait = ready - enter;
+  return {
+    // A wait shorter than the clocks can tell says nothing.
+    wait: wait > 0 && wait < item.err_ns ? `< ${timeText(item.err_ns / 1000)}` : timeText(wait / 1000),
+    transfer: timeText(Math.max(0, end - ready) / 1000),
+  };
+}
+
+interface Line {
+  key: string;
+  item: LaneItem;
+  lane: number;
+  label: string;
+}
+
+function Twin({ group }: { group: GroupView }) {
+  const rows: Line[] = group.items.flatMap((item) =>
+    group.lanes.flatMap((lane, index) =>
+      item.enter_ns[index] == null
+        ? []
+        : [{ key: `${item.key}|${lane.replica}`, item, lane: index, label: lane.label }],
+    ),
+  );
+  const columns: Column<Line>[] = [
+    { title: "step", text: ({ item }) => String(item.step), order: ({ item }) => item.step },
+    { title: "seq", text: ({ item }) => String(item.seq), order: ({ item }) => item.seq },
+    { title: "op", left: true, text: ({ item }) => item.op },
+    { title: "size", text: ({ item }) => sizeText(item.size_bytes), order: ({ item }) => item.size_bytes },
+    { title: "replica", left: true, text: ({ label }) => label },
+    {
+      title: "wait",
+      text: ({ item, lane }) => figures(item, lane).wait,
+      order: ({ item, lane }) => item.ready_ns - (item.enter_ns[lane] ?? item.ready_ns),
+    },
+    {
+      title: "transfer",
+      text: ({ item, lane }) => figures(item, lane).transfer,
+      order: ({ item, lane }) => (item.end_ns[lane] ?? 0) - item.ready_ns,
+    },
+    { title: "state", left: true, text: ({ item }) => item.state },
+    { title: "call site", left: true, text: ({ item }) => item.site || NOTHING },
+  ];
+  return <Table label="Collectives by replica" columns={columns} rows={rows} keyOf={(row) => row.key} />;
+}

@@ -1,0 +1,94 @@
+// What happened beside the collectives: alerts, and what replicas printed; filtered by kind and by the selected replica.
+import { useState } from "preact/hooks";
+import { SEVERITY } from "../colours";
+import { Head, Sign } from "../parts/head";
+import { Table, type Column } from "../parts/table";
+import { counted, NOTHING } from "../format";
+import type { Collectives, EventItem } from "../models";
+import type { Context, View } from "../view";
+
+const FILTERS: { name: string; keeps(event: EventItem): boolean }[] = [
+  { name: "All", keeps: () => true },
+  { name: "Alerts", keeps: (event) => event.kind === "alert" || event.severity !== "info" },
+  { name: "Output", keeps: (event) => event.kind === "log" },
+  { name: "Lifecycle", keeps: (event) => event.kind === "lifecycle" },
+];
+
+export const log: View<Collectives> = {
+  title: "Alerts and log",
+  draw({ model, context }) {
+    return <Log model={model} context={context} />;
+  },
+};
+
+function Log({ model, context }: { model: Collectives; context: Context }) {
+  const [filter, setFilter] = useState(0);
+  const { events, counters } = model.snapshot;
+  const chosen = context.selected.replica;
+  const rows = events.filter(
+    (event) =>
+      FILTERS[filter]!.keeps(event) && (chosen === null || event.replica === chosen || event.replica < 0),
+  );
+  const alerts = events.filter((event) => event.kind === "alert").length;
+  return (
+    <div class="wb-part">
+      <Head
+        title="Alerts and log"
+        facts={[
+          alerts > 0 ? `▲ ${counted(alerts, "alert")}` : "no alerts",
+          chosen !== null && `only replica ${chosen}`,
+          counters.dropped_events > 0 && `${counters.dropped_events} older ones dropped`,
+        ]}
+        status={model.status}
+      >
+        {FILTERS.map(({ name }, index) => (
+          <button key={name} type="button" aria-pressed={filter === index} onClick={() => setFilter(index)}>
+            {name}
+          </button>
+        ))}
+        {chosen !== null && (
+          <button type="button" onClick={() => context.select(chosen)}>
+            Every replica
+          </button>
+        )}
+      </Head>
+      <Table
+        label="Alerts and log"
+        empty="nothing happened yet"
+        columns={columnsOf(events[0]?.t_ns ?? 0)}
+        rows={rows}
+        keyOf={(event) => event.key}
+        isSelected={(event) => event.replica >= 0 && event.replica === chosen}
+        onPick={(event) => event.replica >= 0 && context.select(event.replica)}
+        follow
+      />
+    </div>
+  );
+}
+
+function columnsOf(startNs: number): Column<EventItem>[] {
+  const or = (number: number) => (number < 0 ? NOTHING : String(number));
+  return [
+    {
+      title: "s",
+      help: "seconds since the first line",
+      text: (event) => ((event.t_ns - startNs) / 1e9).toFixed(3),
+      order: (event) => event.t_ns,
+    },
+    {
+      title: "what",
+      left: true,
+      text: (event) => event.name,
+      show: (event) => (
+        <>
+          <Sign {...(SEVERITY[event.severity] ?? SEVERITY["info"]!)} /> {event.name}
+        </>
+      ),
+    },
+    { title: "replica", text: (event) => or(event.replica), order: (event) => event.replica },
+    { title: "host", left: true, text: (event) => event.host || NOTHING },
+    { title: "step", text: (event) => or(event.step), order: (event) => event.step },
+    { title: "message", left: true, text: (event) => event.message },
+    { title: "call site", left: true, text: (event) => event.site || NOTHING },
+  ];
+}

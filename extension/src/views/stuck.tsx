@@ -1,0 +1,63 @@
+// The banner that says which collective does not get on, and who is waited for.
+import { Sign } from "../parts/head";
+import { BAD, GOOD } from "../colours";
+import { runsOf } from "../format";
+import type { Collectives, GroupView, LastSeen, Stuck } from "../models";
+import type { View } from "../view";
+
+const MAX_LAST = 4;
+
+export const stuck: View<Collectives> = {
+  title: "Stuck collectives",
+  draw({ model }) {
+    const groups = model.snapshot.groups.filter((group) => group.stuck !== null);
+    if (groups.length) return <Banners groups={groups} />;
+    return (
+      <p class="wb-alert" data-loud="no" role="status">
+        <Sign sign="●" colour={GOOD} /> no collective is stuck
+      </p>
+    );
+  },
+};
+
+export function Banners({ groups }: { groups: readonly GroupView[] }) {
+  return (
+    <>
+      {groups.map((group) => group.stuck && <Banner key={group.group} group={group} stuck={group.stuck} />)}
+    </>
+  );
+}
+
+function Banner({ group, stuck }: { group: GroupView; stuck: Stuck }) {
+  const more = stuck.last.length - MAX_LAST;
+  return (
+    <div class="wb-alert" role="alert">
+      <Sign sign="✖" colour={BAD} />
+      <div>
+        <strong>
+          step {stuck.step} seq {stuck.seq} {stuck.op}: waiting for replica
+          {stuck.missing.length > 1 ? "s " : " "}
+          {`{${runsOf(stuck.missing)}}`}
+        </strong>{" "}
+        <span class="wb-quiet">
+          {group.group}
+          {stuck.site && ` · entered at ${stuck.site}`} by replica{stuck.waiting.length > 1 ? "s " : " "}
+          {runsOf(stuck.waiting)}
+        </span>
+        <ul>
+          {stuck.last.slice(0, MAX_LAST).map((last) => (
+            <li key={last.replica}>{lastText(last, stuck.step)}</li>
+          ))}
+          {more > 0 && <li>… and {more} more</li>}
+        </ul>
+      </div>
+    </div>
+  );
+}
+
+function lastText(last: LastSeen, step: number): string {
+  if (!last.op) return `replica ${last.replica} has recorded nothing`;
+  const where = last.site ? ` at ${last.site}` : "";
+  const when = last.step === step ? "" : `step ${last.step} `;
+  return `replica ${last.replica} last did ${when}seq ${last.seq} ${last.op}${where}`;
+}

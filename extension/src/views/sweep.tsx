@@ -1,0 +1,247 @@
+// Bus bandwidth over message size, both logarithmic: band from the 10th to the 90th percentile, fit, measured limit.
+import { scaleLog } from "d3-scale";
+import { useState } from "preact/hooks";
+import { category } from "../colours";
+import { ChartOrTable } from "../parts/head";
+import { Table, type Column } from "../parts/table";
+import { counted, dtypeText, rateText, significant, sizeText, timeText, timeUnit } from "../format";
+import type { Collectives, Sweep, SweepPoint } from "../models";
+import type { View } from "../view";
+
+const WIDTH = 640;
+const HEIGHT = 260;
+const LEFT = 62;
+const RIGHT = 16;
+const TOP = 12;
+const BOTTOM = 34;
+
+export const sweep: View<Collectives> = {
+  title: "Bandwidth over size",
+  draw({ model }) {
+    if (!model.sweeps.length) {
+      return (
+        <p class="wb-quiet">bandwidth over size appears when one operation was seen with several sizes</p>
+      );
+    }
+    return <Sweeps sweeps={model.sweeps} />;
+  },
+};
+
+function Sweeps({ sweeps }: { sweeps: readonly Sweep[] }) {
+  const [key, setKey] = useState<string | null>(null);
+  const index = Math.max(
+    0,
+    sweeps.findIndex((one) => one.key === key),
+  );
+  const chosen = sweeps[index]!;
+  return (
+    <ChartOrTable
+      title="Bandwidth over size"
+      facts={[`${chosen.group} · n=${chosen.n} · ${chosen.transport}`, fitText(chosen)]}
+      chart={<Chart sweep={chosen} colour={category(index)} />}
+      table={<Twin sweep={chosen} />}
+    >
+      <select
+        aria-label="Operation"
+        value={chosen.key}
+        onChange={(event) => setKey((event.currentTarget as HTMLSelectElement).value)}
+      >
+        {sweeps.map((one) => (
+          <option key={one.key} value={one.key}>
+            {`${one.op} ${dtypeText(one.dtype)}${sweeps.some((two) => two.group !== one.group) ? ` · ${one.group}` : ""}`}
+          </option>
+        ))}
+      </select>
+    </ChartOrTable>
+  );
+}
+
+function fitText({ latency_us, bandwidth }: Sweep): string {
+  return latency_us === null || bandwidth === null
+    ? "too few sizes for a fit"
+    : `fit: latency ${timeText(latency_us)} + size / ${rateText(bandwidth)}`;
+}
+
+/** Bus bandwidth that the fit says at a size, GB/s; the factor is that of the points. */
+export function fittedBusbw(sweep: Sweep, sizeBytes: number): number | null {
+  const point = sweep.points.find((one) => one.p50_busbw !== null && one.p50_us > 0);
+  if (sweep.latency_us === null || sweep.bandwidth === null || !point) return null;
+  const factor = (point.p50_busbw! * point.p50_us * 1000) / point.size_bytes;
+  const us = sweep.latency_us + sizeBytes / (sweep.bandwidth * 1000);
+  return (factor * sizeBytes) / (us * 1000);
+}
+
+function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
+  const [cursor, setCursor] = useState<number | null>(null);
+  const points = sweep.points.filter((point) => point.p50_busbw !== null);
+  const sizes = points.map((point) => point.size_bytes);
+  const rates = points.flatMap((point) => [point.p10_busbw!, point.p50_busbw!, point.p90_busbw!]);
+  if (sweep.limit !== null) rates.push(sweep.limit);
+  const x = scaleLog([Math.min(...sizes), Math.max(...sizes)], [LEFT, WIDTH - RIGHT]).base(2);
+  const y = scaleLog([Math.min(...rates) / 1.3, Math.max(...rates) * 1.3], [HEIGHT - BOTTOM, TOP]);
+  const line = (of: (point: SweepPoint) => number) =>
+    points.map((point, index) => `${index ? "L" : "M"}${x(point.size_bytes)} ${y(of(point))}`).join("");
+  const back = [...points]
+    .reverse()
+    .map((point) => `L${x(point.size_bytes)} ${y(point.p10_busbw!)}`)
+    .join("");
+  const fit = Array.from({ length: 33 }, (_, step) => {
+    const size = sizes[0]! * (sizes.at(-1)! / sizes[0]!) ** (step / 32);
+    const rate = fittedBusbw(sweep, size);
+    return rate === null ? null : { px: x(size), py: y(rate) };
+  }).filter((point) => point !== null);
+  const at = cursor === null ? null : points[cursor];
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+    if (event.key === "Home") setCursor(0);
+    else if (event.key === "End") setCursor(points.length - 1);
+    else if (event.key === "Escape") setCursor(null);
+    else if (step)
+      setCursor(Math.max(0, Math.min(points.length - 1, (cursor ?? (step > 0 ? -1 : points.length)) + step)));
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const yTicks = niceTicks(y.domain() as [number, number]);
+  return (
+    <>
+      <div
+        class="wb-chart"
+        role="application"
+        aria-roledescription="chart"
+        aria-label={`Bus bandwidth of ${sweep.op} at ${counted(points.length, "size")}`}
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+        style={{ maxWidth: "820px" }}
+      >
+        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true" onMouseLeave={() => setCursor(null)}>
+          {yTicks.map((tick) => (
+            <g key={tick}>
+              <line x1={LEFT} x2={WIDTH - RIGHT} y1={y(tick)} y2={y(tick)} stroke="var(--wb-line)" />
+              <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">
+                {rateText(tick)}
+              </text>
+            </g>
+          ))}
+          {spaced(sizes, 9).map((size) => (
+            <text key={size} x={x(size)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
+              {sizeText(size)}
+            </text>
+          ))}
+          <path d={`${line((point) => point.p90_busbw!)}${back}Z`} fill={colour} opacity="0.2" />
+          <path d={line((point) => point.p50_busbw!)} fill="none" stroke={colour} stroke-width="2" />
+          {fit.length > 0 && (
+            <path
+              d={fit.map(({ px, py }, index) => `${index ? "L" : "M"}${px} ${py}`).join("")}
+              fill="none"
+              stroke="var(--wb-text)"
+              stroke-dasharray="5 4"
+            />
+          )}
+          {sweep.limit !== null && (
+            <g>
+              <line
+                x1={LEFT}
+                x2={WIDTH - RIGHT}
+                y1={y(sweep.limit)}
+                y2={y(sweep.limit)}
+                stroke="var(--wb-text)"
+                stroke-dasharray="1 3"
+                stroke-width="1.5"
+              />
+              <text class="wb-strong" x={WIDTH - RIGHT} y={y(sweep.limit) - 4} text-anchor="end">
+                measured limit {rateText(sweep.limit)}
+              </text>
+            </g>
+          )}
+          {points.map((point, index) => (
+            <circle
+              key={point.size_bytes}
+              cx={x(point.size_bytes)}
+              cy={y(point.p50_busbw!)}
+              r={index === cursor ? 6 : 3.5}
+              fill={colour}
+              stroke={index === cursor ? "var(--wb-text)" : "none"}
+              stroke-width="2"
+              onMouseEnter={() => setCursor(index)}
+            />
+          ))}
+          <text x={(LEFT + WIDTH) / 2} y={HEIGHT - 3} text-anchor="middle">
+            message size
+          </text>
+        </svg>
+      </div>
+      <output
+        class="wb-readout"
+        aria-live="polite"
+        data-hint="line: median, band: 10th to 90th percentile, dashes: fit · arrow keys or pointer: one size"
+      >
+        {at ? pointText(at, sweep) : ""}
+      </output>
+    </>
+  );
+}
+
+function pointText(point: SweepPoint, sweep: Sweep): string {
+  const fit = fittedBusbw(sweep, point.size_bytes);
+  return [
+    `${sizeText(point.size_bytes)}: busbw ${rateText(point.p50_busbw)} (${rateText(point.p10_busbw)} to ${rateText(point.p90_busbw)})`,
+    `transfer ${timeText(point.p50_us)}`,
+    counted(point.samples, "sample"),
+    fit === null ? "" : `fit ${rateText(fit)}`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
+/** 1, 2, 5 in each power of ten; fewer where these would be many. */
+function niceTicks([low, high]: [number, number]): number[] {
+  const decades = Math.log10(high / low);
+  const factors = decades > 3 ? [1] : decades > 1.5 ? [1, 3] : [1, 2, 5];
+  const ticks: number[] = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
+    ticks.push(...factors.map((factor) => factor * 10 ** power));
+  }
+  return ticks.filter((tick) => tick >= low && tick <= high);
+}
+
+/** At most `most` of the values, evenly chosen, the first and the last among them. */
+function spaced(values: readonly number[], most: number): number[] {
+  const every = Math.max(1, Math.ceil((values.length - 1) / (most - 1)));
+  return values.filter((_, index) => index % every === 0);
+}
+
+function Twin({ sweep }: { sweep: Sweep }) {
+  const unit = timeUnit(sweep.points.map((point) => point.p50_us));
+  const time = (title: string, of: (point: SweepPoint) => number): Column<SweepPoint> => ({
+    title: `${title} ${unit.name}`,
+    text: (point) => significant(of(point) / unit.us),
+    order: of,
+  });
+  const rate = (title: string, of: (point: SweepPoint) => number | null): Column<SweepPoint> => ({
+    title,
+    help: "GB/s",
+    text: (point) => significant(of(point)),
+    order: (point) => of(point) ?? -1,
+  });
+  const columns: Column<SweepPoint>[] = [
+    { title: "size", text: (point) => sizeText(point.size_bytes), order: (point) => point.size_bytes },
+    { title: "samples", text: (point) => String(point.samples), order: (point) => point.samples },
+    time("p10", (point) => point.p10_us),
+    time("p50", (point) => point.p50_us),
+    time("p90", (point) => point.p90_us),
+    rate("busbw p10", (point) => point.p10_busbw),
+    rate("busbw p50", (point) => point.p50_busbw),
+    rate("busbw p90", (point) => point.p90_busbw),
+    rate("fit", (point) => fittedBusbw(sweep, point.size_bytes)),
+  ];
+  return (
+    <Table
+      label={`Bandwidth of ${sweep.op} by size, GB/s`}
+      columns={columns}
+      rows={sweep.points}
+      keyOf={(point) => String(point.size_bytes)}
+    />
+  );
+}

@@ -1,0 +1,35 @@
+"""The build of the views, for the tests of what it makes."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def hatch_build() -> ModuleType:
+    """`extension/hatch_build.py`, imported from where it lies."""
+    path = ROOT / "extension" / "hatch_build.py"
+    if not path.is_file():
+        pytest.skip("the sources of the views are not here: the package was installed without them")
+    spec = importlib.util.spec_from_file_location("hatch_build", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def built(hatch_build: ModuleType) -> ModuleType:
+    """The same, with the bundle made of the sources as they are, and npm's packages installed."""
+    if not hatch_build.node_on_path():
+        pytest.skip(f"no node >= {'.'.join(map(str, hatch_build.NODE))} with npm on PATH")
+    hatch_build.install()
+    hatch_build.build()
+    return hatch_build
