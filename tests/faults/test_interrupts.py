@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,6 +85,41 @@ class Kernel:
         self.client.context.destroy(linger=0)
 
 
+class Terminal:
+    """A terminal in which a command runs in the foreground, as a shell would have started it."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._driver, end = os.openpty()
+        self._process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=end,
+            stdout=end,
+            stderr=end,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(end)
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def press_ctrl_c(self) -> None:
+        os.write(self._driver, b"\x03")
+
+    def output(self) -> str:
+        """All that was printed, once the command has ended."""
+        self._process.wait(PATIENCE_SECONDS)
+        text = b""
+        with contextlib.suppress(OSError):  # the last process has closed its end
+            while part := os.read(self._driver, 4096):
+                text += part
+        os.close(self._driver)
+        return text.decode()
+
+
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
     kernel = Kernel()
@@ -115,6 +153,26 @@ run(slow)
     assert "interrupted 'slow'" in text
     assert kernel.execute("run(lambda env: env.store['v']).values()") == "[5, 6]"
     assert kernel.execute("run(lambda env: os.getpid()).values()") == pids
+
+
+def test_row_22_one_interrupt_ends_a_long_sleep(kernel: Kernel, tmp_path: Path) -> None:
+    pids = kernel.execute("run(lambda env: os.getpid()).values()")
+    path = tmp_path / "there"
+    request = kernel.begin(f"""
+def sleepy(env):
+    arrived({str(path)!r}, env)
+    time.sleep(3600)
+run(sleepy)
+""")
+    until(
+        lambda: path.with_suffix(".0").exists() and path.with_suffix(".1").exists(), "the start of the step"
+    )
+    kernel.manager.interrupt_kernel()
+    outcome, text = kernel.end(request)
+    assert outcome == "RunInterrupted"
+    assert "inside C code" not in text
+    assert kernel.execute("run(lambda env: os.getpid()).values()") == pids
+    assert kernel.execute("time.sleep.__module__, time.sleep.__name__") == "('time', 'sleep')"
 
 
 def test_row_22_interrupting_code_that_catches_everything(kernel: Kernel, tmp_path: Path) -> None:
@@ -181,43 +239,42 @@ run(deep)
     kernel.execute("run(lambda env: env.store.__setitem__('v', env.rank + 5))")
 
 
-def test_row_24_ctrl_c_in_a_terminal_leaves_the_workers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["processes", "threads"])
+def test_row_24_ctrl_c_in_a_terminal_stops_the_step_and_leaves_the_workers(tmp_path: Path, how: str) -> None:
     path = tmp_path / "there"
     script = tmp_path / "script.py"
     script.write_text(
-        SETUP
-        + f"""
-if __name__ == "__main__":
-    main(2)
-    before = run(lambda env: os.getpid()).values()
-    def slow(env):
-        pathlib.Path({str(path)!r} + f".{{env.rank}}").touch()
-        time.sleep(60) if env.rank == 0 else env.communicator.barrier()
-    def loop(env):
-        pathlib.Path({str(path)!r} + f".{{env.rank}}").touch()
-        while True:
-            time.sleep(0.01)
-    try:
-        run(loop)
-    except KeyboardInterrupt as error:
-        print(type(error).__name__)
-    print(before == run(lambda env: os.getpid()).values(), flush=True)
-    cluster.close()
+        f"""
+import os, pathlib, time
+import workbench as wb
+
+cluster = wb.connect(replicas=2, processes={how == "processes"})
+strategy = wb.MirroredStrategy()
+with strategy.scope():
+    v = wb.Variable(1.0)
+before = strategy.run(os.getpid).values
+
+def step():
+    v.assign(2.0)
+    rank = wb.distribute.get_replica_context().replica_id_in_sync_group
+    pathlib.Path({str(path)!r} + f".{{rank}}").touch()
+    time.sleep(3600) if rank == 0 else wb.distribute.get_replica_context().all_reduce("sum", 1.0)
+
+try:
+    strategy.run(step)
+except KeyboardInterrupt as error:
+    print(type(error).__name__)
+print(before == strategy.run(os.getpid).values, float(v))
+cluster.close()
 """
     )
-    process = subprocess.Popen(
-        [sys.executable, str(script)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+    terminal = Terminal([sys.executable, str(script)])
+    until(
+        lambda: (path.with_suffix(".0").exists() and path.with_suffix(".1").exists()) or terminal.ended,
+        "the start of the step",
     )
-    until(lambda: path.with_suffix(".1").exists() or process.poll() is not None, "the start of the step")
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert out.split() == ["RunInterrupted", "True"], err
+    terminal.press_ctrl_c()
+    assert terminal.output().split() == ["^CRunInterrupted", "True", "1.0"]
 
 
 def test_row_25_no_worker_outlives_a_killed_kernel() -> None:

@@ -16,7 +16,7 @@ from workbench.collectives import Bootstrap, Gpus, Member, Topology
 from workbench.collectives.tcp import Tls
 from workbench.devices import Device
 from workbench.errors import ClusterClosed, WorkbenchError
-from workbench.runtime import gpus
+from workbench.runtime import gpus, sleeping
 from workbench.runtime.completions import Completions
 from workbench.runtime.env import ReplicaEnv, current_env
 from workbench.runtime.executor import DeviceExecutor
@@ -156,6 +156,7 @@ class ReplicaHost:
 
     def start(self) -> None:
         """Starts the threads that serve the steps link."""
+        sleeping.install(self)
         if self._device_count == 1 and not self.by_reference and self.traced is None:
             executor = DeviceExecutor(self, 0, self._next_from_link())
             self.executors.append(executor)
@@ -351,6 +352,7 @@ class ReplicaHost:
         for messages in self._queues:
             messages.put(None)
         self._restore_output()
+        sleeping.uninstall(self)
         gone = ClusterClosed("the notebook that drove this worker has disconnected")
         for group_id in list(self.groups):
             self.abort(group_id, 1 << 62, -1, gone)
