@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from workbench.telemetry.records import Signature
 from workbench.telemetry.ring import Ring
 
 MS = 1_000_000
@@ -31,6 +32,9 @@ class Call:
     generation: int = 0
     state: str = "ok"
     site: str = "train.py:84"
+    algorithm: str = "direct"
+    packs: int = 1
+    purpose: str = ""
 
 
 @dataclass(slots=True)
@@ -62,23 +66,28 @@ class Replicas:
                     continue
                 ended = call.state != "entered"
                 offset = ring.clock_offset_ns
+                signature = Signature(
+                    generation=call.generation,
+                    group=call.group,
+                    op=call.op,
+                    redop=call.redop,
+                    dtype=call.dtype,
+                    algorithm=call.algorithm,
+                    packs=call.packs,
+                    transport="shm",
+                    state=call.state,
+                    site=call.site,
+                    purpose=call.purpose,
+                )
                 ring.write(
-                    call.generation,
+                    ring.number(signature),
                     call.step,
                     call.seq,
-                    call.group,
-                    call.op,
-                    call.redop,
-                    call.dtype,
                     call.nbytes // 4,
                     call.nbytes,
-                    "direct",
-                    "shm",
                     enter - offset,
                     ready - offset if ended else 0,
                     call.end_ns - offset if ended else 0,
-                    call.state,
-                    call.site,
                 )
 
     def drain(self) -> list[bytes]:

@@ -48,10 +48,10 @@ def test_a_batch_cut_anywhere_is_refused() -> None:
 
 
 def test_a_batch_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "VERSION", 2)
+    monkeypatch.setattr(batches, "VERSION", 3)
     data = one_batch()
     monkeypatch.undo()
-    with pytest.raises(DataCorruption, match="version 2, this workbench reads 1"):
+    with pytest.raises(DataCorruption, match="version 3, this workbench reads 2"):
         batches.decode(data)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,10 +15,11 @@ from tests.telemetry.simulation import MS, Call, Replicas, steps
 from workbench.errors import DataCorruption
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed import Feed
+from workbench.telemetry.limits import Limit
 from workbench.telemetry.snapshot import merge
 
 
-def feed_of(batches: list[bytes], **options: int) -> Feed:
+def feed_of(batches: list[bytes], **options: Any) -> Feed:
     feed = Feed(now_ns=lambda: 0, **options)
     for data in batches:
         feed.ingest(data)
@@ -185,8 +187,41 @@ def test_a_measured_limit_gives_percentages() -> None:
     replicas.record(Call([MS, MS], MS + 1000, nbytes=5000))
     feed = feed_of(replicas.drain())
     assert feed.table()[0].limit_percent is None
-    feed.set_limit("g", 20.0)
+    feed.set_limit("g", Limit({4096: 20.0}))
     assert feed.table()[0].limit_percent == pytest.approx(25)
+
+
+def test_a_view_that_is_kept_up_to_date_gets_to_know_of_the_limit() -> None:
+    replicas = Replicas(["a", "a"])
+    replicas.record(Call([MS, MS], MS + 1000))
+    feed = feed_of(replicas.drain())
+    before = feed.snapshot()
+    feed.set_limit("g", Limit(between_hosts=20.0))
+    assert merge(before.as_dict(), feed.delta(before.version))["table"][0]["limit_percent"] is not None
+
+
+def test_what_workbench_itself_needed_is_apart() -> None:
+    replicas = Replicas(["a", "a"])
+    replicas.record(
+        Call([MS, MS], 2 * MS), Call([3 * MS, 3 * MS], 4 * MS, seq=1, op="all_gather", purpose="input")
+    )
+    feed = feed_of(replicas.drain())
+    snapshot = feed.snapshot()
+    assert [(row.op, row.purpose) for row in snapshot.table] == [("all_reduce", "")]
+    assert [(row.op, row.purpose) for row in snapshot.internal] == [("all_gather", "input")]
+    assert [item.op for item in snapshot.groups[0].items] == ["all_reduce"]
+    assert feed.to_arrow()["purpose"].to_pylist() == ["", "", "input", "input"]
+
+
+def test_call_sites_get_the_names_that_people_know() -> None:
+    replicas = Replicas(["a", "a"])
+    replicas.record(Call([MS, MS], 2 * MS, site="123456.py:3"))
+    replicas.rings[0].emit("alert", "nan", "loss is NaN", site="123456.py:4")
+    feed = feed_of(replicas.drain(), name_sites=lambda text: text.replace("123456.py", "In[5]"))
+    snapshot = feed.snapshot()
+    assert set(feed.to_arrow()["site"].to_pylist()) == {"In[5]:3"}
+    assert [item.site for item in snapshot.groups[0].items] == ["In[5]:3"]
+    assert [event.site for event in snapshot.events] == ["In[5]:4"]
 
 
 def test_memory_is_bounded_and_the_newest_is_kept() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from tests.telemetry.simulation import MS, Call, Replicas, steps
 from workbench.telemetry.feed import Feed
@@ -29,8 +30,8 @@ def test_cells_are_the_time_after_the_first_replica_summed_over_a_step() -> None
 
 
 def test_a_replica_that_is_late_step_after_step_is_a_straggler() -> None:
-    assert lateness(Replicas(["a"] * 4), *steps(10, [0, 10_000, 5_000, 400_000])).stragglers == (3,)
-    assert lateness(Replicas(["a"] * 2), *steps(10, [300_000, 0])).stragglers == (0,)
+    assert lateness(Replicas(["a"] * 4), *steps(20, [0, 10_000, 5_000, 400_000])).stragglers == (3,)
+    assert lateness(Replicas(["a"] * 2), *steps(20, [300_000, 0])).stragglers == (0,)
 
 
 def test_one_bad_step_makes_no_straggler() -> None:
@@ -49,23 +50,45 @@ def test_replicas_that_take_turns_in_being_late_are_no_stragglers() -> None:
 
 
 def test_lateness_below_the_clock_error_makes_no_straggler() -> None:
-    calls = steps(10, [0, 300_000])
+    calls = steps(20, [0, 300_000])
     assert lateness(Replicas(["a", "b"], err_ns=200_000), *calls).stragglers == ()
     assert lateness(Replicas(["a", "b"], err_ns=1000), *calls).stragglers == (1,)
 
 
 def test_lateness_that_costs_nothing_makes_no_straggler() -> None:
-    calls = [Call([k * 100 * MS, k * 100 * MS + 1000], (k * 100 + 90) * MS, step=k) for k in range(10)]
+    calls = [Call([k * 100 * MS, k * 100 * MS + 1000], (k * 100 + 90) * MS, step=k) for k in range(30)]
     assert lateness(Replicas(["a", "a"]), *calls).stragglers == ()
+
+
+def test_a_few_steps_make_no_straggler() -> None:
+    assert lateness(Replicas(["a"] * 2), *steps(19, [300_000, 0])).stragglers == ()
+
+
+def test_a_replica_that_is_late_by_little_is_no_straggler_however_short_the_steps_are() -> None:
+    def tiny(late_ns: int, step_ns: int) -> Lateness:
+        calls = [
+            Call([k * step_ns, k * step_ns + late_ns], k * step_ns + late_ns + 2000, step=k)
+            for k in range(1, 41)
+        ]
+        return lateness(Replicas(["a", "a"]), *calls)
+
+    assert tiny(20_000, 60_000).stragglers == ()  # a third of a step, but 20 µs are nothing to act on
+    assert tiny(150_000, 10 * MS).stragglers == ()  # 150 µs of a step of 10 ms do not matter either
+    assert tiny(150_000, MS).stragglers == (1,)
+
+
+def test_what_workbench_itself_waits_for_makes_no_straggler() -> None:
+    calls = [replace(call, purpose="input") for call in steps(30, [400_000, 0])]
+    assert lateness(Replicas(["a", "a"]), *calls) == Lateness()
 
 
 def test_a_step_in_which_everybody_is_late_is_slow() -> None:
     normal = [
-        Call([k * MS, k * MS + 1000, k * MS + 1100, k * MS + 900], (k * MS) + 2000, step=k) for k in range(9)
+        Call([k * MS, k * MS + 1000, k * MS + 1100, k * MS + 900], (k * MS) + 2000, step=k) for k in range(20)
     ]
-    slow = Call([50 * MS, 50 * MS + 90_000, 50 * MS + 95_000, 50 * MS + 92_000], 50 * MS + 99_000, step=9)
+    slow = Call([50 * MS, 50 * MS + 900_000, 50 * MS + 950_000, 50 * MS + 920_000], 51 * MS, step=20)
     heat = lateness(Replicas(["a"] * 4), *normal, slow)
-    assert heat.slow_steps == (9,)
+    assert heat.slow_steps == (20,)
     assert heat.stragglers == ()
 
 

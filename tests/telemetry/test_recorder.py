@@ -152,14 +152,14 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(facts, "VERSION", 7)
     record(tmp_path / "run.parquet")
     monkeypatch.undo()
-    with pytest.raises(DataCorruption, match=r"run\.parquet: the run has version 7, .* reads 1"):
+    with pytest.raises(DataCorruption, match=r"run\.parquet: the run has version 7, .* reads 2"):
         open_run(tmp_path / "run.parquet")
 
 
 def test_a_file_whose_facts_make_no_sense_is_refused(tmp_path: Path) -> None:
     record(tmp_path / "run.parquet")
     table = pq.read_table(tmp_path / "run.parquet")
-    text = b'{"version": 1, "anchor": [1, 2], "dropped": 0, "dropped_events": 0, "events": [{"evil": 1}]}'
+    text = b'{"version": 2, "anchor": [1, 2], "dropped": 0, "dropped_events": 0, "events": [{"evil": 1}]}'
     for data in (b"%08x %s" % (zlib.crc32(text), text), b"00000000 " + text, b""):
         pq.write_table(table.replace_schema_metadata({facts.RUN_KEY: data}), tmp_path / "bad.parquet")
         with pytest.raises(DataCorruption, match=r"bad\.parquet: the description of the run"):

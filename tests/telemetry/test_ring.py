@@ -11,30 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.telemetry import batches
-from workbench.telemetry.records import COLUMNS, InFlight, schema
+from workbench.telemetry.records import COLUMNS, InFlight, Signature, schema
 from workbench.telemetry.ring import _MAX_SIGNATURES, Ring
 
 
 def write(ring: Ring, seq: int, *, site: str = "train.py:84", step: int = 0) -> None:
     enter = 1_000_000 + seq * 1000
-    ring.write(
-        1,
-        step,
-        seq,
-        "g",
-        "all_reduce",
-        "sum",
-        "float32",
-        256,
-        1024,
-        "direct",
-        "shm",
-        enter,
-        enter + 100,
-        enter + 300,
-        "ok",
-        site,
+    number = ring.number(
+        Signature(1, "g", "all_reduce", "sum", "float32", "direct", 2, "shm", "ok", site, "input")
     )
+    ring.write(number, step, seq, 256, 1024, enter, enter + 100, enter + 300)
 
 
 def table(data: bytes) -> pa.Table:
@@ -61,6 +47,7 @@ def test_a_drained_batch_has_the_documented_schema_and_values() -> None:
             "count": 256,
             "bytes": 1024,
             "algorithm": "direct",
+            "packs": 2,
             "transport": "shm",
             "replica": 3,
             "host": "b",
@@ -72,6 +59,7 @@ def test_a_drained_batch_has_the_documented_schema_and_values() -> None:
             "clock_err_ns": 5,
             "state": "ok",
             "site": "train.py:84",
+            "purpose": "input",
             "n": 4,
         }
     ]
@@ -164,7 +152,9 @@ def test_recent_shows_the_newest_records_and_takes_nothing_out() -> None:
 
 
 def test_a_collective_that_lasts_is_told_once_as_entered() -> None:
-    waiting = InFlight(1, 0, 9, "g", "all_gather", "", "float32", 256, 1024, "ring", "tcp", 5000, "x.py:1")
+    waiting = InFlight(
+        1, 0, 9, "g", "all_gather", "", "float32", 256, 1024, "ring", 0, "tcp", 5000, "x.py:1", ""
+    )
     ring = Ring(8, replica=2, host="a", device="cpu:2", run_id="run", size=3)
     write(ring, 8)
     rows = table(ring.drain(waiting)).to_pylist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,8 @@ from tests.telemetry.simulation import MS, Call, Replicas, steps
 from workbench.telemetry import formatting
 from workbench.telemetry.feed import Feed
 from workbench.telemetry.formatting import dtype_text, rate_text, shorten, significant, size_text, time_unit
+from workbench.telemetry.limits import Limit
+from workbench.telemetry.records import SAMPLED
 from workbench.telemetry.text import WIDTH, line_text, snapshot_text, table_text
 
 
@@ -45,9 +48,24 @@ def test_the_table_has_the_columns_of_nccl_tests_in_their_order() -> None:
     text = table_text(feed_with(replicas, *steps(5, [0, 20_000])).table())
     assert text.splitlines() == [
         "g: n=2, times in µs, bandwidths in GB/s",
-        "op          size type red last p50 p99 cv%  algbw  busbw lim% wait% late",
-        "all_reduce 4 KiB  f32 sum  100 100 100   0 0.0410 0.0410    –     9 r1@b",
+        "op          size type red last p50 p99 cv%  algbw  busbw lim% wait% how    late",
+        "all_reduce 4 KiB  f32 sum  100 100 100   0 0.0410 0.0410    –     9 direct r1@b",
     ]
+
+
+def test_packs_and_the_share_of_the_limit_are_shown() -> None:
+    replicas = Replicas(["a", "a"])
+    feed = feed_with(replicas, *(replace(call, packs=2, algorithm="ring") for call in steps(1, [0, 0])))
+    feed.set_limit("g", Limit({1 << 16: 1.0, 1 << 24: 0.1}))
+    assert table_text(feed.table()).splitlines()[1:] == [
+        "op          size type red last p50 p99 cv%  algbw  busbw lim% wait% how           late",
+        "all_reduce 4 KiB  f32 sum  100 100 100   0 0.0410 0.0410    4     0 ring, 2 packs –",
+    ]
+
+
+def test_sampled_timings_are_labelled() -> None:
+    feed = feed_with(Replicas(["a"]), Call([MS], 2 * MS, algorithm=SAMPLED))
+    assert table_text(feed.table()).splitlines()[-1].startswith("sampled: of a few profiled steps")
 
 
 def test_an_empty_table_says_so() -> None:
@@ -82,13 +100,14 @@ def test_no_line_is_wider_than_88_columns(calls: list[tuple[str, str, int, int]]
 
 
 def test_what_a_person_should_look_at_stands_below_the_table() -> None:
-    replicas = Replicas(["a", "a", "b"], capacity=16)
-    calls = [*steps(20, [0, 0, 400_000]), Call([90 * MS, 91 * MS, None], 0, step=99, state="entered")]
+    replicas = Replicas(["a", "a", "b"], capacity=24)
+    calls = [*steps(30, [0, 0, 400_000]), Call([90 * MS, 91 * MS, None], 0, step=99, state="entered")]
     lines = snapshot_text(feed_with(replicas, *calls, now_ns=10**12).snapshot()).splitlines()
-    assert lines[-3:] == [
-        "! step 99 seq 0 all_reduce: waiting for replicas {2}; it last did step 19 seq 0 all_red…",
+    assert lines[-4:] == [
+        "! step 99 seq 0 all_reduce: waiting for replicas {2}; it last did step 29 seq 0",
+        "  all_reduce at train.py:84",
         "! straggler: r2 b cpu:2 is late step after step",
-        "15 collectives, 14 records dropped",
+        "23 collectives, 20 records dropped",
     ]
 
 

@@ -78,6 +78,10 @@ class AxisCommunicator:
         """Zeros: traced arrays cannot be written to."""
         return jnp.zeros(shape, dtype)
 
+    def internal(self, purpose: str) -> AbstractContextManager[None]:
+        """Nothing to mark: what is inside of a compiled program is not recorded."""
+        return nullcontext()
+
     def paused(self, what: str, site: str = "") -> AbstractContextManager[None]:
         """Nothing to say."""
         return nullcontext()

@@ -24,12 +24,15 @@ class Call:
       site: Where the user called it, such as "train.py:41".
       nesting: Digest of the structure that the arrays came in.
       mode: Everything else that replicas must agree on (root, axis, algorithm, packing).
-      count: Elements in all arrays.
-      nbytes: Their bytes.
+      count: Elements, counted as telemetry does; where only the exchange tells them, as far as they are known before.
+      nbytes: Size S of the formulas, likewise.
       dtype: Their dtype, "mixed" if they have several.
       algorithm: The algorithm asked for.
+      packs: In how many packs the arrays travel; 0 where nothing is packed.
+      purpose: What workbench itself needs it for, such as "input"; "" for a call of the user's.
       digest: Fingerprint of all of the above that must be equal on all replicas.
       prepared: Views that a link keeps for the next repetition.
+      numbers: Under which number telemetry knows it, by the algorithm used and the state at the end.
     """
 
     op: str
@@ -42,11 +45,14 @@ class Call:
     nbytes: int
     dtype: str
     algorithm: str
+    packs: int = 0
+    purpose: str = ""
     digest: int = field(init=False)
     entering: str = field(init=False)
     sent: str = field(init=False)
     waiting: str = field(init=False)
     prepared: dict[Any, Any] = field(init=False, default_factory=dict, repr=False)
+    numbers: dict[tuple[str, str], int] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         text = "\0".join((self.op, self.redop, self.what, self.site, self.nesting, self.mode))

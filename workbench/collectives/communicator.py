@@ -102,6 +102,13 @@ class Communicator(Protocol):
     def paused(self, what: str, site: str = "") -> AbstractContextManager[None]:
         """Makes `status` say that the replica waits in `what` (such as "merge_call") meanwhile."""
 
+    def internal(self, purpose: str) -> AbstractContextManager[None]:
+        """Marks the collectives within as workbench's own, so that views of the user's leave them out.
+
+        Args:
+          purpose: What they are for, such as "input".
+        """
+
     def status(self) -> Status:
         """Where the replica is. Any thread."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from time import monotonic_ns as _now
 from typing import Any
 
@@ -22,6 +22,7 @@ from workbench.collectives.position import Flight, Position, Status
 from workbench.collectives.replica import ReplicaCommunicator, bytes_of, described, header
 from workbench.collectives.threads import together
 from workbench.errors import BackendUnavailable
+from workbench.telemetry.records import message_bytes
 
 _BYTE = np.dtype(np.uint8)
 _ON_HOST = 1 << 40  # number of the block that says so; beyond all ranks
@@ -43,6 +44,7 @@ class GpuCommunicator:
         self._plane = plane
         self._gpu = plane.accelerator
         self._ordinal = plane.ordinals[host.rank]
+        self._purpose = ""
 
     def begin(self, step: int, order: int | None = None) -> None:
         """Starts a step."""
@@ -117,15 +119,16 @@ class GpuCommunicator:
         if value.ndim == 0:
             raise ValueError("reduce_scatter needs at least one dimension to split, got a scalar")
         backend.ufunc(op)
-        call = self._call("reduce_scatter", [value], op, site=site, mode="on GPU")
         rows = [len(part) for part in np.array_split(np.empty((value.shape[0], 0)), self.size)]
         row = value.size // value.shape[0] if value.shape[0] else 0
         bounds = np.cumsum([0, *(n * row for n in rows)]).tolist()
+        mine = bounds[self.rank + 1] - bounds[self.rank]
+        call = self._call("reduce_scatter", [value], op, site=site, mode="on GPU", count=mine)
         dtype = self._wide(value.dtype, op)
         with self._gpu.on(self._ordinal):
             source = self._gpu.flat([value], dtype)
             out = backend.mean_dtype(dtype) if op == "mean" else dtype
-            target = self._gpu.empty(bounds[self.rank + 1] - bounds[self.rank], out)
+            target = self._gpu.empty(mine, out)
         self._carry_out(
             call, options, [source], [target], lambda ops, works: ops.reduce_scatter(op, works, bounds)
         )
@@ -144,8 +147,10 @@ class GpuCommunicator:
         axis %= value.ndim
         sizes = ["*" if i == axis else str(n) for i, n in enumerate(value.shape)]
         what = f"{value.dtype.name}[{','.join(sizes)}]"
+        nbytes = message_bytes("all_gather", value.size, value.dtype.itemsize, self.size)
         call = Call(
-            "all_gather", "", what, site, "", f"axis={axis}, on GPU", value.size, value.nbytes, value.dtype.name, ""
+            "all_gather", "", what, site, "", f"axis={axis}, on GPU", value.size, nbytes, value.dtype.name, "",
+            purpose=self._purpose,
         )  # fmt: skip
         extent = np.array([value.shape[axis]]).view(np.uint8)
 
@@ -157,6 +162,7 @@ class GpuCommunicator:
                 shape[axis] = int(blocks[rank].view(np.int64)[0])
                 shapes.append(tuple(shape))
             counts = [_count(shape) * value.dtype.itemsize for shape in shapes]
+            position.moved = value.size, sum(counts)
             with self._gpu.on(self._ordinal):
                 source = self._gpu.flat([value], value.dtype).view(_BYTE)
                 target = self._gpu.empty(sum(counts), _BYTE)
@@ -178,7 +184,7 @@ class GpuCommunicator:
     def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
         """As `Communicator.broadcast`; whether it is a GPU array is told by the root."""
         self._check_root(root)
-        call = Call("broadcast", "", "", site, "", f"root={root}", 0, 0, "", "")
+        call = Call("broadcast", "", "", site, "", f"root={root}", 0, 0, "", "", purpose=self._purpose)
         value: Any = None
         mine: Blocks = {}
         if self.rank == root and self._gpu.owns(array):
@@ -191,6 +197,7 @@ class GpuCommunicator:
         def body(link: Link, position: Position) -> tuple[Any, bool]:
             blocks = link.exchange(position, mine)
             dtype, shape = described(blocks[~root])
+            position.moved = _count(shape), _count(shape) * dtype.itemsize
             if _ON_HOST in blocks:
                 copy = blocks[root].view(dtype).reshape(shape).copy()
                 return copy if array is None else backend.like(copy, array), False
@@ -215,6 +222,16 @@ class GpuCommunicator:
     def paused(self, what: str, site: str = "") -> AbstractContextManager[None]:
         """As `Communicator.paused`."""
         return self._host.paused(what, site)
+
+    @contextmanager
+    def internal(self, purpose: str) -> Iterator[None]:
+        """As `Communicator.internal`."""
+        before, self._purpose = self._purpose, purpose
+        try:
+            with self._host.internal(purpose):
+                yield
+        finally:
+            self._purpose = before
 
     def status(self) -> Status:
         """Where the replica is. Any thread."""
@@ -254,7 +271,15 @@ class GpuCommunicator:
         layout = packs_of(
             values, op, options=options, packs=packs, dtype_of=native if self._plane.fused else wire_dtype
         )
-        call = self._call(name, values, op, site=site, mode=f"{mode}, {len(layout)} packs", nesting=nesting)
+        call = self._call(
+            name,
+            values,
+            op,
+            site=site,
+            mode=f"{mode}, {len(layout)} packs",
+            packs=len(layout),
+            nesting=nesting,
+        )
         receives = root is None or root == self.rank
         with self._gpu.on(self._ordinal):
             sources = [self._gpu.flat([values[i] for i in pack.indices], pack.dtype) for pack in layout]
@@ -310,6 +335,7 @@ class GpuCommunicator:
             ready = self._gpu.event()
             self._gpu.record(ready)
         work = Work(self.rank, position.call, position.step, position.seq, enter_ns, ready, sources, targets)
+        work.moved = position.moved
 
         def execute(works: list[Any], _blocks: Blocks, exchange: Any) -> None:
             self._plane.run(position, sorted(works, key=lambda each: each.rank), exchange, launch)
@@ -319,12 +345,23 @@ class GpuCommunicator:
             self._gpu.wait(work.finished)
 
     def _call(
-        self, name: str, values: Sequence[Any], op: str, *, site: str, mode: str, nesting: str = ""
+        self,
+        name: str,
+        values: Sequence[Any],
+        op: str,
+        *,
+        site: str,
+        mode: str,
+        packs: int = 1,
+        count: int | None = None,
+        nesting: str = "",
     ) -> Call:
         names = {value.dtype.name for value in values}
         return Call(
-            name, op, describe(values), site, nesting, mode, sum(value.size for value in values),
-            sum(value.nbytes for value in values), names.pop() if len(names) == 1 else "mixed", "auto",
+            name, op, describe(values), site, nesting, mode,
+            sum(value.size for value in values) if count is None else count,
+            sum(value.nbytes for value in values), names.pop() if len(names) == 1 else "mixed", "auto", packs,
+            self._purpose,
         )  # fmt: skip
 
     def _view(self, array: Any) -> Any:

@@ -30,6 +30,7 @@ from workbench.collectives.shared_gpu import SharedGpuOps
 from workbench.collectives.threads import Exchange
 from workbench.collectives.topology import Topology
 from workbench.errors import CollectiveAborted, WorkbenchError
+from workbench.telemetry.records import Signature
 from workbench.telemetry.shared_ring import SharedRing
 
 POLL_SECONDS = 0.025
@@ -210,11 +211,14 @@ class GpuPlane:
     def _record(self, work: Work, start_ns: int, end_ns: int, algorithm: str, state: str) -> None:
         ring, call = self._rings.get(work.rank), work.call
         if ring is not None:
-            ring.write(
-                self._generation, work.step, work.seq, self._group, call.op, call.redop, call.dtype, call.count,
-                call.nbytes, algorithm, "gpu" if self.fused else "nccl", work.enter_ns, start_ns, end_ns, state,
-                call.site,
+            signature = Signature(
+                self._generation, self._group, call.op, call.redop, call.dtype, algorithm, call.packs,
+                "gpu" if self.fused else "nccl", state, call.site, call.purpose,
             )  # fmt: skip
+            count, nbytes = work.moved or (call.count, call.nbytes)
+            ring.write(
+                ring.number(signature), work.step, work.seq, count, nbytes, work.enter_ns, start_ns, end_ns
+            )
 
     def _failure(self) -> Failure | None:
         return self._link.broken()

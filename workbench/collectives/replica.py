@@ -19,6 +19,7 @@ from workbench.collectives.packing import Pack, flatten, packs_of
 from workbench.collectives.position import OUTSIDE, Flight, Position, Status
 from workbench.errors import CollectiveAborted, CollectiveMismatch, StaleGeneration, WorkbenchError
 from workbench.faults import fault
+from workbench.telemetry.records import Signature, message_bytes
 from workbench.telemetry.ring import Ring
 from workbench.telemetry.shared_ring import SharedRing
 
@@ -59,6 +60,7 @@ class ReplicaCommunicator:
         self._group = group
         self._ring = ring
         self._position = Position(rank)
+        self._purpose = ""
         self._plans: dict[Any, _Plan] = {}
         self._closed = False
 
@@ -93,7 +95,7 @@ class ReplicaCommunicator:
             what: Any = (views[0].dtype, views[0].shape)
         else:
             what = tuple([(view.dtype, view.shape) for view in views])
-        key = (op, site, options, shared, algorithm, packs, nesting, what)
+        key = (op, site, options, shared, algorithm, packs, nesting, self._purpose, what)
         plan = self._plans.get(key)
         if plan is None:
             plan = self._prepare(
@@ -143,7 +145,8 @@ class ReplicaCommunicator:
             raise ValueError("reduce_scatter needs at least one dimension to split, got a scalar")
         plan = self._prepare("reduce_scatter", [value], op, site=site, options=options, shared=True)
         (total,) = self._run(plan.call, options, lambda: self._combine(plan, [value], True))
-        return backend.like(np.array_split(total, self.size)[self.rank].copy(), array)
+        part = np.array_split(total, self.size)[self.rank]
+        return backend.like(part.copy(), array)
 
     def all_gather(self, array: Any, axis: int, *, site: str = "", options: Options | None = None) -> Any:
         """Concatenates every replica's array along `axis`, in rank order; only that dimension may differ."""
@@ -155,27 +158,29 @@ class ReplicaCommunicator:
         axis %= value.ndim
         sizes = ["*" if i == axis else str(n) for i, n in enumerate(value.shape)]
         what = f"{value.dtype.name}[{','.join(sizes)}]"
-        call = Call(
-            "all_gather", "", what, site, "", f"axis={axis}", value.size, value.nbytes, value.dtype.name, ""
-        )
+        nbytes = message_bytes("all_gather", value.size, value.itemsize, self.size)
+        mode = f"axis={axis}"
+        call = self._call("all_gather", what, site, mode, value.size, nbytes, value.dtype.name)
         extent = np.array([value.shape[axis]]).view(np.uint8)
         mine = {self.rank: bytes_of(value), ~self.rank: extent}
-        return backend.like(self._run(call, options, lambda: self._gathered(call, mine, value, axis)), array)
+        return backend.like(self._run(call, options, lambda: self._gathered(mine, value, axis)), array)
 
-    def _gathered(self, call: Call, mine: Blocks, value: np.ndarray, axis: int) -> np.ndarray:
+    def _gathered(self, mine: Blocks, value: np.ndarray, axis: int) -> np.ndarray:
         blocks = self._link.exchange(self._position, mine)
         shape = list(value.shape)
         parts = []
         for rank in range(self.size):
             shape[axis] = int(blocks[~rank].view(np.int64)[0])
             parts.append(blocks[rank].view(value.dtype).reshape(shape))
-        return np.concatenate(parts, axis=axis)
+        together = np.concatenate(parts, axis=axis)
+        self._position.moved = value.size, together.nbytes
+        return together
 
     def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
         """Returns the array of replica `root`; others may pass None, or an array whose type the result gets."""
         self._check_root(root)
         mine: Blocks = {}
-        call = Call("broadcast", "", "", site, "", f"root={root}", 0, 0, "", "")
+        call = self._call("broadcast", "", site, f"root={root}")
         if self.rank == root:
             value = backend.view(array)
             mine = {root: bytes_of(value), ~root: header(value)}
@@ -184,12 +189,13 @@ class ReplicaCommunicator:
     def _broadcast(self, mine: Blocks, root: int, array: Any) -> Any:
         blocks = self._link.exchange(self._position, mine)
         dtype, shape = described(blocks[~root])
-        value = blocks[root].view(dtype).reshape(shape).copy()
+        value: np.ndarray = blocks[root].view(dtype).reshape(shape).copy()
+        self._position.moved = value.size, value.nbytes
         return value if array is None else backend.like(value, array)
 
     def barrier(self, *, site: str = "", options: Options | None = None) -> None:
         """Returns once every replica has called it."""
-        call = Call("barrier", "", "", site, "", "", 0, 0, "", "")
+        call = self._call("barrier", "", site, "")
         self._run(call, options, lambda: self._link.exchange(self._position, {}))
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -228,6 +234,15 @@ class ReplicaCommunicator:
             yield
         finally:
             self._position.pause = before
+
+    @contextmanager
+    def internal(self, purpose: str) -> Iterator[None]:
+        """Marks the collectives within as workbench's own; see `Communicator.internal`."""
+        before, self._purpose = self._purpose, purpose
+        try:
+            yield
+        finally:
+            self._purpose = before
 
     def status(self) -> Status:
         """Where the replica is. Any thread."""
@@ -278,15 +293,29 @@ class ReplicaCommunicator:
             site,
             nesting,
             f"{algorithm}, {len(layout)} packs, {'shared' if shared else 'own'} result",
-            sum(view.size for view in views),
+            sum(view.size for view in views) if name != "reduce_scatter" else self._part(views[0]),
             sum(view.nbytes for view in views),
             names.pop() if len(names) == 1 else "mixed",
             algorithm,
+            len(layout),
+            self._purpose,
         )
         plain = len(views) == 1 and layout[0].dtype == views[0].dtype == dtypes[0]
         if len(self._plans) >= _MAX_PLANS:
             self._plans.clear()
         return _Plan(call, layout, dtypes, views[0].shape if plain else None)
+
+    def _part(self, value: np.ndarray) -> int:
+        """Elements of this replica's part of an array that is split along axis 0."""
+        rows = len(value)
+        mine = rows // self.size + (self.rank < rows % self.size)
+        return value.size // rows * mine if rows else 0
+
+    def _call(
+        self, op: str, what: str, site: str, mode: str, count: int = 0, nbytes: int = 0, dtype: str = ""
+    ) -> Call:
+        """A call that combines nothing."""
+        return Call(op, "", what, site, "", mode, count, nbytes, dtype, "", purpose=self._purpose)
 
     def _combine(self, plan: _Plan, views: Sequence[np.ndarray], shared: bool) -> list[np.ndarray]:
         link, position = self._link, self._position
@@ -319,6 +348,7 @@ class ReplicaCommunicator:
         position.phase = "waiting"
         position.started_ns = 0
         position.algorithm = ""
+        position.moved = None
         position.call = call
         enter = _now()
         seconds = options.timeout_seconds if options is not None else None
@@ -339,25 +369,31 @@ class ReplicaCommunicator:
         call, start, end = position.call, position.started_ns or enter, _now()
         position.call = OUTSIDE
         position.flights.append((position.step, position.seq, call, state, enter, start, end))
-        if self._ring is not None and not recorded:
-            self._ring.write(
-                self.generation,
-                position.step,
-                position.seq,
-                self._group,
-                call.op,
-                call.redop,
-                call.dtype,
-                call.count,
-                call.nbytes,
-                position.algorithm or call.algorithm,
-                self.transport,
-                enter,
-                start,
-                end,
-                state,
-                call.site,
-            )
+        ring = self._ring
+        if ring is not None and not recorded:
+            number = call.numbers.get((position.algorithm, state))
+            if number is None:
+                number = self._number(ring, call, state)
+            count, nbytes = position.moved or (call.count, call.nbytes)
+            ring.write(number, position.step, position.seq, count, nbytes, enter, start, end)
+
+    def _number(self, ring: Ring | SharedRing, call: Call, state: str) -> int:
+        algorithm = self._position.algorithm
+        signature = Signature(
+            self.generation,
+            self._group,
+            call.op,
+            call.redop,
+            call.dtype,
+            algorithm or call.algorithm,
+            call.packs,
+            self.transport,
+            state,
+            call.site,
+            call.purpose,
+        )
+        number = call.numbers[algorithm, state] = ring.number(signature)
+        return number
 
     def _check_root(self, root: int) -> None:
         if not 0 <= root < self.size:

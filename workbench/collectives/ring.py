@@ -167,6 +167,7 @@ class RingLink:
         return sources
 
     def _exchange(self, position: Position, blocks: Blocks) -> Blocks:
+        position.algorithm = position.algorithm or "ring"
         everything = dict(blocks)
         for _ in range(1, self._hosts):
             blocks = self._pass_on(position, blocks)

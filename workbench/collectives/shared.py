@@ -115,6 +115,7 @@ class SharedMemoryLink:
         """Gathers within the host, then over the hosts, and hands the other hosts' blocks round in this one."""
         self._barrier.check()
         try:
+            position.algorithm = "hierarchical" if self._spans_hosts else "direct"
             gathered = self._exchange(position, blocks)
             if not self._spans_hosts:
                 return gathered

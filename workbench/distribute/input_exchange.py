@@ -113,8 +113,9 @@ def _found(leaf: Any, memory: mmap.mmap | None) -> Any:
 def exchange(communicator: Communicator, parcel: Parcel | None) -> list[Parcel]:
     """Tells every replica the parcels of all that have one, in rank order."""
     blob = b"" if parcel is None else pickle.dumps(parcel, protocol=5)
-    sizes = communicator.all_gather(np.array([len(blob)], np.int64), 0, site="input")
-    together = communicator.all_gather(np.frombuffer(blob, np.uint8), 0, site="input").tobytes()
+    with communicator.internal("input"):
+        sizes = communicator.all_gather(np.array([len(blob)], np.int64), 0, site="input")
+        together = communicator.all_gather(np.frombuffer(blob, np.uint8), 0, site="input").tobytes()
     return _split(together, [int(size) for size in sizes])
 
 

@@ -92,7 +92,8 @@ def reseed(env: ReplicaEnv, variables: Sequence[tuple[str, str]], root: int, los
     """
     for key, policy in variables:
         mine = component(env, key) if env.rank == root else None
-        seed = env.communicator.broadcast(mine, root, site="recovery")
+        with env.communicator.internal("recovery"):
+            seed = env.communicator.broadcast(mine, root, site="recovery")
         if env.rank in lost:
             xp = namespace_of(seed)
             env.store[key] = xp.zeros_like(seed) if policy == "zero" else xp.array(seed)

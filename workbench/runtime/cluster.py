@@ -19,6 +19,7 @@ from distributed.comm.addressing import parse_host_port
 from workbench.devices import Device
 from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchError
 from workbench.runtime import embedded
+from workbench.runtime.cells import with_cell_names
 from workbench.runtime.connecting import Connector
 from workbench.runtime.gang import Gang
 from workbench.runtime.gpus import chosen as chosen_gpus
@@ -62,7 +63,7 @@ class Cluster:
         self.name = secrets.token_hex(2)
         self.client = client
         self.embedded = embedded_in is not None
-        self.feed = Feed()
+        self.feed = Feed(name_sites=with_cell_names)
         self.telemetry_listeners: list[Callable[[bytes], object]] = []
         self._owned = owned
         self._connector = Connector(

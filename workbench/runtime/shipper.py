@@ -84,7 +84,9 @@ class TelemetryShipper:
             count=0,
             bytes=0,
             algorithm="",
+            packs=0,
             transport=env.communicator.transport,
             t_enter_ns=since[2],
             site=site,
+            purpose="",
         )

@@ -46,6 +46,7 @@ from workbench.runtime.wire import (
     RowsLeaf,
     loads,
 )
+from workbench.telemetry.records import Signature
 
 if TYPE_CHECKING:
     from workbench.backends.jax import ReplicaMesh, Rows
@@ -397,7 +398,8 @@ class TracedExecutor:
 
         def gather(env: ReplicaEnv) -> Any:
             env.communicator.begin(env.step, serial)
-            found = env.communicator.all_gather(mine, 0, site="programs", options=options)
+            with env.communicator.internal("programs"):
+                found = env.communicator.all_gather(mine, 0, site="programs", options=options)
             env.communicator.finish()
             return found
 
@@ -503,23 +505,26 @@ class TracedExecutor:
         for rank, _ in known.local:
             ring = self._host.rings.get((group.join.group, rank))
             if ring is not None:
-                ring.write(
+                signature = Signature(
                     group.join.generation,
-                    started.step,
-                    0,
                     group.join.name,
                     "step",
                     "",
                     "",
+                    "traced",
+                    0,
+                    "xla",
+                    site=started.site,
+                )
+                ring.write(
+                    ring.number(signature),
+                    started.step,
+                    0,
                     program.collectives,
                     program.collective_bytes,
-                    "traced",
-                    "xla",
                     started.started_ns,
                     begin,
                     end,
-                    "ok",
-                    started.site,
                 )
 
     def _report_failure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEADER_KEY: Final = b"workbench.telemetry"
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,13 @@ def append(columns: Columns, record: Record) -> Columns:
         else:
             longer[name] = np.append(column, column.dtype.type(value))
     return longer
+
+
+def with_named_sites(columns: Columns, name: Callable[[str], str]) -> Columns:
+    """The columns with call sites as `name` gives them."""
+    sites = columns["site"]
+    assert isinstance(sites, Text)
+    return columns | {"site": Text(sites.codes, tuple(map(name, sites.values)))}
 
 
 def to_table(columns: Columns) -> pa.Table:

@@ -64,10 +64,14 @@ def _metadata(name: str, pid: int, tid: int, value: str) -> dict[str, Any]:
 def _slices(row: dict[str, Any], pid: int) -> Iterator[dict[str, Any]]:
     offset = row["clock_offset_ns"]
     common = {"ph": "X", "pid": pid, "tid": row["replica"], "ts": (row["t_enter_ns"] + offset) / 1000}
-    shown = ("step", "seq", "group", "redop", "dtype", "bytes", "algorithm", "transport", "state", "site")
+    shown = (
+        *("step", "seq", "group", "redop", "dtype", "bytes"),
+        *("algorithm", "packs", "transport", "state", "site", "purpose"),
+    )
     spent = max(row["t_end_ns"] - row["t_enter_ns"], 0) / 1000
     arguments = {name: row[name] for name in shown}
-    yield common | {"name": row["op"], "cat": "collective", "dur": spent, "args": arguments}
+    kind = "internal" if row["purpose"] else "collective"
+    yield common | {"name": row["op"], "cat": kind, "dur": spent, "args": arguments}
     waited = (row["t_start_ns"] - row["t_enter_ns"]) / 1000
     if 0 < waited <= spent:
         yield common | {"name": "wait", "cat": "wait", "dur": waited}

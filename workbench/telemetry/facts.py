@@ -12,7 +12,7 @@ from workbench.telemetry.clocks import Anchor
 from workbench.telemetry.events import Event
 
 RUN_KEY: Final = b"workbench.run"
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True)

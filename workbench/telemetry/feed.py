@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from workbench.telemetry import batches, snapshot
+from workbench.telemetry.batches import with_named_sites
 from workbench.telemetry.events import Event
 from workbench.telemetry.frames import to_pandas
 from workbench.telemetry.groups import group_view
 from workbench.telemetry.history import COLLECTIVE, KEY, RECORD, Newest, Texts, to_columns, to_rows, together
 from workbench.telemetry.joining import join
+from workbench.telemetry.limits import Limit
 from workbench.telemetry.members import Members
 from workbench.telemetry.rolling import rolling_table
 from workbench.telemetry.snapshot import Counters, EventItem, Snapshot, TableRow
@@ -47,6 +49,7 @@ class Feed:
         max_collectives: int = 8192,
         max_pending: int = 8192,
         now_ns: Callable[[], int] = time.monotonic_ns,
+        name_sites: Callable[[str], str] = str,
     ) -> None:
         """Makes an empty feed.
 
@@ -55,6 +58,7 @@ class Feed:
           max_collectives: Newest collectives kept, for the table.
           max_pending: Records kept that wait for those of other replicas; the oldest are given up first.
           now_ns: The driver's monotonic clock; decides when a collective counts as stuck.
+          name_sites: Gives call sites in a text the names that people know them by, as "In[5]:3".
         """
         # Guards everything below; held for one fold at most, never while waiting for something.
         self._lock = threading.Lock()
@@ -71,7 +75,8 @@ class Feed:
         self._events: deque[EventItem] = deque(maxlen=_MAX_EVENTS)
         self._event_count = 0
         self._sources: dict[str, Source] = {}
-        self._limits: dict[str, float] = {}
+        self._limits: dict[str, tuple[Limit, int]] = {}
+        self._name_sites = name_sites
         self._counts = dict.fromkeys(Counters.__dataclass_fields__, 0)
         self._version = 0
         self._changed = False
@@ -103,7 +108,7 @@ class Feed:
             self._counts["dropped_events"] += max(0, header.dropped_events - source.dropped_events)
             source.dropped = max(source.dropped, header.dropped)
             source.dropped_events = max(source.dropped_events, header.dropped_events)
-            rows = to_rows(columns, self._texts)
+            rows = to_rows(with_named_sites(columns, self._name_sites), self._texts)
             if len(rows):
                 self._incoming.append(rows)
                 self._counts["records"] += len(rows)
@@ -120,11 +125,16 @@ class Feed:
             self._add_event(event)
             self._changed = True
 
-    def set_limit(self, group: str, busbw: float) -> None:
-        """Tells the measured limit of a group's bus bandwidth, GB/s; the table shows percentages of it."""
+    def set_limit(self, group: str, limit: Limit) -> None:
+        """Tells the measured limit of a group's bus bandwidth; the table shows percentages of it."""
         with self._lock:
-            self._limits[group] = busbw
+            self._limits[group] = limit, self._version + 1
             self._changed = True
+
+    def limit(self, group: str) -> Limit | None:
+        """What `set_limit` was told of a group."""
+        with self._lock:
+            return self._limits[group][0] if group in self._limits else None
 
     def snapshot(self) -> Snapshot:
         """What views draw, now. The same object as before if nothing changed."""
@@ -170,7 +180,8 @@ class Feed:
             self._counts["dropped_events"] += 1
         self._event_count += 1
         key = str(self._event_count)
-        self._events.append(EventItem(key=key, version=self._version + 1, **event.as_dict()))
+        fields = event.as_dict() | {"site": self._name_sites(event.site)}
+        self._events.append(EventItem(key=key, version=self._version + 1, **fields))
 
     def _source(self, ring: str) -> Source:
         if ring not in self._sources and len(self._sources) >= _MAX_SOURCES:
@@ -227,4 +238,11 @@ class Feed:
             for key in self._members.newest(_MAX_GROUPS)
         )
         table = rolling_table(collectives, self._texts, ok=self._ok, limits=self._limits)
-        return Snapshot(self._version, Counters(**self._counts), table, groups, tuple(self._events))
+        return Snapshot(
+            version=self._version,
+            counters=Counters(**self._counts),
+            table=tuple(row for row in table if not row.purpose),
+            internal=tuple(row for row in table if row.purpose),
+            groups=groups,
+            events=tuple(self._events),
+        )

@@ -37,7 +37,7 @@ def group_view(
     texts: Texts,
     stuck_before_ns: int,
 ) -> GroupView:
-    """The view of group `key`.
+    """The view of group `key`: of the user's collectives, but stuck may also be one of workbench's own.
 
     Args:
       key: Which group and generation.
@@ -48,9 +48,9 @@ def group_view(
       texts: What the numbers mean.
       stuck_before_ns: A collective first entered before this time counts as stuck.
     """
-    collectives = collectives[belongs(collectives, key)]
+    collectives = collectives[belongs(collectives, key) & (collectives["purpose"] == 0)]
     records = records[-_MAX_RECORDS:]  # the newest: sorted by time
-    records = records[belongs(records, key)]
+    records = records[belongs(records, key) & (records["purpose"] == 0)]
     waiting = pending[belongs(pending, key)]
     shown, hidden = _shown(records, last)
     return GroupView(

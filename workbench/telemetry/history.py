@@ -34,7 +34,8 @@ KEY: Final = ("run_id", "generation", "group", "step", "seq")
 COLLECTIVE: Final = np.dtype(
     [
         *((name, _kind(name)) for name in KEY),
-        *((name, "i4") for name in ("op", "redop", "dtype", "algorithm", "transport", "state", "n")),
+        *((name, "i4") for name in ("op", "redop", "dtype", "algorithm", "packs", "transport", "purpose")),
+        *((name, "i4") for name in ("state", "n")),
         *((name, "i8") for name in ("count", "bytes", "enter_ns", "ready_ns", "end_ns", "err_ns")),
         *((name, "i8") for name in ("wait_ns", "spent_ns")),
         *((name, "i4") for name in ("late_replica", "late_host")),

@@ -73,7 +73,7 @@ def _collectives(rows: np.ndarray, sizes: np.ndarray, ok: int, version: int) -> 
     of = np.repeat(np.arange(len(sizes)), sizes)
     enter = rows["t_enter_ns"] + rows["clock_offset_ns"]
     end = rows["t_end_ns"] + rows["clock_offset_ns"]
-    for name in (*KEY, "op", "redop", "dtype", "algorithm", "transport", "n"):
+    for name in (*KEY, "op", "redop", "dtype", "algorithm", "packs", "transport", "purpose", "n"):
         result[name] = rows[name][starts]
     for name in ("count", "bytes"):  # uneven parts: the largest speaks for all
         result[name] = np.maximum.reduceat(rows[name], starts)

@@ -8,7 +8,8 @@ import os
 import threading
 import uuid
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -35,12 +36,20 @@ class Recorder:
     whole; so a reader never sees half a file, and an earlier recording of that name stays until then.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, anchor: Anchor | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        anchor: Anchor | None = None,
+        name_sites: Callable[[str], str] = str,
+    ) -> None:
         """Opens a recording.
 
         Args:
           path: Where the finished file will be; it is replaced if it exists.
           anchor: The driver's clocks, to show times of day; read now by default.
+          name_sites: Gives call sites in a text the names that people know them by, as "In[5]:3"; whoever reads the
+            file later cannot find them out.
 
         Raises:
           StorageFull: if there is no space.
@@ -50,6 +59,7 @@ class Recorder:
         self.path = Path(path)
         self._partial = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex[:8]}.partial")
         self._anchor = anchor or Anchor.now()
+        self._name_sites = name_sites
         self._lock = threading.Lock()  # guards everything below; held while a row group is written
         self._sources: dict[str, Source] = {}
         self._waiting: list[pa.Table] = []
@@ -85,7 +95,8 @@ class Recorder:
             for event in header.events:
                 self._add_event(event)
             if header.count:
-                self._waiting.append(batches.to_table(columns))
+                named = batches.with_named_sites(columns, self._name_sites)
+                self._waiting.append(batches.to_table(named))
                 self._waiting_rows += header.count
             if self._waiting_rows >= _ROW_GROUP:
                 self._write()
@@ -158,7 +169,7 @@ class Recorder:
 
     def _add_event(self, event: Event) -> None:
         self._dropped_events += len(self._events) == _MAX_EVENTS
-        self._events.append(event)
+        self._events.append(replace(event, site=self._name_sites(event.site)))
 
     def _check_open(self) -> None:
         if self._closed:

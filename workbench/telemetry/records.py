@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +30,7 @@ COLUMNS: Final = (
     "count",
     "bytes",
     "algorithm",
+    "packs",
     "transport",
     "replica",
     "host",
@@ -41,12 +42,18 @@ COLUMNS: Final = (
     "clock_err_ns",
     "state",
     "site",
+    "purpose",
     "n",
 )
 TEXT_COLUMNS: Final = frozenset(
-    ("run_id", "group", "op", "redop", "dtype", "algorithm", "transport", "host", "device", "state", "site")
+    (
+        *("run_id", "group", "op", "redop", "dtype", "algorithm", "transport"),
+        *("host", "device", "state", "site", "purpose"),
+    )
 )
-INT32_COLUMNS: Final = frozenset(("generation", "replica", "n"))
+INT32_COLUMNS: Final = frozenset(("generation", "packs", "replica", "n"))
+SAMPLED: Final = "sampled"
+"""The algorithm of what was seen in a sampled profile of a compiled program; other steps may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,8 @@ class Record:
       dtype: Name of the element type, such as "float32".
       count: Elements, counted as nccl-tests does (per rank for reduce_scatter and all_gather).
       bytes: Size S of the formulas, see `message_bytes`.
-      algorithm: Such as "ring" or "direct".
+      algorithm: How it was carried out, such as "ring" or "direct"; "" if that is not known.
+      packs: In how many packs its arrays travelled; 0 where nothing is packed.
       transport: Such as "memory", "shm", "tcp" or "nccl".
       replica: Id of the replica in its group.
       host: Name of the replica's host.
@@ -76,6 +84,7 @@ class Record:
       clock_err_ns: Bound of the error of that offset.
       state: See `State`.
       site: Call site, such as "train.py:84".
+      purpose: "" for what the user asked for; else what workbench itself needed it for, such as "input".
       n: Replicas in the group, or 0 if unknown.
     """
 
@@ -90,6 +99,7 @@ class Record:
     count: int
     bytes: int
     algorithm: str
+    packs: int
     transport: str
     replica: int
     host: str
@@ -101,11 +111,28 @@ class Record:
     clock_err_ns: int
     state: str
     site: str
+    purpose: str
     n: int
 
     def as_dict(self) -> dict[str, str | int]:
         """The record as JSON-able `{column: value}`."""
         return {name: getattr(self, name) for name in COLUMNS}
+
+
+class Signature(NamedTuple):
+    """What records have in common that differ in their numbers and times only; the fields are those of `Record`."""
+
+    generation: int
+    group: str
+    op: str
+    redop: str
+    dtype: str
+    algorithm: str
+    packs: int
+    transport: str
+    state: str = "ok"
+    site: str = ""
+    purpose: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +149,11 @@ class InFlight:
     count: int
     bytes: int
     algorithm: str
+    packs: int
     transport: str
     t_enter_ns: int
     site: str
+    purpose: str
 
 
 @cache
@@ -142,6 +171,8 @@ def schema() -> pa.Schema:
 
 def message_bytes(op: str, count: int, itemsize: int, n: int) -> int:
     """The size S that a record carries and that bandwidth is computed from, as nccl-tests defines it.
+
+    Where parts are uneven, S is the sum of the parts of all ranks.
 
     Args:
       op: See `Op`.

@@ -17,19 +17,16 @@ from typing import TYPE_CHECKING, Final
 
 from workbench.telemetry.events import Event
 from workbench.telemetry.formatting import shorten
-from workbench.telemetry.records import COLUMNS, InFlight, Record
+from workbench.telemetry.records import COLUMNS, TEXT_COLUMNS, InFlight, Record, Signature
 
 if TYPE_CHECKING:
     import numpy as np
 
     from workbench.telemetry import batches
 
-_SLOT: Final = struct.Struct("=iI7q")
+_SLOT: Final = struct.Struct("=Ii6q")
 _SLOT_BYTES: Final = _SLOT.size
-_NUMBERS: Final = ("step", "seq", "count", "bytes", "t_enter_ns", "t_start_ns", "t_end_ns")
-_FIELDS: Final = ("generation", "signature", *_NUMBERS)
-SIGNATURE: Final = ("group", "op", "redop", "dtype", "algorithm", "transport", "state", "site")
-"""The text columns of a record; each distinct combination is stored once and a slot holds its number."""
+_NUMBERS: Final = ("step", "count", "bytes", "t_enter_ns", "t_start_ns", "t_end_ns")
 _OWN: Final = ("run_id", "replica", "host", "device", "clock_offset_ns", "clock_err_ns")
 _MAX_SIGNATURES: Final = 4096
 _MAX_EVENTS: Final = 1024
@@ -87,8 +84,8 @@ class Ring:
         self._pack_into = _SLOT.pack_into
         self._head = 0  # records ever written; moved by the writer only
         self._tail = 0  # records ever drained or dropped; moved by the reader only
-        self._codes: dict[tuple[str, ...], int] = {}
-        self._signatures: list[tuple[str, ...]] = []
+        self._codes: dict[Signature, int] = {}
+        self._signatures: list[Signature] = []
         self._events: deque[Event] = deque(maxlen=_MAX_EVENTS)
         self._events_emitted = 0
         self._events_read = 0
@@ -96,41 +93,39 @@ class Ring:
         self._waiting_told: InFlight | None = None
         self._batches = 0
 
+    def number(self, signature: Signature) -> int:
+        """The number of a signature, for `write`; callers keep it, as looking it up costs as much as writing.
+
+        The replica's thread only.
+        """
+        try:
+            return self._codes[signature]
+        except KeyError:
+            return self._intern(signature)
+
     def write(
         self,
-        generation: int,
+        signature: int,
         step: int,
         seq: int,
-        group: str,
-        op: str,
-        redop: str,
-        dtype: str,
         count: int,
         nbytes: int,
-        algorithm: str,
-        transport: str,
         enter_ns: int,
         start_ns: int,
         end_ns: int,
-        state: str = "ok",
-        site: str = "",
     ) -> None:
         """Stores one record; the replica's thread only. Never blocks, never fails for lack of room.
 
-        The arguments are the fields of `Record`. Pass them by position: names more than double the cost.
+        The arguments are the fields of `Record`, and what `number` gave for the others. Pass them by position:
+        names more than double the cost.
         """
-        try:
-            code = self._codes[group, op, redop, dtype, algorithm, transport, state, site]
-        except KeyError:
-            code = self._intern((group, op, redop, dtype, algorithm, transport, state, site))
         head = self._head
         self._pack_into(
             self._buffer,
             (head & self._mask) * _SLOT_BYTES,
-            generation,
-            code,
-            step,
+            signature,
             seq,
+            step,
             count,
             nbytes,
             enter_ns,
@@ -139,15 +134,15 @@ class Ring:
         )
         self._head = head + 1  # publishes the slot: it must be complete before the reader can see it
 
-    def _intern(self, key: tuple[str, ...]) -> int:
+    def _intern(self, signature: Signature) -> int:
         if len(self._signatures) >= _MAX_SIGNATURES:
             # Call sites are the one part without natural bound (a notebook makes new ones in every cell).
-            key = (*key[:-1], "")
-            if (code := self._codes.get(key)) is not None:
+            signature = signature._replace(site="")
+            if (code := self._codes.get(signature)) is not None:
                 return code
         # The list first: a code that a reader can see must already have its text.
-        self._signatures.append(key)
-        code = self._codes[key] = len(self._signatures) - 1
+        self._signatures.append(signature)
+        code = self._codes[signature] = len(self._signatures) - 1
         return code
 
     def emit(
@@ -252,13 +247,17 @@ class Ring:
         from workbench.telemetry.batches import Text
 
         rows = len(slots)
-        columns: batches.Columns = {name: slots[name] for name in _FIELDS if name != "signature"}
+        columns: batches.Columns = {name: slots[name] for name in _NUMBERS}
+        columns["seq"] = slots["seq"].astype(np.int64)
         used, positions = np.unique(slots["signature"], return_inverse=True)
         signatures = [self._signatures[code] for code in used]
-        by_column = zip(*signatures, strict=True) if signatures else [()] * len(SIGNATURE)
-        for texts, name in zip(by_column, SIGNATURE, strict=True):
-            values = {text: code for code, text in enumerate(dict.fromkeys(texts))}
-            codes = np.array([values[text] for text in texts], dtype=np.int32)
+        by_column = zip(*signatures, strict=True) if signatures else [()] * len(Signature._fields)
+        for parts, name in zip(by_column, Signature._fields, strict=True):
+            if name not in TEXT_COLUMNS:
+                columns[name] = np.array(parts, dtype=np.int32)[positions]
+                continue
+            values = {text: code for code, text in enumerate(dict.fromkeys(parts))}
+            codes = np.array([values[text] for text in parts], dtype=np.int32)
             columns[name] = Text(codes[positions], tuple(values))
         for name in ("run_id", "host", "device"):
             columns[name] = Text.constant(getattr(self, name), rows)
@@ -272,4 +271,4 @@ class Ring:
 def _slot_dtype() -> np.dtype[np.void]:
     import numpy as np
 
-    return np.dtype([("generation", "i4"), ("signature", "u4"), *((name, "i8") for name in _NUMBERS)])
+    return np.dtype([("signature", "u4"), ("seq", "i4"), *((name, "i8") for name in _NUMBERS)])

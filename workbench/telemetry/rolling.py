@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from workbench.telemetry.history import Texts
+from workbench.telemetry.limits import Limit
 from workbench.telemetry.records import bandwidth
 from workbench.telemetry.snapshot import TableRow
 
@@ -21,7 +22,7 @@ def bucket_bytes(size_bytes: np.ndarray) -> np.ndarray:
 
 
 def rolling_table(
-    collectives: np.ndarray, texts: Texts, *, ok: int, limits: Mapping[str, float]
+    collectives: np.ndarray, texts: Texts, *, ok: int, limits: Mapping[str, tuple[Limit, int]]
 ) -> tuple[TableRow, ...]:
     """The table over `collectives`.
 
@@ -29,36 +30,39 @@ def rolling_table(
       collectives: Rows of `history.COLLECTIVE`, oldest first; those not in state `ok` are left out.
       texts: What the numbers in them mean.
       ok: Number of the text "ok".
-      limits: Measured limit of busbw in GB/s, by group.
+      limits: Measured limits of busbw, by group, and the fold in which each became known.
     """
     rows = collectives[collectives["state"] == ok]
     buckets = bucket_bytes(rows["bytes"])
-    # Numbers of texts have 16 bits and the bucket is a power of two: the key of a table row fits an integer.
-    key = rows["group"].astype(np.int64)
-    for part, bits in ((rows["op"], 16), (rows["dtype"], 16), (np.frexp(buckets.astype(float))[1], 6)):
-        key = key << bits | part
-    order = np.argsort(key, kind="stable")  # within a key oldest first, as given
-    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+    key = [buckets, *(rows[name] for name in ("dtype", "op", "purpose", "group"))]
+    order = np.lexsort(key)  # stable: within a key oldest first, as given
+    changed = np.zeros(len(rows), bool)
+    for part in key:
+        changed[1:] |= np.diff(part[order]) != 0
+    changed[:1] = True
+    starts = np.flatnonzero(changed)
     parts = np.split(rows[order], starts[1:]) if len(rows) else []
     firsts = buckets[order][starts]
     table = [_row(part, int(bucket), texts, limits) for part, bucket in zip(parts, firsts, strict=True)]
-    return tuple(sorted(table, key=lambda row: (row.group, row.op, row.dtype, row.bucket_bytes)))
+    return tuple(sorted(table, key=lambda row: (row.group, row.purpose, row.op, row.dtype, row.bucket_bytes)))
 
 
-def _row(rows: np.ndarray, bucket: int, texts: Texts, limits: Mapping[str, float]) -> TableRow:
+def _row(rows: np.ndarray, bucket: int, texts: Texts, limits: Mapping[str, tuple[Limit, int]]) -> TableRow:
     last = rows[-1]
     transfer_us = (rows["end_ns"] - rows["ready_ns"]) / 1000
     mean = float(transfer_us.mean())
     op, group, dtype = texts[last["op"]], texts[last["group"]], texts[last["dtype"]]
+    purpose = texts[last["purpose"]]
     n, size = int(last["n"]), int(last["bytes"])
     rates = bandwidth(op, size, float(last["end_ns"] - last["ready_ns"]), n)
-    limit = limits.get(group)
+    limits_of, known_since = limits.get(group, (Limit(), 0))
+    limit = limits_of.of(size)
     skew = rows["ready_ns"] - rows["enter_ns"]
     replica, host = _latest(rows[(skew >= rows["err_ns"]) & (skew > 0)], texts)
     spent = int(rows["spent_ns"].sum())
     p50, p99 = _quantile(transfer_us, 0.5), _quantile(transfer_us, 0.99)
     return TableRow(
-        key=f"{group}|{op}|{dtype}|{bucket}",
+        key=f"{group}|{op}|{dtype}|{bucket}" + (f"|{purpose}" if purpose else ""),
         op=op,
         redop=texts[last["redop"]],
         dtype=dtype,
@@ -66,7 +70,9 @@ def _row(rows: np.ndarray, bucket: int, texts: Texts, limits: Mapping[str, float
         n=n,
         count=int(last["count"]),
         algorithm=texts[last["algorithm"]],
+        packs=int(last["packs"]),
         transport=texts[last["transport"]],
+        purpose=purpose,
         size_bytes=size,
         bucket_bytes=bucket,
         samples=len(rows),
@@ -83,7 +89,7 @@ def _row(rows: np.ndarray, bucket: int, texts: Texts, limits: Mapping[str, float
         late_replica=replica,
         late_host=host,
         recent_us=tuple(transfer_us[-_SPARKLINE:].tolist()),
-        version=int(rows["version"].max()),
+        version=max(int(rows["version"].max()), known_since),
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
+from workbench.telemetry.records import Signature
 from workbench.telemetry.ring import Ring
 
 
@@ -15,7 +15,12 @@ class SharedRing:
         self._ring = ring
         self._lock = threading.Lock()  # held for a microsecond; a ring's own writing knows one writer only
 
-    def write(self, *record: Any) -> None:
+    def number(self, signature: Signature) -> int:
+        """As `Ring.number`; any thread."""
+        with self._lock:
+            return self._ring.number(signature)
+
+    def write(self, *record: int) -> None:
         """As `Ring.write`; any thread."""
         with self._lock:
             self._ring.write(*record)

@@ -42,7 +42,8 @@ class TableRow:
 
     Attributes:
       key: Identifies the row.
-      op, redop, dtype, group, n, count, algorithm, transport: As in the latest record.
+      op, redop, dtype, group, n, count, algorithm, packs, transport: As in the latest record.
+      purpose: What workbench itself needed them for, such as "input"; "" for those of the user.
       size_bytes: Size S of the latest one.
       bucket_bytes: Lower bound of the bucket: the power of two at or below S.
       samples: Collectives that the figures are made of.
@@ -66,7 +67,9 @@ class TableRow:
     n: int
     count: int
     algorithm: str
+    packs: int
     transport: str
+    purpose: str
     size_bytes: int
     bucket_bytes: int
     samples: int
@@ -130,7 +133,7 @@ class Lateness:
       replicas: Row labels.
       steps: Column labels.
       late_us: Shape (replicas, steps); None where a replica has no record of the step.
-      stragglers: Replicas that are late step after step: more than 1.5 × the average over all.
+      stragglers: Replicas that are late step after step, by enough to matter; see `lateness.lateness`.
       slow_steps: Steps in which everybody was late, not one replica.
     """
 
@@ -223,7 +226,8 @@ class Snapshot:
     Attributes:
       version: Counts the changes of the feed; two snapshots with equal contents compare equal whatever it is.
       counters: How much was seen and is missing.
-      table: Sorted by group, op, dtype and size.
+      table: What users asked for, sorted by group, op, dtype and size.
+      internal: The same for the collectives that workbench itself needed, such as those that hand input round.
       groups: Newest activity first.
       events: Oldest first.
     """
@@ -231,6 +235,7 @@ class Snapshot:
     version: int = field(default=0, compare=False)
     counters: Counters = Counters()
     table: tuple[TableRow, ...] = ()
+    internal: tuple[TableRow, ...] = ()
     groups: tuple[GroupView, ...] = ()
     events: tuple[EventItem, ...] = ()
 
@@ -253,6 +258,7 @@ def delta(snapshot: Snapshot, since: int) -> dict[str, Any]:
         "version": snapshot.version,
         "counters": asdict(snapshot.counters),
         "table": _keyed([asdict(row) for row in snapshot.table], since),
+        "internal": _keyed([asdict(row) for row in snapshot.internal], since),
         "groups": groups,
         "events": _keyed([asdict(event) for event in snapshot.events], since),
     }
@@ -268,7 +274,7 @@ def merge(state: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
         group | {"items": _merged(before.get((group["run_id"], group["group"]), ()), group["items"])}
         for group in change["groups"]
     )
-    keyed = {part: _merged(state[part], change[part]) for part in ("table", "events")}
+    keyed = {part: _merged(state[part], change[part]) for part in ("table", "internal", "events")}
     return {"version": change["version"], "counters": change["counters"], "groups": groups} | keyed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
@@ -14,10 +15,15 @@ from workbench.telemetry.formatting import (
     size_text,
     time_unit,
 )
+from workbench.telemetry.records import SAMPLED
 from workbench.telemetry.snapshot import Counters, GroupView, Snapshot, TableRow
 from workbench.telemetry.stuck import stuck_text
 
 WIDTH: Final = 88
+_LEFT: Final = ("op", "for", "how", "late")
+_EXPENDABLE: Final = ("cv%", "algbw", "p50", "how", "for")
+"""Left out, in this order, until a table is no wider than `WIDTH`."""
+_SAMPLED: Final = "sampled: of a few profiled steps of compiled programs; other steps may differ"
 
 
 def line_text(row: TableRow) -> str:
@@ -46,7 +52,7 @@ def table_text(rows: Sequence[TableRow]) -> str:
     """The timing table; per group a heading, then columns in the order of nccl-tests.
 
     Times are transfer times (from the last replica's arrival) in one unit per group; bandwidths are GB/s of
-    the latest.
+    the latest, and so is `lim%`, the share of what `limits.Limit` says is possible.
     """
     parts = []
     for group, members in groupby(rows, key=lambda row: row.group):
@@ -54,53 +60,57 @@ def table_text(rows: Sequence[TableRow]) -> str:
     return "\n\n".join(parts) if parts else "no collectives recorded yet"
 
 
+def how_text(row: TableRow) -> str:
+    """How it was carried out, such as "ring, 2 packs"; "–" if that is not known."""
+    packs = f"{row.packs} packs" if row.packs > 1 else ""
+    return ", ".join(part for part in (row.algorithm, packs) if part) or NOTHING
+
+
 def _group_text(group: str, rows: list[TableRow]) -> str:
     unit, per_us = time_unit([row.p50_us for row in rows])
-    heading = [
-        "op",
-        "size",
-        "type",
-        "red",
-        "last",
-        "p50",
-        "p99",
-        "cv%",
-        "algbw",
-        "busbw",
-        "lim%",
-        "wait%",
-        "late",
-    ]
-    cells = [heading] + [
-        [
-            row.op,
-            size_text(row.size_bytes),
-            dtype_text(row.dtype),
-            row.redop,
-            significant(row.last_us / per_us),
-            significant(row.p50_us / per_us),
-            significant(row.p99_us / per_us),
-            f"{row.cv_percent:.0f}",
-            significant(row.algbw),
-            significant(row.busbw),
-            NOTHING if row.limit_percent is None else f"{row.limit_percent:.0f}",
-            f"{row.wait_percent:.0f}",
-            late_text(row),
-        ]
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    internal = any(row.purpose for row in rows)
+    columns: dict[str, list[str]] = {
+        "op": [row.op for row in rows],
+        **({"for": [row.purpose or "user" for row in rows]} if internal else {}),
+        "size": [size_text(row.size_bytes) for row in rows],
+        "type": [dtype_text(row.dtype) for row in rows],
+        "red": [row.redop for row in rows],
+        "last": [significant(row.last_us / per_us) for row in rows],
+        "p50": [significant(row.p50_us / per_us) for row in rows],
+        "p99": [significant(row.p99_us / per_us) for row in rows],
+        "cv%": [f"{row.cv_percent:.0f}" for row in rows],
+        "algbw": [significant(row.algbw) for row in rows],
+        "busbw": [significant(row.busbw) for row in rows],
+        "lim%": [NOTHING if row.limit_percent is None else f"{row.limit_percent:.0f}" for row in rows],
+        "wait%": [f"{row.wait_percent:.0f}" for row in rows],
+        "how": [how_text(row) for row in rows],
+        "late": [late_text(row) for row in rows],
+    }
     lines = [shorten(f"{group or 'collectives'}: n={rows[-1].n}, times in {unit}, bandwidths in GB/s", WIDTH)]
-    for line in cells:
-        left = line[0].ljust(widths[0])
-        middle = [cell.rjust(width) for cell, width in zip(line[1:-1], widths[1:-1], strict=True)]
-        lines.append(shorten(" ".join((left, *middle, line[-1])), WIDTH))
+    widths = {title: max(len(title), *map(len, cells)) for title, cells in columns.items()}
+    for title in _EXPENDABLE:
+        if sum(widths.values()) + len(widths) - 1 > WIDTH:
+            columns.pop(title, None)
+            widths.pop(title, None)
+    for cells in ([*columns], *zip(*columns.values(), strict=True)):
+        parts = [
+            cell.ljust(width) if title in _LEFT else cell.rjust(width)
+            for cell, (title, width) in zip(cells, widths.items(), strict=True)
+        ]
+        lines.append(shorten(" ".join(parts).rstrip(), WIDTH))
+    if any(row.algorithm == SAMPLED for row in rows):
+        lines.append(_SAMPLED)
     return "\n".join(lines)
 
 
 def snapshot_text(snapshot: Snapshot) -> str:
     """Table, then what a person should look at: stuck collectives, stragglers, losses."""
-    notes = [shorten(note, WIDTH) for group in snapshot.groups for note in _notes(group)]
+    notes = [
+        line
+        for group in snapshot.groups
+        for note in _notes(group)
+        for line in textwrap.wrap(note, WIDTH, subsequent_indent="  ")
+    ]
     if losses := _losses(snapshot.counters):
         notes.append(losses)
     return "\n".join([table_text(snapshot.table), *([""] if notes else []), *notes])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from workbench.errors import FailedPreconditionError, WorkbenchError
 from workbench.runtime import Cluster, current_cluster
+from workbench.runtime.cells import with_cell_names, with_cells
 from workbench.runtime.health import process_state
 from workbench.runtime.wire import DUMP
 from workbench.ui import html
@@ -211,7 +212,7 @@ def _worker_report(worker: WorkerLink, answer: dict[str, Any] | None) -> WorkerR
         answered=answer is not None,
         process_state=process_state(worker.pid) if worker.local else "",
         heartbeat_age_seconds=round(time.monotonic() - worker.last_beat, 3),
-        stacks="" if answer is None else answer["stacks"],
+        stacks="" if answer is None else with_cells(answer["stacks"]),
     )
 
 
@@ -233,6 +234,9 @@ def _replica_report(group: Group, rank: int, answers: dict[str, dict[str, Any]])
     key = group.id, rank
     rows = {(row[0], row[1]): row[2:] for row in answer.get("statuses", worker.statuses)}
     busy, step, seq, op, phase, site = rows.get(key, (False, -1, -1, "", "running", ""))
-    flight = tuple(entry._asdict() for entry in answer.get("flight", {}).get(key, ()))
-    place = answer.get("places", {}).get(key, "")
+    flight = tuple(
+        entry._asdict() | {"site": with_cell_names(entry.site)}
+        for entry in answer.get("flight", {}).get(key, ())
+    )
+    site, place = with_cell_names(site), with_cell_names(answer.get("places", {}).get(key, ""))
     return ReplicaReport(rank, worker.name, busy, step, seq, op, phase, site, place, flight)

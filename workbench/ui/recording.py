@@ -9,6 +9,7 @@ from types import TracebackType
 
 from workbench.errors import FailedPreconditionError
 from workbench.runtime import Cluster, current_cluster
+from workbench.runtime.cells import with_cell_names
 from workbench.telemetry.recorder import Recorder
 from workbench.ui import html
 
@@ -22,7 +23,7 @@ class Recording:
 
     def __init__(self, path: str | os.PathLike[str], cluster: Cluster) -> None:
         self._cluster = cluster
-        self._recorder = Recorder(path)
+        self._recorder = Recorder(path, name_sites=with_cell_names)
         self.path = self._recorder.path
         self._keep = self._recorder.add  # one object, to be found again among the listeners
         cluster.telemetry_listeners.append(self._keep)

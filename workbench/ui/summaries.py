@@ -40,9 +40,11 @@ def described(value: Any) -> Summary | str:
 def differences(env: ReplicaEnv, components: list[Any], keys: list[str]) -> list[float]:
     """The largest difference to replica 0 of each component; NaN where shapes do not allow to tell."""
     values = [*components, *(component(env, key) for key in keys)]
-    return [
-        largest_difference(value, env.communicator.broadcast(value, 0, site="wb.inspect")) for value in values
-    ]
+    with env.communicator.internal("inspect"):
+        return [
+            largest_difference(value, env.communicator.broadcast(value, 0, site="wb.inspect"))
+            for value in values
+        ]
 
 
 def largest_difference(one: Any, other: Any) -> float:

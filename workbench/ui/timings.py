@@ -16,6 +16,7 @@ from workbench.telemetry.snapshot import Snapshot, TableRow
 from workbench.telemetry.stuck import stuck_text
 from workbench.telemetry.text import snapshot_text
 from workbench.ui import html
+from workbench.ui.limits import measure_limits
 from workbench.ui.timings_table import HEADINGS, LEFT_COLUMNS, timing_cells
 
 if TYPE_CHECKING:
@@ -37,32 +38,41 @@ class Timings:
     Attributes:
       snapshot: Everything that is shown.
       group: Whose collectives these are, "" for all.
+      internal: Whether the collectives are shown, too, that workbench itself needed.
       status: "live", or "replay" for a recorded run.
       silent: Addresses of workers that did not answer, so that their newest collectives are missing.
     """
 
     def __init__(
-        self, source: _Source, *, group: str = "", status: str = "live", silent: Sequence[str] = ()
+        self,
+        source: _Source,
+        *,
+        group: str = "",
+        internal: bool = False,
+        status: str = "live",
+        silent: Sequence[str] = (),
     ) -> None:
         self._source = source
         self.group = group
         self.status = status
         self.silent = tuple(silent)
+        self.internal = internal
         self.snapshot = _only(source.snapshot(), group)
 
     @property
     def rows(self) -> tuple[TableRow, ...]:
         """The table: one row per operation, size, dtype and group."""
-        return self.snapshot.table
+        shown = self.snapshot
+        return tuple(sorted(shown.table + shown.internal, key=_group_of)) if self.internal else shown.table
 
     def to_arrow(self) -> pa.Table:
         """The records behind the table, one per replica and collective; columns as in `telemetry.records`."""
-        records = self._source.to_arrow()
-        if not self.group:
-            return records
         import pyarrow.compute
 
-        return records.filter(pyarrow.compute.equal(records["group"], self.group))
+        records = self._source.to_arrow()
+        if self.group:
+            records = records.filter(pyarrow.compute.equal(records["group"], self.group))
+        return records if self.internal else records.filter(pyarrow.compute.equal(records["purpose"], ""))
 
     def to_pandas(self) -> pd.DataFrame:
         """`to_arrow` as a data frame.
@@ -91,7 +101,8 @@ class Timings:
         return self.snapshot.as_dict()
 
     def __repr__(self) -> str:
-        return "\n".join([snapshot_text(self.snapshot), *map(_silence, self.silent)])
+        shown = replace(self.snapshot, table=self.rows)
+        return "\n".join([snapshot_text(shown), *map(_silence, self.silent)])
 
     def _repr_html_(self) -> str:
         groups = list(dict.fromkeys(row.group for row in self.rows))
@@ -115,13 +126,15 @@ class Timings:
         return html.card("Collectives", facts, word=self.status, parts=[*stuck, *silent, *parts])
 
 
-def collectives(of: Strategy | Cluster | None = None) -> Timings:
+def collectives(of: Strategy | Cluster | None = None, *, internal: bool = False) -> Timings:
     """How long collectives took so far: a table that prints, and exports for other tools.
 
-    Can also be called while a step hangs in another thread; then it says who is waited for.
+    Can also be called while a step hangs in another thread; then it says who is waited for. Where replicas are
+    idle, it measures once what their bandwidth is compared with (`lim%`, see `telemetry.limits.Limit`).
 
     Args:
       of: Only those of this strategy, or all of this cluster; by default all of the current cluster.
+      internal: Show also those that workbench itself needed, such as for handing input round.
 
     Raises:
       FailedPreconditionError: if there is no cluster yet.
@@ -142,18 +155,25 @@ def collectives(of: Strategy | Cluster | None = None) -> Timings:
         raise FailedPreconditionError(
             "there are no collectives without a cluster: call wb.connect(...), or make a strategy and run something"
         )
-    silent = () if cluster.closed else cluster.flush_telemetry()
-    return Timings(cluster.feed, group=group, status=cluster.status, silent=silent)
+    silent: tuple[str, ...] = ()
+    if not cluster.closed:
+        measure_limits(cluster, group)
+        silent = cluster.flush_telemetry()
+    return Timings(cluster.feed, group=group, internal=internal, status=cluster.status, silent=silent)
 
 
-def open_run(path: str | os.PathLike[str]) -> Timings:
+def open_run(path: str | os.PathLike[str], *, internal: bool = False) -> Timings:
     """The timings of a run that `wb.record` wrote, without a cluster.
+
+    Args:
+      path: The file.
+      internal: As for `collectives`.
 
     Raises:
       NotFoundError: if there is no such file.
       DataCorruption: if it is damaged or no recorded run.
     """
-    return Timings(runs.open_run(path), status="replay")
+    return Timings(runs.open_run(path), internal=internal, status="replay")
 
 
 def _only(snapshot: Snapshot, group: str) -> Snapshot:
@@ -163,8 +183,13 @@ def _only(snapshot: Snapshot, group: str) -> Snapshot:
     return replace(
         snapshot,
         table=tuple(row for row in snapshot.table if row.group == group),
+        internal=tuple(row for row in snapshot.internal if row.group == group),
         groups=tuple(view for view in snapshot.groups if view.group == group),
     )
+
+
+def _group_of(row: TableRow) -> str:
+    return row.group
 
 
 def _silence(address: str) -> str:

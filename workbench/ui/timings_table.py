@@ -6,10 +6,11 @@ from typing import Final
 
 from workbench.telemetry.formatting import NOTHING, dtype_text, rate_text, significant, size_text, time_unit
 from workbench.telemetry.snapshot import TableRow
-from workbench.telemetry.text import late_text
+from workbench.telemetry.text import how_text, late_text
 
 HEADINGS: Final = (
     "op",
+    "for",
     "red",
     "type",
     "size",
@@ -20,10 +21,12 @@ HEADINGS: Final = (
     "cv %",
     "algbw",
     "busbw",
+    "lim %",
     "wait %",
+    "how",
     "late",
 )
-LEFT_COLUMNS: Final = 3
+LEFT_COLUMNS: Final = 4
 
 
 def timing_cells(row: TableRow) -> list[str]:
@@ -32,6 +35,7 @@ def timing_cells(row: TableRow) -> list[str]:
     times = [f"{significant(us / per_us)} {unit}" for us in (row.last_us, row.p50_us, row.p99_us)]
     return [
         row.op,
+        row.purpose or NOTHING,
         row.redop or NOTHING,
         dtype_text(row.dtype),
         size_text(row.size_bytes),
@@ -40,6 +44,8 @@ def timing_cells(row: TableRow) -> list[str]:
         f"{row.cv_percent:.0f}",
         rate_text(row.algbw),
         rate_text(row.busbw),
+        NOTHING if row.limit_percent is None else f"{row.limit_percent:.0f}",
         f"{row.wait_percent:.0f}",
+        how_text(row),
         late_text(row),
     ]

@@ -13,24 +13,25 @@ from collections.abc import Callable
 
 from tests.benchmarks.measure import Script
 from workbench.telemetry.feed import Feed
+from workbench.telemetry.records import Signature
 from workbench.telemetry.ring import Ring
 
 EVENTS_PER_SECOND = 10_000
 BATCHES_PER_SECOND = 10
 SIZES = (4096, 1 << 20, 1 << 24)
 OPS = ("all_reduce", "all_gather")
+SIGNATURE = Signature(0, "g", "all_reduce", "sum", "float32", "direct", 1, "shm", "ok", "a.py:1")
 
 
 def write_ns() -> float:
     """Cost of one `Ring.write` with its clock readings taken elsewhere, best of 30 rounds."""
-    write = Ring(4096, replica=0, host="a", device="cpu:0", run_id="run", size=2).write
+    ring = Ring(4096, replica=0, host="a", device="cpu:0", run_id="run", size=2)
+    number, write = ring.number(SIGNATURE), ring.write
     times = [10**15 + k for k in range(10_000)]
 
     def writes() -> None:
         for t in times:
-            write(
-                0, t, 0, "g", "all_reduce", "sum", "float32", 4, 16, "direct", "shm", t, t, t, "ok", "a.py:1"
-            )
+            write(number, t, 0, 4, 16, t, t, t)
 
     def nothing() -> None:
         for _ in times:
@@ -58,24 +59,8 @@ def made_up_run(replicas: int, seconds: int) -> tuple[list[list[bytes]], float]:
             for ring in rings:
                 t = step * 1_000_000 + rng.randrange(100_000)
                 ends = step * 1_000_000 + 400_000
-                ring.write(
-                    0,
-                    step,
-                    0,
-                    "g",
-                    op,
-                    "sum",
-                    "float32",
-                    size // 4,
-                    size,
-                    "direct",
-                    "shm",
-                    t,
-                    t,
-                    ends,
-                    "ok",
-                    "a.py:1",
-                )
+                number = ring.number(SIGNATURE._replace(op=op))
+                ring.write(number, step, 0, size // 4, size, t, t, ends)
         begin = time.process_time()
         batches.append([ring.drain() for ring in rings])
         drain_seconds += time.process_time() - begin
