@@ -12,6 +12,7 @@ export interface Change {
   version: number;
   counters: Snapshot["counters"];
   table: Keyed<TableRow>;
+  internal: Keyed<TableRow>;
   groups: (Omit<GroupView, "items"> & { items: Keyed<LaneItem> })[];
   events: Keyed<EventItem>;
 }
@@ -25,6 +26,7 @@ export function merge(state: Snapshot, change: Change): Snapshot | null {
     version: change.version,
     counters: change.counters,
     table: merged(state.table, change.table),
+    internal: merged(state.internal, change.internal),
     groups: change.groups.map((group) => ({
       ...group,
       items: merged(before.get(`${group.run_id}|${group.group}`) ?? [], group.items),
