@@ -137,6 +137,17 @@ def _own_results(c: Communicator, count: int) -> list[str]:
     return wrong + differing(c.rank, again, np.full(count, c.size, np.float32), "after writing")
 
 
+def _repeated_packs(c: Communicator, count: int) -> list[str]:
+    wrong = []
+    # The memory that packs are gathered in is used again, also while a peer is late.
+    packs = [[np.full(count, turn, np.float32), np.full(7, -turn, np.float32)] for turn in range(8)]
+    kept = [c.all_reduce(pack, "sum") for pack in packs]
+    for turn, (large, small) in enumerate(kept):
+        wrong += differing(c.rank, large, np.full(count, turn * c.size, np.float32), f"turn {turn}")
+        wrong += differing(c.rank, small, np.full(7, -turn * c.size, np.float32), f"turn {turn}, small")
+    return wrong
+
+
 def _shared_results(c: Communicator, count: int) -> list[str]:
     kept, wrong = [], []
     for turn in range(6):
@@ -396,6 +407,10 @@ class CommunicatorContract:
     @pytest.mark.parametrize("count", [10, 20_000, 600_000])
     def test_results_are_owned(self, group: Group, count: int) -> None:
         assert group.run(_own_results, count) == [[]] * group.size
+
+    @pytest.mark.parametrize("count", [10, 20_000, 100_000, 200_000, 600_000])
+    def test_packs_in_quick_succession(self, group: Group, count: int) -> None:
+        assert group.run(_repeated_packs, count) == [[]] * group.size
 
     @pytest.mark.parametrize("count", [10, 600_000])
     def test_shared_results_are_read_only_and_stay(self, group: Group, count: int) -> None:

@@ -54,6 +54,10 @@ class HostMemory:
         """The bytes of the input slot of process `p`."""
         return self._inputs[p][parity]
 
+    def is_staged(self, flat: np.ndarray) -> bool:
+        """Whether an array lies in a slot of this process."""
+        return flat.base is self._files[self.index]
+
     def outputs(self, parity: int, dtype: np.dtype) -> list[np.ndarray]:
         """Each process's result slot; kept for the next time."""
         key = (parity, -1, dtype)

@@ -21,10 +21,6 @@ from workbench.collectives.shared_results import SharedResults
 from workbench.collectives.wake import Wake
 from workbench.faults import fault
 
-_PRIVATE_SCRATCH_BYTES = (
-    64 * 1024
-)  # up to here staging a copy is cheaper than the extra round of reading in place
-
 
 class SharedMemoryLink:
     """A `Link` of one process to the others of its host. The first process speaks for the host on the outer link."""
@@ -162,9 +158,9 @@ class SharedMemoryLink:
         return {number: block for part in received for number, block in part.items()}
 
     def scratch(self, nbytes: int) -> np.ndarray:
-        """Memory of this process for small arrays, shared memory for large ones."""
-        if nbytes <= _PRIVATE_SCRATCH_BYTES:
-            return np.empty(nbytes, np.uint8)
+        """The slot in which peers will read it if it fits, otherwise shared memory."""
+        if nbytes <= SLOT_BYTES:
+            return self._memory.input(self._index, (self._barrier.round + 1) & 1)[:nbytes]
         self._scratch = self._scratch[:0]  # drops the last one, so that the arena may hand it out again
         self._scratch = self._arena.take(nbytes)
         return self._scratch

@@ -28,7 +28,7 @@ from workbench.errors import StorageFull
 from workbench.faults import fault
 
 _SMALL_BYTES = 32 * 1024  # everybody combines everything: cheaper than another round
-_SMALL_BYTES_OF_TWO = 256 * 1024
+_SMALL_BYTES_OF_TWO = 512 * 1024
 
 
 Cuts = Callable[[int, int], tuple[int, int]]
@@ -82,7 +82,8 @@ class SharedReduction:
         position.algorithm = "direct"
         parity = (barrier.round + 1) & 1
         sources = self._memory.inputs(parity, count, dtype)
-        sources[index][...] = flat
+        if not self._memory.is_staged(flat):
+            sources[index][...] = flat
         own[FINGERPRINT + parity] = fingerprint = call.fingerprint(position.order, position.seq)
         barrier.next(position)
         barrier.agree(position, fingerprint)
@@ -90,7 +91,7 @@ class SharedReduction:
         fault(call.sent, replica=position.rank)
         total = self._results.take(count, dtype)
         function = backend.ufunc(call.redop)
-        # Our own part comes from private memory: peers have just read our slot, which makes it slow to read again.
+        # Not our slot, if there is another copy: peers have just read it, which makes it slow to read again.
         if self._processes > 2:
             backend.combine(function, [*sources[:index], flat, *sources[index + 1 :]], total)
         elif index == 0:
@@ -225,7 +226,7 @@ class _Inputs:
 
     def stage(self, low: int) -> None:
         """Copies what others combine of the chunk at `low` into this process's slot of the round to come."""
-        if not self._place:
+        if not self._place and not self._memory.is_staged(self._flat):
             part = self._flat[low : low + self._chunk]
             index = self._memory.index
             slot = self._memory.inputs((self._barrier.round + 1) & 1, part.size, part.dtype)[index]
