@@ -32,6 +32,7 @@ from workbench.runtime.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
 from workbench.runtime.tpu import keep_notebook_off, worker_environment
 from workbench.runtime.watch import WatchThread
 from workbench.runtime.wire import TELEMETRY
+from workbench.telemetry.events import Event
 from workbench.telemetry.feed import Feed
 
 _current: Cluster | None = None
@@ -47,6 +48,7 @@ class Cluster:
       devices: All devices, host by host.
       feed: Telemetry of everything that runs on it.
       telemetry_listeners: Called with each batch that the feed takes in.
+      event_listeners: Called with each event that the driver itself adds to the feed; they must return at once.
       embedded: It was started by `connect` and ends with it.
     """
 
@@ -65,6 +67,7 @@ class Cluster:
         self.embedded = embedded_in is not None
         self.feed = Feed(name_sites=with_cell_names)
         self.telemetry_listeners: list[Callable[[bytes], object]] = []
+        self.event_listeners: list[Callable[[Event], object]] = []
         self._owned = owned
         self._connector = Connector(
             client,
@@ -95,6 +98,7 @@ class Cluster:
         )
         self.gang = Gang(workers, run_id=self.name, by_reference=by_reference, health=health)
         self.gang.cluster = self
+        self.gang.notify = self._on_event
         self._watch = WatchThread(self.gang)
         self._watch.start()
         client.subscribe_topic(TELEMETRY_TOPIC, self._on_telemetry)
@@ -187,6 +191,11 @@ class Cluster:
 
     def _on_telemetry(self, event: tuple[Any, bytes]) -> None:
         self._take_telemetry(event[1])
+
+    def _on_event(self, event: Event) -> None:
+        self.feed.add_event(event)
+        for listener in tuple(self.event_listeners):
+            listener(event)
 
     def _take_telemetry(self, batch: bytes) -> None:
         """Batches come twice, by the topic and by `flush_telemetry`; whoever takes them leaves out the second."""

@@ -12,10 +12,12 @@ import select
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.errors import ClusterClosed, WorkbenchError
 from workbench.runtime.failures import where_others_wait
+from workbench.runtime.happenings import printed, replicas_lost
 from workbench.runtime.interrupts import DeferredInterrupt
 from workbench.runtime.links import LinkClosed, Wakeup
 from workbench.runtime.merges import refuse_stuck_merge
@@ -39,6 +41,7 @@ from workbench.runtime.wire import (
     loads,
 )
 from workbench.runtime.worker_link import WorkerLink
+from workbench.telemetry.events import Event
 
 if TYPE_CHECKING:
     from workbench.runtime.cluster import Cluster
@@ -107,6 +110,7 @@ class Gang:
         self.wakeup = Wakeup()
         self.interrupts = DeferredInterrupt(self.wakeup)
         self.closed = False
+        self.notify: Callable[[Event], object] = lambda event: None
         self._health = health
         self._serials = itertools.count(1)
         self._requests = itertools.count(1)
@@ -371,7 +375,9 @@ class Gang:
         elif kind == STRUCTURE:
             worker.structures[message[1]] = message[2] if self.shipping.by_reference else loads(message[2])
         elif kind == OUTPUT:
-            show(message[1], message[2], message[3])
+            _, rank, stream, line = message
+            show(rank, stream, line)
+            self.notify(printed(worker, rank, stream, line))
         elif kind == MERGE:
             step = self._steps.get(message[1])
             if step is not None:
@@ -433,6 +439,8 @@ class Gang:
                     self.abort(group, -1, f"aborted because a replica's worker was lost: {worker.lost}")
             for step in [s for s in self._steps.values() if not s.waiting]:
                 self._end(step)
+            for event in replicas_lost(worker, self.groups.values()):
+                self.notify(event)
 
     def kill(
         self, worker: WorkerLink, why: str = "was ended because it did not stop when interrupted"

@@ -26,7 +26,9 @@ class Recording:
         self._recorder = Recorder(path, name_sites=with_cell_names)
         self.path = self._recorder.path
         self._keep = self._recorder.add  # one object, to be found again among the listeners
+        self._keep_event = self._recorder.add_event
         cluster.telemetry_listeners.append(self._keep)
+        cluster.event_listeners.append(self._keep_event)
         self._finalizer = weakref.finalize(self, self._recorder.close)
 
     @property
@@ -44,6 +46,7 @@ class Recording:
             if not self._cluster.closed:
                 self._cluster.flush_telemetry()
             self._cluster.telemetry_listeners.remove(self._keep)
+            self._cluster.event_listeners.remove(self._keep_event)
             self._finalizer()
         return self.path
 

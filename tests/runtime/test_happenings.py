@@ -1,0 +1,56 @@
+"""What the driver notices beside the collectives: in the feed, and for whoever listens."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.runtime.conftest import runner
+from workbench import runtime
+from workbench.errors import ReplicaLost
+from workbench.runtime import Cluster
+from workbench.runtime.env import ReplicaEnv
+from workbench.telemetry.events import Event
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with runtime.connect(replicas=2) as cluster:
+        yield cluster
+
+
+def test_lines_that_replicas_print_are_in_the_feed(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def speak(env: ReplicaEnv) -> None:
+        if env.rank == 1:
+            print("<b>hello</b>")
+
+    runner(cluster.group(cluster.devices, label="speakers"))(speak)
+
+    (event,) = cluster.feed.snapshot().events
+    assert (event.kind, event.name, event.replica, event.host) == ("log", "stdout", 1, "a")
+    assert event.message == "<b>hello</b>"
+    assert "[replica 1] <b>hello</b>" in capsys.readouterr().out
+
+
+def test_a_lost_replica_is_an_alert_that_names_it(cluster: Cluster) -> None:
+    heard: list[Event] = []
+    cluster.event_listeners.append(heard.append)
+    run = runner(cluster.group(cluster.devices, label="victims"))
+
+    def end(env: ReplicaEnv) -> None:
+        if env.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(ReplicaLost):
+        run(end)
+
+    (event,) = [event for event in cluster.feed.snapshot().events if event.kind == "alert"]
+    assert (event.name, event.severity, event.replica, event.step) == ("replica_lost", "error", 1, 0)
+    assert "victims: worker 1" in event.message
+    assert "SIGKILL" in event.message
+    assert [one.message for one in heard] == [event.message]
