@@ -51,7 +51,7 @@ def test_vector(area: str, case: Any, world: World, record_property: Callable[[s
     try:
         observed = observe(case["input"], world)
         if world.clusters.tpu:
-            refuse_untraceable(observed)
+            refuse_untraceable(case, observed)
     except Missing as missing:
         record_property(MISSING, missing.name)
         pytest.skip(str(missing))

@@ -59,10 +59,6 @@ def draws_pythons_random_numbers(x: Any) -> Any:
     return x + random.random()
 
 
-def merges(x: Any) -> Any:
-    return get_replica_context().merge_call(lambda strategy, x: x, (x,))
-
-
 def makes_a_variable(x: Any) -> Any:
     return wb.Variable(x)
 
@@ -84,7 +80,6 @@ def asks_for_its_device(x: Any) -> Any:
         (opens_a_file, "as an argument"),
         (draws_random_numbers, r"jax\.random"),
         (draws_pythons_random_numbers, r"jax\.random"),
-        (merges, "all_reduce"),
         (makes_a_variable, r"strategy\.scope"),
         (asks_for_its_device, "worker_devices"),
     ],

@@ -19,8 +19,8 @@ from tests.reference.world import World
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.filterwarnings("ignore")]
 
-NOT_TRACEABLE = 17
-"""Cases that tracing cannot express: merge_call, Python branches, texts, components of different shapes."""
+NOT_TRACEABLE = 8
+"""Cases that tracing cannot express: Python branches, effects outside, texts, components of different shapes."""
 
 
 def cases() -> Iterator[Any]:
@@ -47,7 +47,7 @@ def refused() -> list[str]:
 def test_case(case: Any, clusters: Clusters, tmp_path: Path, refused: list[str]) -> None:
     observed = observe(case["input"], World(scratch=tmp_path, clusters=clusters))
     try:
-        refuse_untraceable(observed)
+        refuse_untraceable(case, observed)
     except NotExpressible:
         refused.append(case["id"])  # an error that says why is what such a program gets
         return

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.distribute import contexts, variable_programs
+from workbench.distribute import contexts, traced_merge, variable_programs
 from workbench.distribute.array_like import ArrayLike
 from workbench.distribute.arrays import Array, describe
 from workbench.distribute.variable_programs import Update
 from workbench.distribute.variable_values import checked_update
+from workbench.errors import TracingError
 from workbench.runtime.env import current_env
 
 if TYPE_CHECKING:
     from workbench.distribute.variable import Variable
+    from workbench.runtime.env import ReplicaEnv
 
 
 class VariableComponent(ArrayLike):
@@ -35,7 +37,7 @@ class VariableComponent(ArrayLike):
     def name(self) -> str:
         """The variable's name for replica 0, such as "w:0"; with the replica for others, such as "w/replica_1:0"."""
         base = self.variable.description.name
-        return f"{base}:0" if self.rank == 0 else f"{base}/replica_{self.rank}:0"
+        return f"{base}:0" if self._traced_own or self.rank == 0 else f"{base}/replica_{self.rank}:0"
 
     @property
     def device(self) -> str:
@@ -43,6 +45,9 @@ class VariableComponent(ArrayLike):
         strategy = self.variable.strategy
         if strategy is None:
             return self.variable.plain_device
+        env = current_env()
+        if self._traced_own and env is not None:
+            return env.device.string  # raises: it differs by replica
         return strategy.parameter_devices[self.rank].string
 
     @property
@@ -69,8 +74,10 @@ class VariableComponent(ArrayLike):
             handle = strategy.run_internal(variable_programs.component_here, (self.variable.description.key,))
             array: Array = handle.value(self.rank)
             return array
-        if strategy.holder is None:
-            self._require_own(env.rank)
+        if strategy.holder is None and not self._traced_own:
+            if traced_merge.merging_env() is not None:
+                return traced_merge.read_component(env, self.variable.description.key, self.rank)
+            self._require_own(env)
         return variable_programs.component(env, self.variable.description.key)
 
     def assign(self, value: Any) -> VariableComponent:
@@ -101,14 +108,28 @@ class VariableComponent(ArrayLike):
         if env is None:
             strategy.run_internal(variable_programs.update, (key, how, array), ranks=[self.rank])
         else:
-            self._require_own(env.rank)
+            if not self._traced_own:
+                if traced_merge.merging_env() is not None:
+                    traced_merge.update_component(env, key, self.rank, how, array)
+                    return self
+                self._require_own(env)
             variable_programs.update(env, key, how, array)
         return self
 
-    def _require_own(self, rank: int) -> None:
-        if rank != self.rank:
+    @property
+    def _traced_own(self) -> bool:
+        """Whether it is that of the replica that stands for all while a program is traced."""
+        return not isinstance(self.rank, int)
+
+    def _require_own(self, env: ReplicaEnv) -> None:
+        if env.traced:
+            raise TracingError(
+                f"{self.name!r} is the component of replica {self.rank}, and a traced replica function runs once for "
+                f"all replicas; use the variable itself, which is each replica's own component there"
+            )
+        if env.rank != self.rank:
             raise RuntimeError(
-                f"replica {rank} cannot use {self.name!r}, the component of replica {self.rank}; use the variable "
+                f"replica {env.rank} cannot use {self.name!r}, the component of replica {self.rank}; use the variable "
                 f"itself, which is each replica's own component there"
             )
 

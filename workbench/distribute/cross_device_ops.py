@@ -15,7 +15,7 @@ from workbench.collectives.options import (
 )
 from workbench.device_spec import DeviceSpec
 from workbench.devices import Device
-from workbench.distribute import contexts
+from workbench.distribute import contexts, traced_merge
 from workbench.distribute.arrays import as_array
 from workbench.distribute.host_reduce import reduce_components
 from workbench.distribute.indexed_slices import IndexedSlices
@@ -125,8 +125,12 @@ class CrossDeviceOps:
         """What `batch_reduce` does after its checks."""
         results: list[Any] = [None] * len(value_destination_pairs)
         together: dict[int, DistributedValues] = {}
+        env = traced_merge.merging_env()
         for index, (value, destinations) in enumerate(value_destination_pairs):
-            if isinstance(destinations, DistributedValues) and _strategy_for(value) is not None:
+            if env is not None:
+                total = traced_merge.reduce(env, reduce_op, value, None)
+                results[index] = self.broadcast_implementation(total, destinations)
+            elif isinstance(destinations, DistributedValues) and _strategy_for(value) is not None:
                 together[index] = value
             else:
                 total = reduce_components(reduce_op, value.values, None)

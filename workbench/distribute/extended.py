@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
-from workbench.distribute import central_programs, contexts
+from workbench.distribute import central_programs, contexts, traced_merge
 from workbench.distribute.component import VariableComponent
 from workbench.distribute.cross_device_ops import CrossDeviceOps, reduce_plain
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op
@@ -142,6 +142,9 @@ class StrategyExtended:
     def _update_on_replicas(
         self, program: _Update, args: Sequence[Any], kwargs: dict[str, Any] | None, group: bool
     ) -> Any:
+        env = traced_merge.merging_env()
+        if env is not None:
+            return traced_merge.update(program, env, tuple(args), kwargs or {}, group)
         runtime = self._strategy.group
         prepared = runtime.prepare(program, user_function=program.fn)
         own = handed_over((tuple(args), kwargs or {}), runtime)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.distribute.arrays import as_array, describe
+from workbench.distribute.host_reduce import reduce_slices
 from workbench.distribute.indexed_slices import IndexedSlices
+from workbench.distribute.reduce_op import as_reduce_op
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from workbench.collectives.communicator import Communicator
     from workbench.collectives.options import Options
+    from workbench.runtime.env import ReplicaEnv
 
 
 def checked_axis(value: Any, axis: int) -> int:
@@ -59,3 +62,18 @@ def all_gather_leaf(
         pickle.loads(together[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)
     ]
     return np.concatenate(parts, axis=axis)
+
+
+def all_reduce_slices(
+    env: ReplicaEnv, rows: IndexedSlices, op: str, site: str, options: Options | None
+) -> IndexedSlices:
+    """Rows of all replicas together, duplicates kept; for the mean divided by the number of replicas."""
+    values: np.ndarray[Any, Any] = env.communicator.all_gather(rows.values, 0, site=site, options=options)
+    indices = env.communicator.all_gather(rows.indices, 0, site=site, options=options)
+    together = IndexedSlices(values, indices, rows.dense_shape)
+    if op == "sum":
+        return together
+    if env.traced:
+        return IndexedSlices(together.values / env.size, indices, rows.dense_shape)
+    mean = reduce_slices(as_reduce_op(op), [together])  # dtype rules; one part, so nothing is divided yet
+    return IndexedSlices(mean.values / env.size, indices, rows.dense_shape)

@@ -63,7 +63,7 @@ def reduce_components(reduce_op: ReduceOp, components: Sequence[Any], axis: Axis
     wide = backend.accumulator(dtype)
     if axis is not None:
         for replica, array in enumerate(arrays):
-            _check_axis(array, axis, replica)
+            check_axis(array, axis, f"replica {replica}")
         count = sum(_extent(array, axis) for array in arrays)
         arrays = [np.asarray(np.sum(array, axis=axis, dtype=_summing(wide, reduce_op))) for array in arrays]
     _check_shapes(arrays, axis)
@@ -100,7 +100,7 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
                 f"gather needs arrays with at least one dimension, replica {replica} has a scalar "
                 f"{describe(array)}; give it one with x[np.newaxis], or use reduce"
             )
-        _check_axis(array, axis, replica)
+        check_axis(array, axis, f"replica {replica}")
         off_axis = [n for d, n in enumerate(array.shape) if d != axis % array.ndim]
         wanted = [n for d, n in enumerate(first.shape) if d != axis % first.ndim]
         if array.dtype != first.dtype or array.ndim != first.ndim or off_axis != wanted:
@@ -147,12 +147,17 @@ def _check_shapes(arrays: Sequence[Array], axis: Axis) -> None:
             )
 
 
-def _check_axis(array: Array, axis: Axis, replica: int) -> None:
+def check_axis(array: Any, axis: Axis, whose: str = "each replica") -> None:
+    """Refuses axes that an array does not have.
+
+    Raises:
+      InvalidArgumentError: Naming `whose` array it is.
+    """
     axes = axis if isinstance(axis, tuple) else (axis,)
     for item in axes:
         if item is not None and not -array.ndim <= item < array.ndim:
             raise InvalidArgumentError(
-                f"axis {item} is out of range: replica {replica} has {describe(array)} of rank {array.ndim}; "
+                f"axis {item} is out of range: {whose} has {describe(array)} of rank {array.ndim}; "
                 + ("use axis=None for scalars" if array.ndim == 0 else f"use one of 0 to {array.ndim - 1}")
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from workbench.distribute import variable_programs
+from workbench.distribute import traced_merge, variable_programs
 from workbench.distribute.arrays import as_array, describe
 from workbench.distribute.host_reduce import Axis, reduce_components
 from workbench.distribute.reduce_op import ReduceOp
@@ -22,6 +22,9 @@ def reduce_leaf(strategy: Strategy, reduce_op: ReduceOp, value: Any, axis: Axis)
       ValueError: For the SUM of an ordinary value without an axis over several replicas.
     """
     replicas = strategy.num_replicas_in_sync
+    env = traced_merge.merging_env()
+    if env is not None and (axis is not None or isinstance(value, DistributedValues)):
+        return traced_merge.reduce(env, reduce_op, value, axis)
     if isinstance(value, DistributedValues):
         components = _components(value)
     else:

@@ -12,11 +12,10 @@ import numpy as np
 from workbench import tree
 from workbench.backends.library import namespace_named
 from workbench.debugging import numerics
-from workbench.distribute import contexts
+from workbench.distribute import contexts, traced_merge
 from workbench.distribute.arrays import as_array, is_python_number
 from workbench.distribute.call_site import call_site
-from workbench.distribute.gathering import all_gather_leaf, checked_axis
-from workbench.distribute.host_reduce import reduce_slices
+from workbench.distribute.gathering import all_gather_leaf, all_reduce_slices, checked_axis
 from workbench.distribute.indexed_slices import IndexedSlices
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op, collective_name
 from workbench.distribute.variable import Variable
@@ -143,7 +142,7 @@ class ReplicaContext:
             strategy.all_reduce_arrays(env.communicator, dense, op, site, options, nesting) if dense else ()
         )
         results = [
-            _all_reduce_slices(env, leaf, op, site, options)
+            all_reduce_slices(env, leaf, op, site, options)
             if isinstance(leaf, IndexedSlices)
             else next(combined)
             for leaf in leaves
@@ -178,7 +177,8 @@ class ReplicaContext:
         """Pauses all replicas, calls `merge_fn(strategy, *args, **kwargs)` once in cross-replica context.
 
         Args:
-          merge_fn: Gets the strategy, then the arguments with a `PerReplica` for each leaf.
+          merge_fn: Gets the strategy, then the arguments with a `PerReplica` for each leaf. Of a traced function it
+            is part: it runs once, while that is traced, and what it combines becomes collectives of the program.
           args: Positional arguments, nested as you like.
           kwargs: Keyword arguments.
 
@@ -189,7 +189,13 @@ class ReplicaContext:
           RuntimeError: If not every replica calls it, or it is called inside a merge function.
         """
         env = self._alive()
-        return env.merge(merge_fn, tuple(args), kwargs or {})
+        if not env.traced:
+            return env.merge(merge_fn, tuple(args), kwargs or {})
+        thread, self._thread = self._thread, -1  # the merge function is not the replica's
+        try:
+            return traced_merge.run(self.strategy, env, merge_fn, tuple(args), kwargs or {})
+        finally:
+            self._thread = thread
 
     def _alive(self) -> ReplicaEnv:
         env = self._env
@@ -322,20 +328,6 @@ def _nesting(spec: tree.Spec) -> str:
             _nestings.clear()
         text = _nestings[spec] = str(spec)
     return text
-
-
-def _all_reduce_slices(
-    env: ReplicaEnv, rows: IndexedSlices, op: str, site: str, options: Options | None
-) -> IndexedSlices:
-    values: np.ndarray[Any, Any] = env.communicator.all_gather(rows.values, 0, site=site, options=options)
-    indices = env.communicator.all_gather(rows.indices, 0, site=site, options=options)
-    together = IndexedSlices(values, indices, rows.dense_shape)
-    if op == "sum":
-        return together
-    if env.traced:
-        return IndexedSlices(together.values / env.size, indices, rows.dense_shape)
-    mean = reduce_slices(as_reduce_op(op), [together])  # dtype rules; one part, so nothing is divided yet
-    return IndexedSlices(mean.values / env.size, indices, rows.dense_shape)
 
 
 def _reduce_by_ops(strategy: Strategy, value: Any, *, op: Any, options: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench import tree
 from workbench.debugging import numerics
-from workbench.distribute import central_programs, contexts
+from workbench.distribute import central_programs, contexts, traced_merge
 from workbench.distribute.function import Function
 from workbench.distribute.host_reduce import as_axis, gather_components
 from workbench.distribute.input_registry import InputRegistry
@@ -25,6 +25,7 @@ from workbench.distribute.value_context import RunOptions, ValueContext
 from workbench.distribute.values import DistributedValues, dealt_out, handed_over, wrapped
 from workbench.distribute.variable import Variable
 from workbench.distribute.variable_programs import create
+from workbench.errors import TracingError
 from workbench.runtime.placement_text import one_line, placement, transport
 
 if TYPE_CHECKING:
@@ -157,7 +158,14 @@ class Strategy:
 
         Raises:
           RuntimeError: On a replica, where the strategy only stands for itself.
+          TracingError: In a merge function that is traced, for what only the notebook can do.
         """
+        if self._group is None and traced_merge.merging_env() is not None:
+            raise TracingError(
+                "a merge function in a traced program runs on the replicas: it can reduce, gather and update variables "
+                "there, but not run a function, read a dataset or make a value by the notebook; do that before or "
+                "after strategy.run"
+            )
         if self._group is None:
             raise RuntimeError(f"{self!r} can only be used in the notebook, not on a replica")
         return self._group
@@ -325,9 +333,14 @@ class Strategy:
           RuntimeError: In a replica function.
         """
         contexts.require_cross_replica(self, "strategy.gather")
+        env = traced_merge.merging_env()
 
         def gathered(leaf: Any) -> Any:
-            return gather_components(leaf.values, axis) if isinstance(leaf, DistributedValues) else leaf
+            if not isinstance(leaf, DistributedValues):
+                return leaf
+            if env is not None:
+                return traced_merge.gather(env, leaf, axis)
+            return gather_components(leaf.values, axis)
 
         return _map_leaves(gathered, value)
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from workbench import tree
-from workbench.errors import CaptureError, InvalidArgumentError
+from workbench.distribute.arrays import as_operand, describe
+from workbench.errors import CaptureError, InvalidArgumentError, TracingError
 from workbench.runtime.handles import Handle
 from workbench.runtime.merges import PerRank
 
 if TYPE_CHECKING:
+    from workbench.runtime.env import ReplicaEnv
     from workbench.runtime.group import Group
 
 _SHOWN_REPLICAS = 8
@@ -57,6 +59,20 @@ class DistributedValues:
             return len(self._components)
         assert self._handle is not None
         return self._handle.group.size
+
+    def own_component(self, env: ReplicaEnv) -> Any:
+        """The component of the replica that stands for all while a program is traced.
+
+        Raises:
+          TracingError: If components were put together that a program cannot choose from.
+        """
+        arrays = [as_operand(component) for component in self.values]
+        if len({(array.shape, str(array.dtype)) for array in arrays}) > 1 or len(arrays) != env.size:
+            raise TracingError(
+                f"a {type(self).__name__} of {', '.join(map(describe, arrays))} in a traced merge function: "
+                f"{env.size} replicas run one program, so there must be as many components, of one shape and dtype"
+            )
+        return env.xp.stack(arrays)[env.rank]
 
     def handle_for(self, group: Group) -> Handle:
         """The components where the replicas of `group` can use them; sent there when they are not yet.
@@ -142,6 +158,10 @@ class Mirrored(DistributedValues):
     """Components known to be equal, so that any of them stands for all."""
 
     __slots__ = ()
+
+    def own_component(self, env: ReplicaEnv) -> Any:
+        """Any of them."""
+        return self.values[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         first = self._components[0] if self._components is not None else self._handle.value(0)  # type: ignore[union-attr]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import optree
 
-from workbench.distribute import central_programs, contexts, variable_programs
+from workbench.distribute import central_programs, contexts, traced_merge, variable_programs
 from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization, member
 from workbench.distribute.array_like import ArrayLike
 from workbench.distribute.arrays import Array, as_array, describe, is_python_number
@@ -24,7 +24,7 @@ from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variable_description import VariableDescription
 from workbench.distribute.variable_programs import Update
 from workbench.distribute.variable_values import checked_update, cross_replica_update, read_across
-from workbench.errors import CaptureError
+from workbench.errors import CaptureError, TracingError
 from workbench.runtime.env import current_env
 
 if TYPE_CHECKING:
@@ -77,7 +77,10 @@ class Variable(ArrayLike, DistributedValues):
         context = contexts.thread.context
         env = current_env()
         if env is not None and env.traced:
-            env.merge(_create_merged)  # raises: a compiled program cannot make variables
+            raise TracingError(
+                "wb.Variable(...) was called inside a traced replica function; create it once, in strategy.scope(), "
+                "outside of the function"
+            )
         strategy = None if context is None else context.strategy
         if strategy is not None and strategy.is_default:
             strategy = None
@@ -218,9 +221,13 @@ class Variable(ArrayLike, DistributedValues):
         if self._local is not None:
             return self._local
         env = current_env()
-        if env is not None:
-            return variable_programs.component(self._checked(env), self._key)
-        return read_across(self)
+        if env is None or traced_merge.merging_env() is not None:
+            return read_across(self)
+        return self.own_component(env)
+
+    def own_component(self, env: ReplicaEnv) -> Array:
+        """The component of the replica that the calling thread runs."""
+        return variable_programs.component(self._checked(env), self._key)
 
     def assign(self, value: Any) -> Variable:
         """Sets the value.
@@ -257,7 +264,7 @@ class Variable(ArrayLike, DistributedValues):
             store = {self._key: self._local}
             variable_programs.update(_PlainEnv(store), self._key, how, array)  # type: ignore[arg-type]
             self._local = store[self._key]
-        elif env is None:
+        elif env is None or traced_merge.merging_env() is not None:
             cross_replica_update(self, how, value)
         elif isinstance(contexts.thread.context, contexts.CrossReplica):  # an update function, on one replica
             program = variable_programs.update if self._holder is None else central_programs.update

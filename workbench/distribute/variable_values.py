@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.debugging import numerics
-from workbench.distribute import central_programs, contexts, variable_programs
+from workbench.distribute import central_programs, contexts, traced_merge, variable_programs
 from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.arrays import Array, as_array, as_operand, is_python_number
 from workbench.distribute.host_reduce import reduce_components
@@ -19,6 +19,7 @@ from workbench.runtime.env import current_env
 if TYPE_CHECKING:
     from workbench.distribute.strategy import Strategy
     from workbench.distribute.variable import Variable
+    from workbench.runtime.env import ReplicaEnv
 
 _NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
 
@@ -66,6 +67,12 @@ def read_across(variable: Variable) -> Array:
             f"at them with strategy.local_results(variable), or create it with aggregation SUM, MEAN or "
             f"ONLY_FIRST_REPLICA"
         )
+    env = traced_merge.merging_env()
+    if env is not None:
+        if on_read and aggregation in (_SUM, _MEAN):
+            total: Array = traced_merge.reduce(env, ReduceOp[aggregation.name], variable, None)
+            return total
+        return traced_merge.read_component(env, key, 0)
     handle = strategy.run_internal(variable_programs.component_here, (key,))
     if on_read and aggregation in (_SUM, _MEAN):
         op = ReduceOp.SUM if aggregation is _SUM else ReduceOp.MEAN
@@ -81,15 +88,18 @@ def cross_replica_update(variable: Variable, how: Update, value: Any) -> None:
       ValueError: If the shape differs, or an ON_READ variable with SUM is to be added to.
     """
     strategy = _strategy(variable, how)
-    aggregation = variable.aggregation
+    key, aggregation = variable.description.key, variable.aggregation
+    env = traced_merge.merging_env()
     on_read = variable.synchronization is VariableSynchronization.ON_READ and strategy.holder is None
     if isinstance(value, PerReplica):
         if not on_read:
-            value = _aggregated(variable, how, value)
+            value = _aggregated(variable, how, value, env)
+        elif env is not None:
+            own = checked_update(variable, how, value.own_component(env))
+            variable_programs.update(env, key, how, own)
+            return
         else:
-            strategy.run_internal(
-                variable_programs.update, (variable.description.key, how, value.handle_for(strategy.group))
-            )
+            strategy.run_internal(variable_programs.update, (key, how, value.handle_for(strategy.group)))
             return
     if isinstance(value, Mirrored):
         value = value.values[0]
@@ -100,16 +110,21 @@ def cross_replica_update(variable: Variable, how: Update, value: Any) -> None:
                 f"once per replica; add in a replica function, or assign the new total"
             )
         # The components shall add up to the value; integers are cut off, as in the reference.
-        share = np.asarray(as_array(value) / strategy.num_replicas_in_sync)
-        value = share.astype(variable.dtype, casting="unsafe")
+        share = as_operand(value) / strategy.num_replicas_in_sync
+        value = share.astype(variable.dtype)
     array = checked_update(variable, how, value)
     if strategy.holder is not None:
         central_programs.update_from_notebook(strategy, variable, how, array)
         return
-    strategy.run_internal(variable_programs.update, (variable.description.key, how, array))
+    if env is not None:
+        variable_programs.update(env, key, how, array)
+    else:
+        strategy.run_internal(variable_programs.update, (key, how, array))
 
 
-def _aggregated(variable: Variable, how: Update, value: PerReplica) -> Any:
+def _aggregated(variable: Variable, how: Update, value: PerReplica, env: ReplicaEnv | None) -> Any:
+    if env is not None and variable.aggregation in (_SUM, _MEAN):
+        return traced_merge.reduce(env, ReduceOp[variable.aggregation.name], value, None)
     components = value.values
     if variable.aggregation is VariableAggregation.ONLY_FIRST_REPLICA:
         return components[0]

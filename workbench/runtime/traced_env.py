@@ -97,21 +97,3 @@ class TracedEnv:
             "print in a traced function would show its trace, once, and no values; use jax.debug.print('{}', x), or "
             "return the value and look at it outside"
         )
-
-    def merge(self, fn: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
-        """Not possible: a compiled program cannot stop for the notebook.
-
-        Raises:
-          TracingError: Always.
-        """
-        name = getattr(fn, "__name__", "a function")
-        if name == "_create_merged":
-            raise TracingError(
-                "wb.Variable(...) was called inside a traced replica function; create it once, in strategy.scope(), "
-                "outside of the function"
-            )
-        raise TracingError(
-            f"merge_call of {name!r}: a compiled program cannot stop for a function in the notebook; combine with "
-            f"ctx.all_reduce or ctx.all_gather and update variables in the replica function (their aggregation "
-            f"says how), or call strategy.run twice with the merge between"
-        )
