@@ -32,7 +32,7 @@ class Call:
       purpose: What workbench itself needs it for, such as "input"; "" for a call of the user's.
       digest: Fingerprint of all of the above that must be equal on all replicas.
       prepared: Views that a link keeps for the next repetition.
-      numbers: Under which number telemetry knows it, by the algorithm used and the state at the end.
+      numbers: Under which number telemetry knows it if it succeeds, by the algorithm used.
     """
 
     op: str
@@ -52,7 +52,7 @@ class Call:
     sent: str = field(init=False)
     waiting: str = field(init=False)
     prepared: dict[Any, Any] = field(init=False, default_factory=dict, repr=False)
-    numbers: dict[tuple[str, str], int] = field(init=False, default_factory=dict, repr=False)
+    numbers: dict[str, int] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         text = "\0".join((self.op, self.redop, self.what, self.site, self.nesting, self.mode))

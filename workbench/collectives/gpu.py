@@ -162,7 +162,7 @@ class GpuCommunicator:
                 shape[axis] = int(blocks[rank].view(np.int64)[0])
                 shapes.append(tuple(shape))
             counts = [_count(shape) * value.dtype.itemsize for shape in shapes]
-            position.moved = value.size, sum(counts)
+            position.moved = value.size, sum(counts), value.dtype.name
             with self._gpu.on(self._ordinal):
                 source = self._gpu.flat([value], value.dtype).view(_BYTE)
                 target = self._gpu.empty(sum(counts), _BYTE)
@@ -197,7 +197,7 @@ class GpuCommunicator:
         def body(link: Link, position: Position) -> tuple[Any, bool]:
             blocks = link.exchange(position, mine)
             dtype, shape = described(blocks[~root])
-            position.moved = _count(shape), _count(shape) * dtype.itemsize
+            position.moved = _count(shape), _count(shape) * dtype.itemsize, dtype.name
             if _ON_HOST in blocks:
                 copy = blocks[root].view(dtype).reshape(shape).copy()
                 return copy if array is None else backend.like(copy, array), False

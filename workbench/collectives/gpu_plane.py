@@ -211,11 +211,11 @@ class GpuPlane:
     def _record(self, work: Work, start_ns: int, end_ns: int, algorithm: str, state: str) -> None:
         ring, call = self._rings.get(work.rank), work.call
         if ring is not None:
+            count, nbytes, dtype = work.moved or (call.count, call.nbytes, call.dtype)
             signature = Signature(
-                self._generation, self._group, call.op, call.redop, call.dtype, algorithm, call.packs,
+                self._generation, self._group, call.op, call.redop, dtype, algorithm, call.packs,
                 "gpu" if self.fused else "nccl", state, call.site, call.purpose,
             )  # fmt: skip
-            count, nbytes = work.moved or (call.count, call.nbytes)
             ring.write(
                 ring.number(signature), work.step, work.seq, count, nbytes, work.enter_ns, start_ns, end_ns
             )

@@ -27,7 +27,7 @@ class Work:
       stream: Where it is carried out; set by the plane.
       finished: Event after which `targets` hold the result; set by the plane.
       temporary: Buffers that must live until then; set by the plane.
-      moved: Elements and bytes, where only the exchange has told them.
+      moved: Elements, bytes and dtype, where only the exchange has told them.
     """
 
     rank: int
@@ -41,7 +41,7 @@ class Work:
     stream: Any = None
     finished: Any = None
     temporary: list[Any] = field(default_factory=list)
-    moved: tuple[int, int] | None = None
+    moved: tuple[int, int, str] | None = None
 
 
 class GpuOps(Protocol):

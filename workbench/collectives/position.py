@@ -59,7 +59,7 @@ class Position:
       deadline_ns: When the present collective must be done by `time.monotonic_ns`, 0 for no limit.
       order: What tells steps apart and grows with each; the number of the step, unless the caller counts otherwise.
       started_ns: When the last peer had arrived at the present collective.
-      moved: Elements and bytes of the present collective, where only its exchange has told them.
+      moved: Elements, bytes and dtype of the present collective, where only its exchange has told them.
       algorithm: How the present collective is carried out, "" as long as no link has said so.
       flights: The last collectives, oldest first.
     """
@@ -89,7 +89,7 @@ class Position:
         self.pause = ("", "")
         self.deadline_ns = 0
         self.algorithm = ""
-        self.moved: tuple[int, int] | None = None
+        self.moved: tuple[int, int, str] | None = None
         self.started_ns = 0
         self.flights: deque[tuple[int, int, Call, str, int, int, int]] = deque(maxlen=_REMEMBERED)
 

@@ -173,7 +173,7 @@ class ReplicaCommunicator:
             shape[axis] = int(blocks[~rank].view(np.int64)[0])
             parts.append(blocks[rank].view(value.dtype).reshape(shape))
         together = np.concatenate(parts, axis=axis)
-        self._position.moved = value.size, together.nbytes
+        self._position.moved = value.size, together.nbytes, value.dtype.name
         return together
 
     def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
@@ -190,7 +190,7 @@ class ReplicaCommunicator:
         blocks = self._link.exchange(self._position, mine)
         dtype, shape = described(blocks[~root])
         value: np.ndarray = blocks[root].view(dtype).reshape(shape).copy()
-        self._position.moved = value.size, value.nbytes
+        self._position.moved = value.size, value.nbytes, value.dtype.name
         return value if array is None else backend.like(value, array)
 
     def barrier(self, *, site: str = "", options: Options | None = None) -> None:
@@ -371,20 +371,22 @@ class ReplicaCommunicator:
         position.flights.append((position.step, position.seq, call, state, enter, start, end))
         ring = self._ring
         if ring is not None and not recorded:
-            number = call.numbers.get((position.algorithm, state))
+            count, nbytes = call.count, call.nbytes
+            if position.moved is not None:
+                count, nbytes, _ = position.moved
+            number = call.numbers.get(position.algorithm) if state == "ok" else None
             if number is None:
                 number = self._number(ring, call, state)
-            count, nbytes = position.moved or (call.count, call.nbytes)
             ring.write(number, position.step, position.seq, count, nbytes, enter, start, end)
 
     def _number(self, ring: Ring | SharedRing, call: Call, state: str) -> int:
-        algorithm = self._position.algorithm
+        algorithm, moved = self._position.algorithm, self._position.moved
         signature = Signature(
             self.generation,
             self._group,
             call.op,
             call.redop,
-            call.dtype,
+            call.dtype if moved is None else moved[2],
             algorithm or call.algorithm,
             call.packs,
             self.transport,
@@ -392,7 +394,9 @@ class ReplicaCommunicator:
             call.site,
             call.purpose,
         )
-        number = call.numbers[algorithm, state] = ring.number(signature)
+        number = ring.number(signature)
+        if state == "ok":
+            call.numbers[algorithm] = number
         return number
 
     def _check_root(self, root: int) -> None:
