@@ -11,7 +11,7 @@ from workbench.distribute import central_programs, contexts, traced_merge
 from workbench.distribute.component import VariableComponent
 from workbench.distribute.cross_device_ops import CrossDeviceOps, reduce_plain
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op
-from workbench.distribute.values import DistributedValues, PerReplica, handed_over, wrapped
+from workbench.distribute.values import DistributedValues, PerReplica, handed_over
 from workbench.distribute.variable import Variable
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class StrategyExtended:
         own = handed_over((tuple(args), kwargs or {}), runtime)
         holder = self._strategy.holder
         if holder is None:
-            result = wrapped(runtime.run(prepared, *own))
+            result = runtime.run(prepared, *own, wrap=PerReplica)
             return None if group else result
         made, places = runtime.run(prepared, *own, ranks=[holder])
         central_programs.announce(self._strategy, {key: place.value(holder) for key, place in places.items()})

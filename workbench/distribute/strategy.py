@@ -22,7 +22,7 @@ from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op
 from workbench.distribute.replica_context import ReplicaProgram
 from workbench.distribute.strategy_description import StrategyDescription
 from workbench.distribute.value_context import RunOptions, ValueContext
-from workbench.distribute.values import DistributedValues, dealt_out, handed_over, wrapped
+from workbench.distribute.values import DistributedValues, PerReplica, dealt_out, handed_over, wrapped
 from workbench.distribute.variable import Variable
 from workbench.distribute.variable_programs import create
 from workbench.errors import TracingError
@@ -241,8 +241,9 @@ class Strategy:
             args = tuple([handed_over(value, group) for value in args])
         if kwargs:
             kwargs = {name: handed_over(value, group) for name, value in kwargs.items()}
-        result = group.run(prepared, args, kwargs, pipelined=pipelined, on_merge=self._on_merge)
-        return wrapped(result)
+        return group.run(
+            prepared, args, kwargs, pipelined=pipelined, on_merge=self._on_merge, wrap=PerReplica
+        )
 
     def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
         if not callable(fn):

@@ -255,12 +255,7 @@ def dealt_out(result: Any, group: Group) -> Any:
 
 
 def wrapped(result: Any) -> Any:
-    """What `Group.run` returned, with `PerReplica` leaves instead of handles."""
-    kind = type(result)
-    if kind is Handle:
-        return PerReplica(result)
-    if result is None:
-        return None
+    """The tree `result` of handles, with `PerReplica` leaves instead."""
     return tree.map(PerReplica, result)
 
 

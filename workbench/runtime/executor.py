@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from workbench.runtime.host import LocalGroup, ReplicaHost
 
 _SMALL_TYPES = (int, float, bool, complex, type(None))
+# Results that most steps have; their structure need not be looked for.
+_LEAVES = frozenset({int, float, bool, complex, np.ndarray, np.float32, np.float64})
+_LEAF: Any = optree.tree_structure(0, namespace="workbench")
 
 
 class StepSkipped(WorkbenchError):
@@ -229,7 +232,10 @@ class DeviceExecutor:
 
     def _pack(self, rank: int, serial: int, result: Any) -> tuple[Any, ...]:
         """Stores the result's leaves; returns (rank, structure key, leaves as DONE carries them)."""
-        leaves, spec = optree.tree_flatten(result, namespace="workbench")
+        if type(result) in _LEAVES:
+            leaves, spec = [result], _LEAF
+        else:
+            leaves, spec = optree.tree_flatten(result, namespace="workbench")
         key = self._host.structure_key(spec)
         for index, leaf in enumerate(leaves):
             self._values[serial, index] = leaf

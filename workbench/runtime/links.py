@@ -86,7 +86,7 @@ class UnixLink:
         self._buffer = bytearray(_BUFFER)
         self._view = memoryview(self._buffer)
         self._filled = 0
-        self._arrived: deque[Message] = deque()
+        self._arrived: list[Message] = []
 
     def fileno(self) -> int:
         """The socket's descriptor."""
@@ -142,8 +142,7 @@ class UnixLink:
         with self._read_lock:
             if not self._arrived:
                 self._read()
-            messages = list(self._arrived)
-            self._arrived.clear()
+            messages, self._arrived = self._arrived, []
         return messages
 
     def _read_meanwhile(self) -> bool:
