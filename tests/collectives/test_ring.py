@@ -15,8 +15,6 @@ class TestThreeHosts(AcrossProcesses):
 
 
 class TestTwoHostsOfTwoProcesses(AcrossProcesses):
-    # Known gap: a process may run out of time waiting for the one of its host that itself waits for the other host.
-    names_who_is_missing = False
     layout = Layout((("a", 1), ("a", 1), ("b", 1), ("b", 1)))
 
 

@@ -7,6 +7,7 @@ order of combining gives the same bits; `test_float_results_are_reproducible` sa
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -323,14 +324,20 @@ def _late(c: Communicator) -> float:
     return float(c.all_reduce([np.ones(9)], "sum")[0][0])
 
 
-def _with_timeout(c: Communicator) -> None:
-    c.begin(0)
+def _with_timeout(c: Communicator, op: str, late: list[int]) -> None:
+    c.begin(6)
     c.barrier()  # all are there: whoever is late afterwards is the one that should be
-    if c.rank == c.size - 1:
+    if c.rank in late:
         wait_for_gate()
-    else:
-        options = CommunicationOptions(timeout_seconds=0.05)
+    options = CommunicationOptions(timeout_seconds=0.05)
+    if op == "all_reduce":
         c.all_reduce([np.ones(9)], "sum", site="train.py:7", options=options)
+    elif op == "large all_reduce":
+        c.all_reduce([np.ones(300_001)], "sum", site="train.py:7", options=options)
+    elif op == "shared all_reduce":
+        c.all_reduce([np.ones(9)], "sum", site="train.py:7", options=options, shared=True)
+    else:
+        c.broadcast(np.ones(9), 0, site="train.py:7", options=options)
 
 
 def _raise_on_last(c: Communicator) -> None:
@@ -371,8 +378,6 @@ def _after_failure(c: Communicator) -> None:
 
 class CommunicatorContract:
     """The tests; a subclass sets `layout`."""
-
-    names_who_is_missing = True
 
     layout: ClassVar[Layout]
 
@@ -499,21 +504,33 @@ class CommunicatorContract:
         several.all("open_gate")
         assert several.collect() == [float(several.size)] * several.size
 
-    def test_timeout_names_who_is_missing(self, several: Group) -> None:
-        several.start(_with_timeout)
-        first = several.process_of(0)
-        while (outcome := first("peek", 0)) is None:
-            pass
-        assert type(outcome) is DeadlineExceededError
+    @pytest.mark.parametrize("late", ["first", "last", "second", "all but one"])
+    @pytest.mark.parametrize("op", ["all_reduce", "large all_reduce", "shared all_reduce", "broadcast"])
+    def test_timeout_names_who_is_missing_and_nobody_else(self, several: Group, op: str, late: str) -> None:
+        size = several.size
+        missing = {
+            "first": [0],
+            "last": [size - 1],
+            "second": [1],
+            "all but one": [rank for rank in range(size) if rank != size // 2],
+        }[late]
+        several.start(_with_timeout, op, missing)
+        waiting = [rank for rank in range(size) if rank not in missing]
+        several.until_ended(waiting)  # all of them, although those that are late have not come yet
         several.all("open_gate")
-        *waiting, _ = several.collect()
-        for outcome in waiting:
+        outcomes = several.collect()
+        names = "replica" if len(missing) == 1 else "replicas"
+        names += f" {', '.join(map(str, missing))}, which {'has' if len(missing) == 1 else 'have'} not come"
+        for outcome in outcomes:
             assert type(outcome) is DeadlineExceededError, outcome
-            assert "train.py:7" in str(outcome)
-        # A host knows only that another one has not come, not which replica keeps that one waiting.
-        missing = [str(outcome).partition("waiting for replica ")[2] for outcome in waiting]
-        if self.names_who_is_missing:
-            assert any(text.endswith(str(several.size - 1)) for text in missing), waiting
+            text = str(outcome)
+            assert text.startswith(op.rpartition(" ")[2] + " #2 ")
+            assert "(train.py:7)" in text
+            assert re.search(r"exceeded its timeout of 0\.05 s: after [0-9.e+-]+ s waiting for", text), text
+            assert f"waiting for {names} to it. Look at what" in text
+            assert "CommunicationOptions.timeout_seconds" in text
+            assert (outcome.replica, outcome.step) == (missing[0], 6)
+            assert outcome.collective.endswith(" #2")
 
     @pytest.mark.parametrize("what", ["mismatch", "abort"])
     def test_the_same_processes_can_connect_again_after_a_failure(self, several: Group, what: str) -> None:

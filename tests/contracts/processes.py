@@ -112,9 +112,11 @@ class _Replicas:
     def abort(self, rank: int, error: BaseException) -> None:
         self.communicators[rank].abort(error)
 
-    def peek(self, rank: int) -> Any:
-        """What the replica has returned or raised, None as long as it runs."""
-        return self.outcomes.get(rank)
+    def await_outcome(self, rank: int) -> bool:
+        """Whether the replica returns or raises within the time there is."""
+        thread = self.threads[list(self.communicators).index(rank)]
+        thread.join(DEADLINE_SECONDS / 2)
+        return not thread.is_alive()
 
     def close_rank(self, rank: int) -> None:
         self.communicators[rank].close()
@@ -305,6 +307,11 @@ class Group:
             if all(statuses[rank].phase == "waiting" and statuses[rank].op for rank in ranks):
                 return
         raise AssertionError(f"replicas {ranks} never waited: {statuses}")
+
+    def until_ended(self, ranks: Sequence[int]) -> None:
+        """Waits until all of `ranks` have returned or raised, whatever the others do."""
+        for rank in ranks:
+            assert self.process_of(rank)("await_outcome", rank), f"hang: replica {rank} has not ended"
 
     def close(self) -> None:
         self.all("close")

@@ -28,6 +28,7 @@ from workbench.collectives.control import (
 from workbench.collectives.failure import Failure, Kind
 from workbench.collectives.handshake import Peer
 from workbench.collectives.position import Position
+from workbench.collectives.roll_call import RollCall
 from workbench.collectives.wake import Wake, wake
 from workbench.faults import fault
 
@@ -57,6 +58,7 @@ class Barrier:
         *,
         ranks: Sequence[Sequence[int]],
         generation: int,
+        roll_call: RollCall,
     ) -> None:
         """Joins.
 
@@ -67,6 +69,7 @@ class Barrier:
           own_wake: What this process blocks on.
           ranks: The replicas of each process.
           generation: Of the group.
+          roll_call: Tells who is missing.
         """
         self.round = 0
         self.words = [control.words for control in controls]
@@ -80,6 +83,7 @@ class Barrier:
         self._own_wake = own_wake
         self._ranks = ranks
         self._generation = generation
+        self._roll_call = roll_call
         self._looks = _LOOKS + _YIELDING_LOOKS if len(controls) <= _cores() else 0
         self._fence = threading.Lock()  # its atomic operations order our stores and loads
         self._failing = threading.Lock()  # guards _failure and the writing of this process's record
@@ -109,7 +113,7 @@ class Barrier:
         others = self._others
         for words in others:
             if words[SLEEPING]:
-                self._wake_complete()
+                self._attend()
                 break
         looks = self._looks
         for words in others:
@@ -187,18 +191,24 @@ class Barrier:
         fault(position.call.waiting, replica=position.rank)
         own[SLEEPING] = target
         try:
-            while True:
-                with self._fence:
-                    pass
-                finished = [
-                    words[FINISHED_ORDER] for words in others
-                ]  # before ARRIVED: a peer writes it later
-                if all(words[ARRIVED] >= target for words in others):
-                    return
-                self._look_around(position, target, finished)
-                self._sleep(position)
-        finally:
-            own[SLEEPING] = 0
+            self._wait(position, target)
+        except BaseException:
+            own[
+                SLEEPING
+            ] = -target  # so that whoever comes later finds out, who would find the round complete
+            raise
+        own[SLEEPING] = 0
+
+    def _wait(self, position: Position, target: int) -> None:
+        others = self._others
+        while True:
+            with self._fence:
+                pass
+            finished = [words[FINISHED_ORDER] for words in others]  # before ARRIVED: a peer writes it later
+            if all(words[ARRIVED] >= target for words in others):
+                return
+            self._look_around(position, target, finished)
+            self._sleep(position)
 
     def _sleep(self, position: Position) -> None:
         for fd, _ in self._poll.poll(position.seconds_left(_TICK_SECONDS) * 1e3):
@@ -209,11 +219,14 @@ class Barrier:
             elif (failure := self._outer()) is not None:
                 self.fail(failure)
 
-    def _wake_complete(self) -> None:
-        """Wakes the sleepers whose round is complete; only the last one to arrive finds it so."""
+    def _attend(self) -> None:
+        """Fails with peers that gave their round up; wakes those whose round is complete (so the last one finds it)."""
         for p in self.peers:
             target = self.words[p][SLEEPING]
-            if target and all(words[ARRIVED] >= target for q, words in enumerate(self.words) if q != p):
+            if target < 0:
+                self._adopt_failure()
+                self.check()
+            elif target and all(words[ARRIVED] >= target for q, words in enumerate(self.words) if q != p):
                 wake(self._wakes[p])
 
     def _look_around(self, position: Position, target: int, finished: list[int]) -> None:
@@ -225,9 +238,7 @@ class Barrier:
                 text = left_early(self._ranks[p][0], words[FINISHED_COUNT], position.asked())
                 self._raise("mismatch", text, position, self._ranks[p][0])
         if position.expired():
-            missing = [r for p in self.peers if self.words[p][ARRIVED] < target for r in self._ranks[p]]
-            text = f"{position.asked()} of replica {position.rank} exceeded its timeout: waiting for replica "
-            self._raise("deadline", text + ", ".join(map(str, missing)), position, missing[0])
+            self._publish(self._roll_call.overdue(position))
 
     def _adopt_failure(self) -> None:
         """Takes over the earliest failure that any process has published."""
@@ -252,7 +263,11 @@ class Barrier:
 
     def _raise(self, kind: Kind, text: str, position: Position, replica: int) -> None:
         collective = position.asked().collective
-        self.fail(Failure(kind, text, replica, self._generation, position.step, collective))
+        self._publish(Failure(kind, text, replica, self._generation, position.step, collective))
+
+    def _publish(self, failure: Failure) -> None:
+        """As `fail`, then raises what was published first."""
+        self.fail(failure)
         self._adopt_failure()
         self.check()
 

@@ -16,6 +16,8 @@ from workbench.collectives.handshake import Hello, Listener
 from workbench.collectives.link import Link
 from workbench.collectives.replica import ReplicaCommunicator
 from workbench.collectives.ring import RingLink
+from workbench.collectives.roll_call import RollCall
+from workbench.collectives.roll_call_hosts import Host, OtherHosts
 from workbench.collectives.shared import SharedMemoryLink
 from workbench.collectives.solo import SoloLink
 from workbench.collectives.tcp import TcpListener, Tls, ring_neighbours
@@ -106,6 +108,7 @@ class Bootstrap:
         speaks = len(topology.hosts) > 1 and self._neighbours[0] == process
         self._tls = tls
         self._tcp = TcpListener(bind_host, tls) if speaks else None
+        self._roll_call = RollCall(topology.size, generation=generation)
         self.address = Address(
             process,
             secrets.token_hex(16),
@@ -166,6 +169,7 @@ class Bootstrap:
             return host
         try:
             ring = self._between_hosts(addresses, deadline)
+            self._roll_call.ask(self._other_hosts(addresses))
         except BaseException:
             if host is not None:
                 host.close()
@@ -193,9 +197,29 @@ class Bootstrap:
             tls=self._tls,
             deadline=deadline,
         )
-        ranks = [[r for p in topology.processes(host) for r in topology.ranks(p)] for host in hosts]
         return RingLink(
-            index, preceding, forward, ranks=ranks, size=topology.size, generation=self._generation
+            index,
+            preceding,
+            forward,
+            hosts=len(hosts),
+            size=topology.size,
+            generation=self._generation,
+            roll_call=self._roll_call,
+        )
+
+    def _other_hosts(self, addresses: Mapping[str, Address]) -> OtherHosts:
+        topology = self._topology
+        others = []
+        for name in topology.hosts:
+            if name != topology.host(self._process):
+                processes = topology.processes(name)
+                first = addresses[processes[0]]
+                assert first.tcp is not None
+                ranks = [rank for process in processes for rank in topology.ranks(process)]
+                others.append(Host(ranks, first.tcp, first.token))
+        listener, self._tcp = self._tcp, None  # it goes on listening for as long as the group lives
+        return OtherHosts(
+            others, group=self._name, own_token=self.address.token, listener=listener, tls=self._tls
         )
 
     def _on_host(self, addresses: Mapping[str, Address], deadline: float) -> SharedMemoryLink | None:
@@ -210,12 +234,19 @@ class Bootstrap:
             size=self._topology.size,
             generation=self._generation,
             deadline=deadline,
+            roll_call=self._roll_call,
         )
 
     def _links(self, ranks: tuple[int, ...], outer: Link | None) -> dict[int, Link]:
         if len(ranks) == 1:
             return {ranks[0]: outer or SoloLink()}
-        rendezvous = Rendezvous(ranks, size=self._topology.size, generation=self._generation, outer=outer)
+        rendezvous = Rendezvous(
+            ranks,
+            size=self._topology.size,
+            generation=self._generation,
+            outer=outer,
+            roll_call=self._roll_call,
+        )
         return {rank: ThreadLink(rendezvous, seat) for seat, rank in enumerate(ranks)}
 
     def _communicator(self, rank: int, link: Link) -> ReplicaCommunicator:
@@ -223,6 +254,7 @@ class Bootstrap:
             rank,
             self._topology.size,
             link,
+            roll_call=self._roll_call,
             generation=self._generation,
             group=self._group,
             ring=self._rings.get(rank),

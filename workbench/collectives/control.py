@@ -15,7 +15,7 @@ from workbench.collectives.memory import PAGE_BYTES, rounded
 
 # Positions of words; those that peers spin on have a cache line (8 words) to themselves.
 ARRIVED = 0  # rounds of the barrier that this process has reached
-SLEEPING = 8  # the round that it blocks for, 0 while it is awake
+SLEEPING = 8  # the round that it blocks for, 0 while it is awake, less than 0 if it gave that round up
 FINGERPRINT = 16  # what it asks for, by parity of the round
 PLACE = 18  # where its input is if not in its slot, by parity: offset in its file, 0 for the slot
 TARGET = 20  # where a shared result goes, by parity: offset in the first process's file, 0 for none
@@ -27,8 +27,10 @@ FAILED = 32  # when it published its failure (monotonic ns), 0 if it did not
 FAILED_BYTES = 33
 ASKED_BYTES = 34
 HELD = 64  # one word per block of shared results: 1 while this process still refers to it
+SEATS = 320  # one word per replica of a process with several: what it waits for the others of its process in
 
 SHARED_BLOCKS = 256
+MOST_SEATS = 192  # of more replicas in one process, the others are known to have come when all of them have
 _ASKED_AT = 4096
 _FAILURE_AT = _ASKED_AT + 8192
 _TABLES_AT = _FAILURE_AT + 16384
@@ -36,7 +38,8 @@ _TABLE_BYTES = 32768
 CONTROL_BYTES = rounded(_TABLES_AT + 2 * _TABLE_BYTES)
 MOST_BLOCKS = _TABLE_BYTES // 16 - 1
 
-assert 8 * (HELD + SHARED_BLOCKS) <= _ASKED_AT
+assert HELD + SHARED_BLOCKS <= SEATS
+assert 8 * (SEATS + MOST_SEATS) <= _ASKED_AT
 assert CONTROL_BYTES % PAGE_BYTES == 0
 
 

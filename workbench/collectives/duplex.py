@@ -20,6 +20,7 @@ _HEADER = struct.Struct("<5q")
 _TICK_SECONDS = 0.5  # how often a blocked host looks around; wake-ups do not depend on it
 _PIECE_BYTES = 1024 * 1024
 _UNSENT_BYTES = 64 * 1024
+_TOGETHER_BYTES = 64 * 1024  # up to here a copy is cheaper than another packet
 _LONGEST_TEXT_BYTES = 65536
 
 CALL, ASKED, FINISHED, FAILED, DATA = range(5)
@@ -127,6 +128,18 @@ class Duplex:
                 self._wait(position, sending=bool(outgoing or self._unsent), receiving=bool(incoming))
             elif not outgoing and not incoming:
                 return  # small frames still unsent can wait: nobody waits for them now
+
+    def begin(self, frame: Frame, payload: memoryview) -> memoryview:
+        """Sends a frame and what follows it, as far as there is room; returns the rest, for `move`."""
+        if len(payload) <= _TOGETHER_BYTES:
+            payload = memoryview(_HEADER.pack(*frame[:4], 0) + payload)
+        else:
+            self.post(frame)
+        if self._unsent:
+            return payload
+        payload = payload[_send(self._following, payload) :]
+        self._whole = not payload
+        return payload
 
     def post(self, frame: Frame, text: bytes = b"") -> None:
         """Sends a small frame to the next host as far as there is room; the rest goes with the next `move`."""

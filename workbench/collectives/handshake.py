@@ -183,7 +183,7 @@ def _receive(
                 raise UnavailableError("a peer ended the connection before it said who it is")
         hello = _parsed(text)
         if accepted is not None and not (
-            compare_digest(hello["token"], me.token) and hello["process"] in accepted
+            compare_digest(hello["token"].encode(), me.token.encode()) and hello["process"] in accepted
         ):
             raise UnavailableError("a connection showed no valid token")
         if hello["group"] != me.group:

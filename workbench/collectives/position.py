@@ -57,6 +57,8 @@ class Position:
       phase: As in `Status`.
       pause: Name and site of what it pauses in, ("", "") otherwise.
       deadline_ns: When the present collective must be done by `time.monotonic_ns`, 0 for no limit.
+      entered_ns: When a collective with a deadline was called.
+      given_up: Fingerprint of the last collective that ended with an error, 0 before.
       order: What tells steps apart and grows with each; the number of the step, unless the caller counts otherwise.
       started_ns: When the last peer had arrived at the present collective.
       moved: Elements, bytes and dtype of the present collective, where only its exchange has told them.
@@ -68,7 +70,9 @@ class Position:
         "algorithm",
         "call",
         "deadline_ns",
+        "entered_ns",
         "flights",
+        "given_up",
         "moved",
         "order",
         "pause",
@@ -88,6 +92,8 @@ class Position:
         self.phase = "running"
         self.pause = ("", "")
         self.deadline_ns = 0
+        self.entered_ns = 0
+        self.given_up = 0
         self.algorithm = ""
         self.moved: tuple[int, int, str] | None = None
         self.started_ns = 0
@@ -108,6 +114,20 @@ class Position:
     def asked(self) -> Asked:
         """The present call in words."""
         return self.call.asked(self.rank, self.step, self.seq)
+
+    def fingerprint(self) -> int:
+        """Of the present call; see `Call.fingerprint`."""
+        return self.call.fingerprint(self.order, self.seq)
+
+    def came_to(self, fingerprint: int) -> bool:
+        """Whether the replica is in the collective of that fingerprint, or was until it failed. Any thread."""
+        if self.call is not OUTSIDE and self.fingerprint() == fingerprint:
+            return True
+        return self.given_up == fingerprint  # looked at last, as it is set before the replica leaves
+
+    def waited_seconds(self) -> float:
+        """Time since the present collective was called; it must have a deadline."""
+        return (time.monotonic_ns() - self.entered_ns) * 1e-9
 
     def expired(self) -> bool:
         """Whether the deadline of the present collective has passed."""

@@ -17,6 +17,7 @@ from workbench.collectives.link import Blocks, Link
 from workbench.collectives.options import Algorithm, CommunicationImplementation, Options
 from workbench.collectives.packing import Pack, flatten, packs_of
 from workbench.collectives.position import OUTSIDE, Flight, Position, Status
+from workbench.collectives.roll_call import RollCall
 from workbench.errors import CollectiveAborted, CollectiveMismatch, StaleGeneration, WorkbenchError
 from workbench.faults import fault
 from workbench.telemetry.records import Signature, message_bytes
@@ -48,6 +49,7 @@ class ReplicaCommunicator:
         size: int,
         link: Link,
         *,
+        roll_call: RollCall,
         generation: int = 0,
         group: str = "",
         ring: Ring | SharedRing | None = None,
@@ -60,6 +62,7 @@ class ReplicaCommunicator:
         self._group = group
         self._ring = ring
         self._position = Position(rank)
+        roll_call.watch(self._position)
         self._purpose = ""
         self._plans: dict[Any, _Plan] = {}
         self._closed = False
@@ -352,7 +355,11 @@ class ReplicaCommunicator:
         position.call = call
         enter = _now()
         seconds = options.timeout_seconds if options is not None else None
-        position.deadline_ns = enter + int(seconds * 1e9) if seconds else 0
+        if seconds:
+            position.entered_ns = enter
+            position.deadline_ns = enter + int(seconds * 1e9)
+        else:
+            position.deadline_ns = 0
         fault(call.entering, replica=self.rank)
         if self._closed:
             raise StaleGeneration(f"{call.op} on a closed communicator: connect the group again")
@@ -362,6 +369,7 @@ class ReplicaCommunicator:
         if isinstance(error, WorkbenchError) and not error.collective:
             # Who breaks a group from outside does not know what each replica was in.
             error.collective = self._position.asked().collective
+        self._position.given_up = self._position.fingerprint()
         self._leave(enter, _state(error))
 
     def _leave(self, enter: int, state: str, *, recorded: bool = False) -> None:

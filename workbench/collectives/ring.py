@@ -21,6 +21,7 @@ from workbench.collectives.failure import Failure, Kind
 from workbench.collectives.link import Blocks
 from workbench.collectives.position import Position
 from workbench.collectives.results import ResultPool
+from workbench.collectives.roll_call import RollCall
 from workbench.faults import fault
 
 _SMALL_BYTES = 64 * 1024
@@ -39,22 +40,32 @@ class RingLink:
         preceding: socket.socket,
         following: socket.socket,
         *,
-        ranks: Sequence[Sequence[int]],
+        hosts: int,
         size: int,
         generation: int,
+        roll_call: RollCall,
     ) -> None:
-        """Takes over the connections of host `index`; `ranks` are the replicas of each host, `size` is their number."""
+        """Takes over the connections.
+
+        Args:
+          index: Position of this host.
+          preceding: From the host before.
+          following: To the next host.
+          hosts: How many there are.
+          size: Replicas in the whole group.
+          generation: Of the group.
+          roll_call: Tells who is missing; closed with the link.
+        """
         self._index = index
-        self._hosts = len(ranks)
-        self._ranks = ranks
+        self._hosts = hosts
         self._size = size
         self._generation = generation
+        self._roll_call = roll_call
         self._results = ResultPool()
         self._duplex = Duplex(preceding, following, self._look)
         self._busy = threading.Lock()  # held by whoever uses the connections
         self._failing = threading.Lock()  # guards _failure
         self._failure: Failure | None = None
-        self._arrived: list[int] = []  # hosts whose call has come
         self._inner: Callable[[], Failure | None] = _unbroken
 
     @property
@@ -96,10 +107,9 @@ class RingLink:
         call = position.call
         mine = Frame(CALL, position.order, position.seq, call.fingerprint(position.order, position.seq))
         held, same = mine, True
-        self._arrived = [self._index]
-        for hop in range(1, self._hosts):
+        fault(call.waiting, replica=position.rank)
+        for _ in range(1, self._hosts):
             held, _ = self._next_frame(position, held, CALL)
-            self._arrived.append((self._index - hop) % self._hosts)
             same = same and held.value == mine.value
         if not same:
             self._explain(position)
@@ -109,9 +119,10 @@ class RingLink:
     def _next_frame(
         self, position: Position, frame: Frame, kind: int, text: bytes = b""
     ) -> tuple[Frame, bytes]:
-        if len(self._arrived) == 1 and kind == CALL:
-            fault(position.call.waiting, replica=position.rank)
         received, words = self._duplex.swap(position, frame, text)
+        return self._checked(position, received, words, kind)
+
+    def _checked(self, position: Position, received: Frame, words: bytes, kind: int) -> tuple[Frame, bytes]:
         while received.kind != kind:
             if received.kind == FAILED:
                 raise Failure.decode(words).error()
@@ -122,6 +133,15 @@ class RingLink:
                 raise ConnectionError(f"expected a frame of kind {kind}, got {received.kind}")
             received, words = self._duplex.again(position)  # it left an earlier step, as it should
         return received, words
+
+    def _move(self, position: Position, outgoing: memoryview, incoming: memoryview) -> None:
+        """Payload in both directions, behind a frame each: a host that has given up sends something else instead."""
+        if outgoing:
+            frame = Frame(DATA, position.order, position.seq, len(outgoing))
+            outgoing = self._duplex.begin(frame, outgoing)
+        if incoming:
+            self._checked(position, *self._duplex.again(position), DATA)
+        self._duplex.move(position, outgoing, incoming)
 
     def _explain(self, position: Position) -> None:
         calls = [position.asked()]
@@ -149,12 +169,12 @@ class RingLink:
         for hop in range(hosts - 1):
             target = parts[(index - hop - 1) % hosts]
             arrived = incoming[: target.size]
-            self._duplex.move(position, _raw(parts[(index - hop) % hosts]), _raw(arrived))
+            self._move(position, _raw(parts[(index - hop) % hosts]), _raw(arrived))
             function(arrived, target, target)
         backend.finish(redop, parts[(index + 1) % hosts], self._size)
         for hop in range(hosts - 1):
             outgoing, target = parts[(index + 1 - hop) % hosts], parts[(index - hop) % hosts]
-            self._duplex.move(position, _raw(outgoing), _raw(target))
+            self._move(position, _raw(outgoing), _raw(target))
         return total
 
     def _gathered(self, position: Position, flat: np.ndarray) -> list[np.ndarray]:
@@ -162,7 +182,7 @@ class RingLink:
         sources = [flat] * self._hosts
         for hop in range(1, self._hosts):
             incoming = np.empty_like(flat)
-            self._duplex.move(position, _raw(sources[(self._index - hop + 1) % self._hosts]), _raw(incoming))
+            self._move(position, _raw(sources[(self._index - hop + 1) % self._hosts]), _raw(incoming))
             sources[(self._index - hop) % self._hosts] = incoming
         return sources
 
@@ -179,12 +199,12 @@ class RingLink:
         header = Frame(DATA, position.order, position.seq, table.nbytes)
         received, _ = self._next_frame(position, header, DATA)
         sizes = np.empty(received.value // 8, np.int64)
-        self._duplex.move(position, _raw(table), _raw(sizes))
+        self._move(position, _raw(table), _raw(sizes))
         arrived = {int(number): np.empty(int(nbytes), np.uint8) for number, nbytes in sizes.reshape(-1, 2)}
         outgoing, incoming = list(blocks.values()), list(arrived.values())
         # Block by block; whoever has more of them goes on in one direction only.
         for turn in range(max(len(outgoing), len(incoming))):
-            self._duplex.move(
+            self._move(
                 position,
                 _raw(outgoing[turn]) if turn < len(outgoing) else memoryview(b""),
                 _raw(incoming[turn]) if turn < len(incoming) else memoryview(b""),
@@ -236,6 +256,7 @@ class RingLink:
         self.fail(Failure("closed", "a replica closed its communicator", generation=self._generation))
         with self._busy, self._failing:
             self._duplex.close()
+        self._roll_call.close()
         self._inner = _unbroken  # a cycle would keep the shared memory of the host until a garbage collection
 
     def _check(self) -> None:
@@ -262,11 +283,7 @@ class RingLink:
         if complaint == b"":
             raise self._lost(position).error()
         if position.expired():
-            missing = [r for h in range(self._hosts) if h not in self._arrived for r in self._ranks[h]]
-            text = f"{position.asked()} of replica {position.rank} exceeded its timeout: waiting for replica "
-            raise self._made(
-                "deadline", text + ", ".join(map(str, missing)), position, (*missing, -1)[0]
-            ).error()
+            raise self._roll_call.overdue(position).error()
 
     def _gone(self) -> Failure:
         return Failure("lost", "a neighbouring host is gone", generation=self._generation)

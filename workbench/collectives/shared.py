@@ -16,6 +16,7 @@ from workbench.collectives.link import Blocks, Link
 from workbench.collectives.memory import SharedFile
 from workbench.collectives.position import Position
 from workbench.collectives.ring import RingLink
+from workbench.collectives.roll_call import RollCall
 from workbench.collectives.shared_reduce import SharedReduction
 from workbench.collectives.shared_results import SharedResults
 from workbench.collectives.wake import Wake
@@ -35,6 +36,7 @@ class SharedMemoryLink:
         size: int,
         generation: int,
         deadline: float,
+        roll_call: RollCall,
     ) -> None:
         """Connects.
 
@@ -46,6 +48,7 @@ class SharedMemoryLink:
           size: Replicas in the whole group.
           generation: Of the group.
           deadline: A `time.monotonic` time.
+          roll_call: Tells who is missing; closed with the link.
         """
         self.transport = "shared memory"
         self._generation = generation
@@ -63,8 +66,16 @@ class SharedMemoryLink:
         files.insert(index, self._file.fd)
         self._memory = HostMemory(index, files)
         self._barrier = Barrier(
-            index, self._memory.controls, self._peers, self._wake, ranks=ranks, generation=generation
+            index,
+            self._memory.controls,
+            self._peers,
+            self._wake,
+            ranks=ranks,
+            generation=generation,
+            roll_call=roll_call,
         )
+        roll_call.look_at(index, ranks, self._barrier.words)
+        self._roll_call = roll_call
         self._arena = Arena(self._file)
         self._index = index
         self._size = size
@@ -134,7 +145,7 @@ class SharedMemoryLink:
         parity = (barrier.round + 1) & 1
         own = memory.controls[self._index]
         own.write_table(parity, {number: block.size for number, block in blocks.items()})
-        fingerprint = position.call.fingerprint(position.order, position.seq)
+        fingerprint = position.fingerprint()
         own.words[FINGERPRINT + parity] = fingerprint
         sent = _Stream(blocks)
         sent.copy(memory.input(self._index, parity), 0, into_slot=True)
@@ -193,6 +204,7 @@ class SharedMemoryLink:
         self._barrier.close()
         if self._outer is not None:
             self._outer.close()
+        self._roll_call.close()
         for peer in self._peers:
             peer.close()
         self._peers = []

@@ -55,13 +55,25 @@ class TcpListener:
     def accept(self, group: str, token: str, deadline: float) -> socket.socket:
         """The connection of the host before this one; others are turned away."""
         while True:
-            self._socket.settimeout(_left(deadline))
-            connection, _ = self._socket.accept()
             try:
-                return self._introduced(connection, group, token, deadline)
+                return self.accept_next(group, token, deadline)
             except (UnavailableError, OSError):
-                connection.close()
                 _left(deadline)  # a stranger, or one that gave up: go on unless time is over
+
+    def accept_next(self, group: str, token: str, deadline: float) -> socket.socket:
+        """The next connection.
+
+        Raises:
+          UnavailableError: if it is a stranger's, or for another group; it is closed.
+          OSError: if it breaks, or nobody connects in time.
+        """
+        self._socket.settimeout(_left(deadline))
+        connection, _ = self._socket.accept()
+        try:
+            return self._introduced(connection, group, token, deadline)
+        except BaseException:
+            connection.close()
+            raise
 
     def _introduced(
         self, connection: socket.socket, group: str, token: str, deadline: float
@@ -70,8 +82,8 @@ class TcpListener:
         connection.settimeout(min(2.0, _left(deadline)))
         if self._tls is not None:
             connection = self._tls.server.wrap_socket(connection, server_side=True)
-        hello = _read_line(connection)
-        if not compare_digest(str(hello.get("token")), token):
+        hello = read_line(connection)
+        if not compare_digest(str(hello.get("token")).encode(), token.encode()):
             connection.close()
             raise UnavailableError("a connection showed no valid token")
         verdict = "ok" if hello.get("group") == group else f"this is {group}"
@@ -80,6 +92,11 @@ class TcpListener:
             connection.close()
             raise UnavailableError(f"a connection came for {hello.get('group')}, here is {group}")
         return connection
+
+    @property
+    def fd(self) -> int:
+        """Becomes readable when somebody connects."""
+        return self._socket.fileno()
 
     def close(self) -> None:
         """Stops listening."""
@@ -101,7 +118,7 @@ def connect(
             connection = tls.client.wrap_socket(connection, server_hostname=address[0])
         connection.settimeout(_left(deadline))
         connection.sendall(json.dumps({"group": group, "token": token}).encode() + b"\n")
-        verdict = _read_line(connection).get("verdict")
+        verdict = read_line(connection).get("verdict")
         if verdict != "ok":
             raise StaleGeneration(f"{address[0]}:{address[1]} answered {verdict!r} to {group}")
     except BaseException:
@@ -160,7 +177,12 @@ def ring_neighbours(
     return preceding, following
 
 
-def _read_line(connection: socket.socket) -> dict[str, object]:
+def read_line(connection: socket.socket) -> dict[str, object]:
+    """Reads one line with a JSON object, and not a byte more.
+
+    Raises:
+      UnavailableError: if something else comes, or the end.
+    """
     line = b""
     while not line.endswith(b"\n"):
         data = connection.recv(1)  # exactly the line: what follows belongs to the ring

@@ -17,6 +17,7 @@ from workbench.collectives.failure import Failure
 from workbench.collectives.link import Blocks, Link
 from workbench.collectives.position import Position
 from workbench.collectives.results import ResultPool
+from workbench.collectives.roll_call import RollCall
 from workbench.faults import fault
 
 _TICK_SECONDS = (
@@ -36,12 +37,15 @@ class Rendezvous:
     binary semaphore; whoever clears its mark in `_waiting` releases the gate, so exactly one does.
     """
 
-    def __init__(self, ranks: Sequence[int], *, size: int, generation: int, outer: Link | None) -> None:
+    def __init__(
+        self, ranks: Sequence[int], *, size: int, generation: int, outer: Link | None, roll_call: RollCall
+    ) -> None:
         self.size = size
         self.outer = outer
         self.results = ResultPool()  # used by the executing replica only, of which there is one at a time
         self._ranks = tuple(ranks)
         self._generation = generation
+        self._roll_call = roll_call
         self._gates = [threading.Lock() for _ in ranks]
         for gate in self._gates:
             gate.acquire()
@@ -72,9 +76,11 @@ class Rendezvous:
 
     def _wait(self, seat: int, position: Position) -> None:
         fault(position.call.waiting, replica=position.rank)
+        if self.outer is not None:
+            self._roll_call.sit(position)
         while not self._gates[seat].acquire(timeout=position.seconds_left(_TICK_SECONDS)):
             if position.expired():
-                self.fail(self._too_late(position))
+                self.fail(self._roll_call.overdue(position))
             elif self.outer is not None and (failure := self.outer.broken()) is not None:
                 self.fail(failure)  # nobody of this process is on the outer link to notice
         if self._failure is not None:
@@ -161,20 +167,6 @@ class Rendezvous:
     def _mismatch(self, text: str, position: Position, replica: int = -1) -> Failure:
         name = position.asked().collective
         return Failure("mismatch", text, replica, self._generation, position.step, name)
-
-    def _too_late(self, position: Position) -> Failure:
-        with self._lock:
-            missing = [rank for seat, rank in enumerate(self._ranks) if seat not in self._arrived]
-        text = f"{position.asked()} of replica {position.rank} exceeded its timeout: "
-        text += (
-            f"waiting for replica {', '.join(map(str, missing))}"
-            if missing
-            else "peers of other processes are late"
-        )
-        replica = missing[0] if missing else -1
-        return Failure(
-            "deadline", text, replica, self._generation, position.step, position.asked().collective
-        )
 
 
 class ThreadLink:
