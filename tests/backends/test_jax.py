@@ -72,6 +72,33 @@ def test_variables_and_xp_are_of_jax(strategy: Any) -> None:
     assert isinstance(w.numpy(), np.ndarray)
 
 
+@pytest.mark.parametrize("hosts", [1, 2])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: wb.OneDeviceStrategy("CPU:0", backend="jax"),
+        lambda: wb.MultiWorkerMirroredStrategy(backend="jax"),
+        lambda: wb.distribute.experimental.CentralStorageStrategy(backend="jax"),
+    ],
+    ids=["one device", "multi worker", "central storage"],
+)
+def test_every_strategy_on_cpus_takes_jax(make: Any, hosts: int) -> None:
+    with wb.connect(replicas=2, hosts=hosts, processes=hosts > 1):
+        strategy = make()
+        with strategy.scope():
+            w = wb.Variable(np.ones(3, np.float32), aggregation="SUM")
+
+        def step() -> Any:
+            ctx = get_replica_context()
+            w.assign_add(ctx.xp.ones(3))
+            return isinstance(ctx.xp.zeros(1) + w, jax.Array), w * 2
+
+        of_jax, doubled = strategy.run(step)
+
+        assert all(strategy.local_results(of_jax))
+        assert strategy.local_results(doubled)[0].tolist() == [2 * (1 + strategy.num_replicas_in_sync)] * 3
+
+
 def test_an_input_of_all_reduce_keeps_its_value(strategy: Any) -> None:
     def step() -> Any:
         array = jnp.ones(4) * (get_replica_context().replica_id_in_sync_group + 1)

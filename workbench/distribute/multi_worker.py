@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench import runtime
+from workbench.backends.library import Library, checked_library
 from workbench.collectives.options import CommunicationImplementation, CommunicationOptions
 from workbench.distribute.mirrored import default_devices
 from workbench.distribute.strategy import Strategy
@@ -35,14 +36,20 @@ class MultiWorkerMirroredStrategy(Strategy):
     Args:
       cluster_resolver: Describes the cluster to code that asks for it.
       communication_options: Default options of the collectives.
+      backend: Array library of variables and `ctx.xp` on CPU devices: "numpy" or "jax".
 
     Raises:
       InvalidArgumentError: If hosts have different numbers of devices.
     """
 
     def __init__(
-        self, cluster_resolver: Any = None, communication_options: CommunicationOptions | None = None
+        self,
+        cluster_resolver: Any = None,
+        communication_options: CommunicationOptions | None = None,
+        *,
+        backend: Library = "numpy",
     ) -> None:
+        library = checked_library(backend)
         cluster = runtime.auto_connect(None)
         devices = default_devices(cluster.devices)
         counts = Counter(device.host for device in devices)
@@ -54,7 +61,9 @@ class MultiWorkerMirroredStrategy(Strategy):
             )
         self._resolver = cluster_resolver or ControllerResolver()
         super().__init__(
-            cluster.group(devices, label=type(self).__name__), communication_options=communication_options
+            cluster.group(devices, label=type(self).__name__),
+            communication_options=communication_options,
+            library=library,
         )
 
     @property

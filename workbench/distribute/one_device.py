@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench import runtime
+from workbench.backends.library import Library, checked_library
 from workbench.device_spec import DeviceSpec
 from workbench.devices import Device, resolve
 from workbench.distribute.strategy import Strategy
@@ -13,11 +14,14 @@ class OneDeviceStrategy(Strategy):
 
     Args:
       device: Its name, such as "CPU:0" or "GPU:1".
+      backend: Array library of variables and `ctx.xp` on a CPU device: "numpy" or "jax".
 
     Raises:
       InvalidArgumentError: If there is no such device.
     """
 
-    def __init__(self, device: str | DeviceSpec | Device) -> None:
+    def __init__(self, device: str | DeviceSpec | Device, *, backend: Library = "numpy") -> None:
+        library = checked_library(backend)
         cluster = runtime.auto_connect(1)
-        super().__init__(cluster.group(resolve([device], cluster.devices), label=type(self).__name__))
+        group = cluster.group(resolve([device], cluster.devices), label=type(self).__name__)
+        super().__init__(group, library=library)
