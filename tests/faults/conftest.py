@@ -28,7 +28,7 @@ STALL_SECONDS = 3.0
 PATIENCE_SECONDS = 30.0
 """How long to wait for what must happen; a breach is a hang."""
 
-SIZE = 100_000
+SIZE = 300_000
 """Weights: so many that a collective takes several rounds, in all of which a replica may die."""
 
 # With any rule at all the fault points are live, and tests add rules to running workers (`Training.arm`).
@@ -41,6 +41,14 @@ def until(condition: Callable[[], Any], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"hang: {what} did not happen"
         time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def no_hang() -> Iterator[None]:
+    """Checks that the body ends in time; how fast it is, `python -m tests.benchmarks --suite failure` measures."""
+    start = time.monotonic()
+    yield
+    assert time.monotonic() - start < PATIENCE_SECONDS, "hang"
 
 
 def gone(pid: int) -> bool:

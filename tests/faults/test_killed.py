@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,23 +14,20 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.faults.conftest import Check, Training, arrival, gone, kill, meanwhile, until
+from tests.faults.conftest import Check, Training, arrival, gone, kill, meanwhile, no_hang, until
 from workbench.errors import ReplicaLost
 from workbench.runtime import Cluster
 from workbench.runtime.env import ReplicaEnv
 
 POINTS = {"before": "all_reduce.enter", "mid-payload": "all_reduce.after_send"}
-BOUND_SECONDS = 2.0
 
 
-def _lost(training: Training, step: Callable[[], Any], *, seconds: float = BOUND_SECONDS) -> ReplicaLost:
+def _lost(training: Training, step: Callable[[], Any]) -> ReplicaLost:
     """The error of a step that replica 1 does not survive."""
     worker, _ = training.group.place(1)
     generation = training.group.generation
-    start = time.monotonic()
-    with pytest.raises(ReplicaLost) as caught:
+    with no_hang(), pytest.raises(ReplicaLost) as caught:
         step()
-    assert time.monotonic() - start < seconds
     error = caught.value
     assert (error.replica, error.step, error.pid, error.worker) == (1, 2, worker.pid, worker.address)
     assert (error.run, error.generation) == (training.cluster.name, generation)
@@ -82,7 +78,7 @@ def test_row_01_sigkill_in_user_code_releases_who_waits(check: Check, tmp_path: 
         kill(pid)
 
     with meanwhile(inject):
-        error = _lost(training, lambda: training.step(2, hang), seconds=BOUND_SECONDS + 1)
+        error = _lost(training, lambda: training.step(2, hang))
     assert "replica 0 was released from all_reduce #1" in str(error)
     check.go_on()
 
@@ -229,7 +225,7 @@ def test_row_21_restart_by_another_client(check: Check, tmp_path: Path) -> None:
         cluster.client.restart_workers([training.group.place(1)[0].address], timeout=20)
 
     with meanwhile(inject):
-        error = _lost(training, lambda: training.step(2, hang), seconds=15)
+        error = _lost(training, lambda: training.step(2, hang))
     assert "shut down" in error.cause
     check.go_on()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import signal
 import threading
 import time
@@ -11,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import STALL_SECONDS, Check, arrival, gone, kill, meanwhile, until
+from tests.faults.conftest import STALL_SECONDS, Check, arrival, gone, kill, meanwhile, no_hang, until
 from workbench.errors import ReplicaStalled
 from workbench.runtime.env import ReplicaEnv
-
-BOUND_SECONDS = STALL_SECONDS + 3.0
 
 
 def test_row_05_a_pause_is_no_failure(check: Check, tmp_path: Path) -> None:
@@ -51,12 +48,11 @@ def test_row_06_a_stopped_process_is_given_up(check: Check) -> None:
 
     def stop(env: ReplicaEnv) -> None:
         if env.rank == 1:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To this thread: if another one takes the signal first, this one can still finish the step.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
-    start = time.monotonic()
-    with pytest.raises(ReplicaStalled) as caught:
+    with no_hang(), pytest.raises(ReplicaStalled) as caught:
         training.step(2, stop)
-    assert time.monotonic() - start < BOUND_SECONDS
     error = caught.value
     assert (error.replica, error.step, error.pid) == (1, 2, pid)
     assert "its process is stopped (state T)" in error.cause
@@ -70,10 +66,8 @@ def test_row_06_sending_much_to_a_stopped_process_is_no_hang(check: Check) -> No
     training = check.training
     check.begin()
     kill(training.pids()[1], signal.SIGSTOP)
-    start = time.monotonic()
-    with pytest.raises(ReplicaStalled):
+    with no_hang(), pytest.raises(ReplicaStalled):
         training.run(lambda env, data: len(data), bytes(20_000_000))
-    assert time.monotonic() - start < BOUND_SECONDS
     check.go_on()
 
 
@@ -81,9 +75,11 @@ def test_row_06_asking_a_stopped_process_for_a_value_is_no_hang(check: Check) ->
     training = check.training
     check.begin()
     handle = training.run(lambda env: bytes(100_000))
-    kill(training.pids()[1], signal.SIGSTOP)
-    with pytest.raises(Exception, match="stopped"):
+    pid = training.pids()[1]
+    kill(pid, signal.SIGSTOP)
+    with no_hang(), pytest.raises(ReplicaStalled, match=r"replica 1 is gone .* stopped") as caught:
         handle.value(1)
+    assert (caught.value.replica, caught.value.pid) == (1, pid)
     assert len(handle.value(0)) == 100_000
     assert [training.step(number) for number in (2, 3)] == check.fault_free[2:4]
 

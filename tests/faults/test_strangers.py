@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -65,8 +66,16 @@ class OwnCluster:
                 str(self.file),
             )
         ]
-        until(self.file.exists, "the start of the scheduler")
-        self.address = json.loads(self.file.read_text())["address"]
+        self.address = ""
+
+    def wait(self) -> None:
+        """Returns once the scheduler listens."""
+        until(self._started, "the start of the scheduler")
+
+    def _started(self) -> bool:
+        with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):  # written while we look
+            self.address = json.loads(self.file.read_text())["address"]
+        return bool(self.address)
 
     def add(self, name: str) -> subprocess.Popen[bytes]:
         process = _dask(
@@ -95,8 +104,11 @@ class OwnCluster:
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[OwnCluster]:
     own = OwnCluster(tmp_path)
-    yield own
-    own.close()
+    try:
+        own.wait()
+        yield own
+    finally:
+        own.close()
 
 
 def _workers(own: OwnCluster, count: int) -> None:

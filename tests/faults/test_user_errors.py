@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.faults.conftest import Check
+from tests.faults.conftest import Check, no_hang
 from workbench.errors import CaptureError, CollectiveMismatch, ReplicaError
 from workbench.runtime.env import ReplicaEnv
 
-BOUND_SECONDS = 2.0
-
 
 def _failing(check: Check, kind: type[BaseException], program: Any, *, match: str | None = None) -> Any:
-    """The error of a third step, which must come soon and leave the training as it was."""
+    """The error of a third step, which must leave the training as it was."""
     check.begin()
-    start = time.monotonic()
-    with pytest.raises(kind, match=match) as caught:
+    with no_hang(), pytest.raises(kind, match=match) as caught:
         check.training.run(program)
-    assert time.monotonic() - start < BOUND_SECONDS
     pids = check.training.pids()
     check.go_on()
     assert check.training.pids() == pids

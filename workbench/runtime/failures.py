@@ -16,6 +16,7 @@ from workbench.runtime.reports import FailureReport, rebuild
 
 if TYPE_CHECKING:
     from workbench.runtime.steps import Step
+    from workbench.runtime.worker_link import WorkerLink
 
 
 def step_error(step: Step, root: BaseException | None) -> BaseException:
@@ -78,7 +79,6 @@ def _lost_error(step: Step) -> WorkbenchError:
     group = step.group
     rank, cause = min(step.lost.items())
     worker, _ = group.place(rank)
-    kind: Callable[..., WorkbenchError] = ReplicaStalled if cause.startswith("stalled") else ReplicaLost
     doing = {row[1]: row for row in worker.statuses if row[0] == group.id}.get(rank)
     collective = ""
     last = ""
@@ -91,7 +91,7 @@ def _lost_error(step: Step) -> WorkbenchError:
     what, colon, detail = cause.partition(": ")
     at = f"at step {step.number}" if step.number >= 0 else f"in {step.name!r}"
     more = f" (and {_replicas(sorted(step.lost)[1:])})" if len(step.lost) > 1 else ""
-    return kind(
+    return _kind(cause)(
         f"replica {rank}{more} (worker {worker.address}, pid {worker.pid}) {what} {at}{last}{colon}{detail}"
         f"{released if others else '; no replica survived'}. "
         f"State committed at step {group.committed_step}. Run {group.gang.run_id} generation {group.generation} "
@@ -105,6 +105,23 @@ def _lost_error(step: Step) -> WorkbenchError:
         collective=collective or waiting,
         cause=cause,
     )
+
+
+def gone(worker: WorkerLink, replica: int = -1) -> WorkbenchError:
+    """The error of a request that a lost worker cannot answer any more, about `replica` if it is about one."""
+    whose = f"replica {replica} is gone with its" if replica >= 0 else "there is no answer from"
+    return _kind(worker.lost)(
+        f"{whose} worker {worker.address}, pid {worker.pid}, which {worker.lost}. The next step recovers; values that "
+        f"only this worker held have to be computed again",
+        replica=replica,
+        worker=worker.address,
+        pid=worker.pid,
+        cause=worker.lost,
+    )
+
+
+def _kind(cause: str) -> Callable[..., WorkbenchError]:
+    return ReplicaStalled if cause.startswith("stalled") else ReplicaLost
 
 
 def where_others_wait(step: Step) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.errors import ClusterClosed, WorkbenchError
-from workbench.runtime.failures import where_others_wait
+from workbench.runtime.failures import gone, where_others_wait
 from workbench.runtime.happenings import printed, replicas_lost
 from workbench.runtime.interrupts import DeferredInterrupt
 from workbench.runtime.links import LinkClosed, Wakeup
@@ -230,11 +230,13 @@ class Gang:
         self.post(worker, (kind, request, *arguments))
         return request
 
-    def reply(self, worker: WorkerLink, request: int, deadline_seconds: float) -> Any:
-        """Waits for the answer to a request.
+    def reply(self, worker: WorkerLink, request: int, deadline_seconds: float, replica: int = -1) -> Any:
+        """Waits for the answer to a request, about `replica` if it is about one.
 
         Raises:
-          WorkbenchError: what the worker reported, that it is gone, or that it did not answer in time.
+          ReplicaLost: The worker is gone.
+          ReplicaStalled: It was given up.
+          WorkbenchError: What the worker reported, or that it did not answer in time.
         """
         end = time.monotonic() + deadline_seconds
         address = worker.address
@@ -242,7 +244,7 @@ class Gang:
             try:
                 while (answer := self._replies[request]) is None:
                     if worker.lost:
-                        raise WorkbenchError(f"worker {address} is gone: {worker.lost}", worker=address)
+                        raise gone(worker, replica)
                     if time.monotonic() > end:
                         raise WorkbenchError(f"worker {address} did not answer in {deadline_seconds:g} s")
                     if interrupts.take():
@@ -285,7 +287,7 @@ class Gang:
         with self.lock:
             self.check_open()
             request = self.request(worker, FETCH, device, serial, leaf)
-            return self.reply(worker, request, FETCH_DEADLINE_SECONDS)
+            return self.reply(worker, request, FETCH_DEADLINE_SECONDS, rank)
 
     # -- waiting
     # ------------------------------------------------------------------------------------------------

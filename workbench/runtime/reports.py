@@ -136,8 +136,9 @@ def _error_class(kind: type[BaseException] | None) -> type[ReplicaError]:
     if kind is None or not issubclass(kind, Exception):
         return ReplicaError
     try:
-        ours = {"__init__": ReplicaError.__init__, "__str__": ReplicaError.__str__}
-        joined = type(f"ReplicaError[{kind.__name__}]", (ReplicaError, kind), ours)
+        joined = type(
+            f"ReplicaError[{kind.__name__}]", (ReplicaError, kind), {"__init__": ReplicaError.__init__}
+        )
         joined("")
     except TypeError:
         return ReplicaError
