@@ -52,11 +52,6 @@ def test_numbers_that_do_not_fit_are_refused_with_the_way_out(arguments: dict[st
     assert text in str(caught.value)
 
 
-def test_an_address_where_nobody_answers_is_told() -> None:
-    with pytest.raises(UnavailableError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:1'"):
-        runtime.connect("tcp://127.0.0.1:1")
-
-
 def test_sixty_four_replicas_in_one_process() -> None:
     with runtime.connect(replicas=64, processes=False) as cluster:
         assert _works(cluster) == 64

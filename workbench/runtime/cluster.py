@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import os
 import secrets
-import socket
 import sys
 import threading
 import time
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from distributed import Client
-from distributed.comm.addressing import parse_host_port
 
 from workbench.devices import Device
 from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchError
@@ -29,6 +27,7 @@ from workbench.runtime.group import Group
 from workbench.runtime.health import LocalHealth
 from workbench.runtime.placement_text import one_line, placement
 from workbench.runtime.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
+from workbench.runtime.reaching import reachable_scheduler
 from workbench.runtime.tpu import keep_notebook_off, worker_environment
 from workbench.runtime.watch import WatchThread
 from workbench.runtime.wire import TELEMETRY
@@ -218,6 +217,7 @@ def connect(
     stall_seconds: float = 10.0,
     memory_limit: str | int | None = None,
     environment: dict[str, str] | None = None,
+    timeout_seconds: float | None = None,
 ) -> Cluster:
     """Connects to devices; strategies made from now on use them.
 
@@ -243,6 +243,8 @@ def connect(
       stall_seconds: Silence after which a worker's replicas are given up as stalled.
       memory_limit: Memory limit of an embedded worker process, as Dask reads it.
       environment: Environment variables of embedded worker processes.
+      timeout_seconds: How long to wait for a scheduler at the address to come up and answer. By default a connection
+        that is refused is an error at once, and an answer is waited for ten seconds.
 
     Raises:
       InvalidArgumentError: if the numbers do not fit together.
@@ -281,7 +283,7 @@ def connect(
             cluster = _embedded(layout, processes, stall_seconds, memory_limit, environment)
         else:
             kind = "TPU" if tpu else "CPU" if gpus == 0 else ""
-            cluster = _attach(address, tpu or replicas_per_worker, stall_seconds, kind)
+            cluster = _attach(address, tpu or replicas_per_worker, stall_seconds, kind, timeout_seconds)
         _current = cluster
     return cluster
 
@@ -418,14 +420,20 @@ def _embedded(
         raise
 
 
-def _attach(address: Any, devices_per_worker: int, stall_seconds: float, device_kind: str) -> Cluster:
+def _attach(
+    address: Any,
+    devices_per_worker: int,
+    stall_seconds: float,
+    device_kind: str,
+    timeout_seconds: float | None,
+) -> Cluster:
     owned: list[Any] = []
     if isinstance(address, Client):
         client = address
     else:
+        where = reachable_scheduler(address, timeout_seconds) if isinstance(address, str) else address
         try:
-            _reach(address)
-            client = Client(address, set_as_default=False, timeout=10)
+            client = Client(where, set_as_default=False, timeout=10)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(
                 f"{address!r} is no address of a Dask scheduler ({error}); it reads like 'tcp://127.0.0.1:8786', or "
@@ -449,13 +457,6 @@ def _attach(address: Any, devices_per_worker: int, stall_seconds: float, device_
         for thing in owned:
             thing.close()
         raise
-
-
-def _reach(address: Any) -> None:
-    """Raises OSError if nothing listens at an address; a Client that fails would leave its event loop behind."""
-    if isinstance(address, str) and "://" in address and not address.startswith("inproc"):
-        host, port = parse_host_port(address.partition("://")[2], 8786)
-        socket.create_connection((host, port), timeout=10).close()
 
 
 def _holder_name() -> str:
