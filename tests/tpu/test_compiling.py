@@ -138,3 +138,22 @@ def test_collectives_are_timed_in_sampled_steps(strategy: Any) -> None:
     assert [item.samples for item in found] == [3 * REPLICAS]
     assert 0 < found[0].min_ns <= found[0].median_ns <= found[0].max_ns
     assert "12 samples" in str(found[0])
+
+
+def test_sampled_collectives_are_in_the_table_and_labelled(strategy: Any) -> None:
+    @wb.function
+    def step(x: Any) -> Any:
+        ctx = wb.distribute.get_replica_context()
+        return ctx.all_gather(ctx.all_reduce("SUM", x * 2), 0)
+
+    strategy.sample_collectives(step, (np.ones(2000, np.float32),), steps=3)
+    shown = wb.collectives(strategy)
+    rows = {row.op: row for row in shown.rows if row.algorithm == "sampled" and row.count == 2000}
+
+    assert {op: (row.size_bytes, row.redop, row.samples) for op, row in rows.items()} == {
+        "all_reduce": (8000, "sum", 3),
+        "all_gather": (8000 * REPLICAS, "", 3),
+    }
+    assert all(row.busbw is not None for row in rows.values())
+    assert "sampled: of a few profiled steps" in repr(shown)
+    assert max(map(len, repr(shown).splitlines())) <= 88

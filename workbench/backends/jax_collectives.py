@@ -78,6 +78,10 @@ class AxisCommunicator:
         """Zeros: traced arrays cannot be written to."""
         return jnp.zeros(shape, dtype)
 
+    def record(self, *what: Any) -> NoReturn:
+        """Not for programs."""
+        raise NotImplementedError
+
     def internal(self, purpose: str) -> AbstractContextManager[None]:
         """Nothing to mark: what is inside of a compiled program is not recorded."""
         return nullcontext()

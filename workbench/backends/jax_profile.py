@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,12 +23,16 @@ class SampledEvent:
 
     Attributes:
       device: Number of the device on its host.
+      run: Tells the runs of a program apart; the same on all devices of a host.
       operation: Name of the operation in the compiled program, such as "psum.7".
+      start_ns: When it began, by `time.monotonic_ns`.
       duration_ns: Time in it, waiting for the others included.
     """
 
     device: int
+    run: int
     operation: str
+    start_ns: int
     duration_ns: int
 
 
@@ -39,6 +44,7 @@ class Profile:
         self._folder = Path(
             self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="workbench-profile-"))
         )
+        self._began_ns = time.monotonic_ns()  # a profile counts from its beginning
         jax.profiler.start_trace(str(self._folder))
 
     def stop(self) -> list[SampledEvent]:
@@ -48,16 +54,21 @@ class Profile:
             return [
                 event
                 for path in self._folder.rglob("*.xplane.pb")
-                for event in _events(jax.profiler.ProfileData.from_file(str(path)))
+                for event in _events(jax.profiler.ProfileData.from_file(str(path)), self._began_ns)
             ]
 
 
-def _events(profile: jax.profiler.ProfileData) -> Iterator[SampledEvent]:
+def _events(profile: jax.profiler.ProfileData, began_ns: int) -> Iterator[SampledEvent]:
     for plane in profile.planes:
         for line in plane.lines:
             for event in line.events:
                 if _COLLECTIVE.match(event.name):
                     facts = dict(event.stats)
                     if "hlo_op" in facts:
-                        device = int(facts.get("device_ordinal", 0))
-                        yield SampledEvent(device, str(facts["hlo_op"]), int(event.duration_ns))
+                        yield SampledEvent(
+                            device=int(facts.get("device_ordinal", 0)),
+                            run=int(facts.get("run_id", 0)),
+                            operation=str(facts["hlo_op"]),
+                            start_ns=began_ns + int(event.start_ns),
+                            duration_ns=int(event.duration_ns),
+                        )

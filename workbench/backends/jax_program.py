@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,19 +14,14 @@ from jax.extend.core import jaxpr_as_fun
 from jax.sharding import PartitionSpec
 
 from workbench.backends.jax import AXIS, ReplicaMesh, Rows
+from workbench.backends.jax_operations import Operation, operations
 from workbench.errors import TracingError
 
-# A result shape in compiled HLO, such as f32[4,8]{1,0}; the operation that makes it follows.
-_SHAPE = re.compile(r"([a-z]+[0-9]+[a-z0-9]*|pred)\[([0-9,]*)\]")
-_COLLECTIVE = re.compile(
-    r"= (.+?) (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\("
-)
 _PLAIN = (str, bytes, bool, int, float, complex, np.generic, np.ndarray)
 _LEAK = (
     "a traced value of an earlier trace is used: it was kept in a global, an attribute or a list; return it from the "
     "function, or keep it in a wb.Variable"
 )
-_BITS = {"pred": 8, "bf16": 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +46,7 @@ class Compiled:
       leaves: Per leaf of the result a `Fixed`, or None for the next array.
       structure: What the body said about the structure of the result.
       digest: SHA-256 of the lowered program, equal on all hosts.
-      collectives: How many collectives it contains.
-      collective_bytes: What they take in on one replica.
+      operations: The collectives that it contains, by name.
     """
 
     call: Callable[..., Any]
@@ -62,8 +55,17 @@ class Compiled:
     leaves: tuple[Fixed | None, ...]
     structure: Any
     digest: bytes
-    collectives: int
-    collective_bytes: int
+    operations: dict[str, Operation]
+
+    @property
+    def collectives(self) -> int:
+        """How many collectives it contains."""
+        return len(self.operations)
+
+    @property
+    def collective_bytes(self) -> int:
+        """What they give out on one replica."""
+        return sum(operation.result_bytes for operation in self.operations.values())
 
     def __call__(
         self, variables: dict[Any, Any], rows: Sequence[Any], shared: Sequence[Any]
@@ -135,8 +137,8 @@ def trace(
     ).lower([specs[key] for key in writes], [specs[key] for key in reads], list(rows), list(shared))
     digest = hashlib.sha256(lowered.as_text().encode()).digest()
     compiled = lowered.compile()
-    count, nbytes = _collectives(compiled.as_text() or "")
-    return Compiled(compiled, writes, reads, found["leaves"], found["structure"], digest, count, nbytes)
+    inside = operations(compiled.as_text() or "", mesh.size)
+    return Compiled(compiled, writes, reads, found["leaves"], found["structure"], digest, inside)
 
 
 def _restricted(
@@ -176,18 +178,6 @@ def _kept(leaf: Any) -> Fixed | None:
     except (TypeError, ValueError):
         return Fixed(leaf)
     return None
-
-
-def _collectives(text: str) -> tuple[int, int]:
-    """Number and bytes (of results, on one replica) of the collectives in compiled HLO."""
-    count = nbytes = 0
-    for shapes, _ in _COLLECTIVE.findall(text):
-        count += 1
-        for name, extent in _SHAPE.findall(shapes):
-            bits = _BITS.get(name) or int(re.sub(r"\D.*", "", name.lstrip("abcdefghijklmnopqrstuvwxyz")) or 8)
-            elements = int(np.prod([int(n) for n in extent.split(",") if n], dtype=np.int64))
-            nbytes += elements * bits // 8
-    return count, nbytes
 
 
 def explain(error: BaseException) -> str:

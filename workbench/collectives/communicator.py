@@ -10,6 +10,7 @@ import numpy as np
 
 from workbench.collectives.options import Algorithm, Options
 from workbench.collectives.position import Flight, Status
+from workbench.telemetry.records import Signature
 
 
 class Communicator(Protocol):
@@ -101,6 +102,9 @@ class Communicator(Protocol):
 
     def paused(self, what: str, site: str = "") -> AbstractContextManager[None]:
         """Makes `status` say that the replica waits in `what` (such as "merge_call") meanwhile."""
+
+    def record(self, signature: Signature, step: int, seq: int, *numbers: int) -> None:
+        """Records a collective that something else has carried out, such as a compiled program."""
 
     def internal(self, purpose: str) -> AbstractContextManager[None]:
         """Marks the collectives within as workbench's own, so that views of the user's leave them out.

@@ -22,7 +22,7 @@ from workbench.collectives.position import Flight, Position, Status
 from workbench.collectives.replica import ReplicaCommunicator, bytes_of, described, header
 from workbench.collectives.threads import together
 from workbench.errors import BackendUnavailable
-from workbench.telemetry.records import message_bytes
+from workbench.telemetry.records import Signature, message_bytes
 
 _BYTE = np.dtype(np.uint8)
 _ON_HOST = 1 << 40  # number of the block that says so; beyond all ranks
@@ -222,6 +222,10 @@ class GpuCommunicator:
     def paused(self, what: str, site: str = "") -> AbstractContextManager[None]:
         """As `Communicator.paused`."""
         return self._host.paused(what, site)
+
+    def record(self, signature: Signature, step: int, seq: int, *numbers: int) -> None:
+        """As `Communicator.record`."""
+        self._host.record(signature, step, seq, *numbers)
 
     @contextmanager
     def internal(self, purpose: str) -> Iterator[None]:

@@ -238,6 +238,19 @@ class ReplicaCommunicator:
         finally:
             self._position.pause = before
 
+    def record(self, signature: Signature, step: int, seq: int, *numbers: int) -> None:
+        """Records a collective that something else has carried out, such as a compiled program.
+
+        Args:
+          signature: What it was; its generation and group are filled in.
+          step: Its step.
+          seq: Its number in the step; tells it apart on all replicas.
+          *numbers: Elements, bytes, and when it was entered, began to move data and ended, as for `Ring.write`.
+        """
+        if self._ring is not None:
+            known = signature._replace(generation=self.generation, group=self._group)
+            self._ring.write(self._ring.number(known), step, seq, *numbers)
+
     @contextmanager
     def internal(self, purpose: str) -> Iterator[None]:
         """Marks the collectives within as workbench's own; see `Communicator.internal`."""

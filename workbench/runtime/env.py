@@ -30,6 +30,8 @@ class ReplicaEnv:
       devices: The devices of all replicas of the group, in rank order.
       communicator: Collectives with the other replicas.
       store: What the replica keeps between steps; undone when a step fails.
+      operations: The collectives of the last traced program, by their name in it; known to the first replica of a
+        process.
     """
 
     __slots__ = (
@@ -39,6 +41,7 @@ class ReplicaEnv:
         "devices",
         "generation",
         "group_id",
+        "operations",
         "rank",
         "serial",
         "size",
@@ -70,6 +73,7 @@ class ReplicaEnv:
         self.generation = generation
         self.communicator = communicator
         self.store = store
+        self.operations: dict[str, Any] = {}
         self.step = -1
         self.serial = -1
         self._merge = merge

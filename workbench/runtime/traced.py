@@ -312,6 +312,7 @@ class TracedExecutor:
             name: known.mesh.placed(self._rows_of(known, envs, name))
             for name in (*program.writes, *program.reads)
         }
+        envs[0].operations = program.operations
         flat, new = program(variables, arguments.rows, arguments.shared)
         from workbench.backends.jax import Row, Rows
 

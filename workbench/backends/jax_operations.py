@@ -1,0 +1,87 @@
+"""The collectives in a compiled program: what XLA's text says about them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+# A result shape in compiled HLO, such as f32[4,8]{1,0}; the operation that makes it follows.
+_SHAPE = re.compile(r"([a-z]+[0-9]+[a-z0-9]*|pred)\[([0-9,]*)\]")
+_COLLECTIVE = re.compile(
+    r"%?(?P<name>[\w.-]+) = (?P<shapes>.+?) "
+    r"(?P<kind>all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\((?P<rest>.*)"
+)
+_COMPUTATION = re.compile(r"^%(?P<name>[\w.-]+) \(.*?^  ROOT .*? (?P<function>[a-z]+)\(", re.M | re.S)
+_BITS = {"pred": 8, "bf16": 16}
+_DTYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128"}
+_FAMILIES = {"f": "float", "s": "int", "u": "uint"}
+_REDUCTIONS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod"}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One collective of a program, as telemetry records it.
+
+    Attributes:
+      op: Such as "all_reduce".
+      redop: Such as "sum", or "".
+      dtype: Name of the element type, "mixed" if there are several.
+      count: Elements of its result on one replica; of one replica's part for all_gather.
+      nbytes: Size S of the bandwidth formulas.
+      result_bytes: Bytes of its result on one replica.
+    """
+
+    op: str
+    redop: str
+    dtype: str
+    count: int
+    nbytes: int
+    result_bytes: int
+
+
+def operations(text: str, replicas: int) -> dict[str, Operation]:
+    """The collectives in compiled HLO by their name, such as "psum.7".
+
+    Args:
+      text: What `compiled.as_text()` gives.
+      replicas: On how many devices it runs.
+    """
+    functions = {found["name"]: found["function"] for found in _COMPUTATION.finditer(text)}
+    return {
+        found["name"]: _operation(found, functions, replicas)
+        for found in map(_COLLECTIVE.search, text.splitlines())
+        if found is not None
+    }
+
+
+def _operation(found: re.Match[str], functions: dict[str, str], replicas: int) -> Operation:
+    op = found["kind"].replace("-", "_")
+    names, count, nbytes = set(), 0, 0
+    for name, extent in _SHAPE.findall(found["shapes"]):
+        elements = int(np.prod([int(n) for n in extent.split(",") if n], dtype=np.int64))
+        names.add(_dtype(name))
+        count += elements
+        nbytes += elements * _bits(name) // 8
+    applied = re.search(r"to_apply=%([\w.-]+)", found["rest"])
+    function = functions.get(applied[1], "") if applied else ""
+    return Operation(
+        op=op,
+        redop=_REDUCTIONS.get(function, ""),
+        dtype=names.pop() if len(names) == 1 else "mixed",
+        count=count // replicas if op == "all_gather" else count,
+        nbytes=nbytes * replicas if op == "reduce_scatter" else nbytes,
+        result_bytes=nbytes,
+    )
+
+
+def _bits(name: str) -> int:
+    return _BITS.get(name) or int(re.sub(r"\D.*", "", name.lstrip("abcdefghijklmnopqrstuvwxyz")) or 8)
+
+
+def _dtype(name: str) -> str:
+    if name in _DTYPES:
+        return _DTYPES[name]
+    family, width = name[0], name[1:]
+    return f"{_FAMILIES[family]}{width}" if family in _FAMILIES and width.isdigit() else name
