@@ -13,7 +13,7 @@ import workbench as wb
 from workbench.data import Dataset
 from workbench.distribute import get_replica_context
 from workbench.distribute.recovery import reseed_variables
-from workbench.errors import ReplicaLost
+from workbench.errors import FailedPreconditionError, ReplicaLost
 
 
 def _die_on_replica_1() -> None:
@@ -62,10 +62,39 @@ def test_a_replaced_replica_gets_its_variables_and_its_input_again() -> None:
 def test_without_a_survivor_the_loss_is_told(local: Any) -> None:
     with local.scope():
         v = wb.Variable(1.0, name="w")
-    with pytest.raises(ReplicaLost, match=r"'w:0'.*checkpoint"):
-        reseed_variables(local, [0, 1], [])
     reseed_variables(local, [1], [0])
     assert [float(part) for part in v.values] == [1, 1]
+    with pytest.raises(ReplicaLost, match=r"'w:0'.*variable\.assign.*checkpoint"):
+        reseed_variables(local, [0, 1], [])
+    reseed_variables(local, [0, 1], [])  # told once
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["MirroredStrategy", "experimental.CentralStorageStrategy"])
+def test_when_all_replicas_are_lost_variables_can_be_given_values_again(kind: str) -> None:
+    with wb.connect(replicas=2) as cluster:
+        make: Any = wb.distribute
+        for name in kind.split("."):
+            make = getattr(make, name)
+        strategy = make(["CPU:0", "CPU:1"])
+        with strategy.scope():
+            v = wb.Variable([1.0, 2.0], name="w", aggregation="SUM")
+            count = wb.Variable(8.0, synchronization="ON_READ", aggregation="SUM")
+        for worker in cluster.gang.workers.values():
+            os.kill(worker.pid, signal.SIGKILL)
+        with pytest.raises(ReplicaLost, match="no replica survived"):
+            strategy.run(lambda: get_replica_context().all_reduce("sum", 1.0))
+        with pytest.raises(ReplicaLost, match=r"all 2 replicas .* values of its variables \('w:0'"):
+            strategy.run(lambda: 1)
+        assert strategy.run(lambda: 1).values == (1, 1)
+        with pytest.raises(FailedPreconditionError, match="does not hold the variable 'w@"):
+            v.read_value()
+        v.assign([3.0, 4.0])
+        count.assign(6.0)
+        assert strategy.run(lambda: v + 0).values[1].tolist() == [3, 4]
+        assert float(count) == 6
+        with strategy.scope():
+            assert float(wb.Variable(5.0)) == 5
 
 
 @pytest.mark.slow

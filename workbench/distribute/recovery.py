@@ -24,16 +24,18 @@ def reseed_variables(strategy: Strategy, lost: Sequence[int], survivors: Sequenc
     """Gives the replicas `lost` components of all variables of `strategy`.
 
     Raises:
-      ReplicaLost: If no replica survived that could give them.
+      ReplicaLost: If no replica survived that could give them; the strategy can be used again then, the variables once
+        values are assigned to them.
     """
     variables = strategy.variables
     if not variables:
         return
     if not survivors:
         names = ", ".join(repr(variable.name) for variable in variables[:8])
+        strategy.lose_variables()  # this is told once; the next step goes on without them
         raise ReplicaLost(
-            f"all {len(lost)} replicas of {strategy!r} were lost, and with them the values of its variables ({names}); "
-            f"create the variables again, or restore a checkpoint"
+            f"all {len(lost)} replicas of {type(strategy).__name__} were lost, and with them the values of its "
+            f"variables ({names}); give them new ones (variable.assign), create them again, or restore a checkpoint"
         )
     if strategy.holder is not None:
         central_programs.reseed_from_notebook(strategy, survivors[0])

@@ -404,7 +404,7 @@ class Strategy:
     # -- variables ----------------------------------------------------------------------------------------------
 
     def keep(self, variable: Variable, array: Any) -> None:
-        """Gives a new variable its components; called by `Variable`."""
+        """Gives a new variable its components, or one that was lost new ones."""
         forgotten = [self._forgotten.pop() for _ in range(len(self._forgotten))]
         key = variable.description.key
         if self.holder is not None:
@@ -417,6 +417,14 @@ class Strategy:
         self._variables[key] = variable
         # The replicas are told with the next variable: a finaliser may run at any point of any thread.
         weakref.finalize(variable, self._forgotten.append, key).atexit = False
+
+    def keeps(self, variable: Variable) -> bool:
+        """Whether the replicas have the variable; not after all of them were lost at once."""
+        return variable.description.key in self._variables
+
+    def lose_variables(self) -> None:
+        """All replicas were lost, and the values of all variables with them."""
+        self._variables.clear()
 
     def hold(self, variable: Variable) -> None:
         """Keeps a variable that a replica function created for as long as the strategy: only replicas know it."""

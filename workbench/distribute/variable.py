@@ -90,7 +90,7 @@ class Variable(ArrayLike, DistributedValues):
             when = _ON_READ if when is _ON_READ else VariableSynchronization.ON_WRITE
         self._describe(
             VariableDescription(
-                key=f"{_PROCESS}-{next(_numbers)}",
+                key=f"{name}@{_PROCESS}-{next(_numbers)}",
                 strategy=None if strategy is None else strategy.description,
                 name=name,
                 shape=array.shape,

@@ -62,7 +62,7 @@ def stored(env: ReplicaEnv, key: str) -> Any:
     except KeyError:
         raise FailedPreconditionError(
             f"replica {env.rank} does not hold the variable {key!r}: it was lost with its worker, or its notebook "
-            f"object was deleted; create the variable again or restore a checkpoint"
+            f"object was deleted; assign a value to it, create it again, or restore a checkpoint"
         ) from None
 
 
