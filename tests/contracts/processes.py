@@ -10,10 +10,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from tests.contracts.converting import Converting, of_library
 from workbench.collectives import Bootstrap, Communicator, Gpus, Member, Status, Topology
 from workbench.errors import WorkbenchError
 from workbench.telemetry.ring import Ring
@@ -25,11 +27,13 @@ DEADLINE_SECONDS = 60.0
 class Layout:
     """Where replicas are: for each process its host and how many replicas it has.
 
-    With `gpus` they are on simulated GPUs: "own" gives each replica one, "shared" all of them the same.
+    With `gpus` they are on simulated GPUs: "own" gives each replica one, "shared" all of them the same. With `library`
+    their arrays are those of "torch" or "jax".
     """
 
     processes: tuple[tuple[str, int], ...]
     gpus: str = ""
+    library: str = ""
 
     @property
     def topology(self) -> Topology:
@@ -67,16 +71,17 @@ class _Replicas:
         )
         return self.bootstrap.address
 
-    def connect(self, addresses: dict[str, Any]) -> None:
+    def connect(self, addresses: dict[str, Any], library: str = "") -> None:
         assert self.bootstrap is not None
         self.communicators = dict(self.bootstrap.connect(addresses, DEADLINE_SECONDS))
         if self.gpus is not None:
-            from tests.collectives.simulated_gpu import OnGpu
-
             for rank, communicator in self.communicators.items():
-                self.communicators[rank] = OnGpu(
-                    communicator, self.gpus.accelerator, self.gpus.ordinals[rank]
-                )
+                put = partial(self.gpus.accelerator.put, ordinal=self.gpus.ordinals[rank])
+                self.communicators[rank] = Converting(communicator, put, self.gpus.accelerator.get)
+        elif library:
+            put, get = of_library(library)
+            for rank, communicator in self.communicators.items():
+                self.communicators[rank] = Converting(communicator, put, get)
 
     def start(self, body: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self.outcomes = {}
@@ -258,7 +263,7 @@ class Group:
             f"p{number}": process("listen", self.topology, f"p{number}", self.generation, self.layout.gpus)
             for number, process in enumerate(self.processes)
         }
-        self.all("connect", addresses)
+        self.all("connect", addresses, self.layout.library)
 
     def all(self, name: str, *args: Any) -> list[Any]:
         """Sends a command to all processes that live, then takes their answers."""
