@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import nbformat
@@ -16,7 +17,7 @@ def executed(name: str, folder: Path) -> dict[str, str]:
     """Runs the notebook `name` in `folder`; the text output of each code cell, by the cell's id."""
     notebook = nbformat.read(ROOT / "notebooks" / name, as_version=4)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # what this process has, the kernel has
         client = NotebookClient(notebook, timeout=100, resources={"metadata": {"path": str(folder)}})
         asyncio.run(client.async_execute())  # its `execute` would leave an event loop open
     return {cell.id: text_of(cell) for cell in notebook.cells if cell.cell_type == "code"}
