@@ -7,10 +7,12 @@ import { count, dtypeText, NOTHING, percent, runsOf, sizeText } from "../format"
 import type { ArrayPart, ArraySharding } from "../models";
 import type { Context, View } from "../view";
 
-const WIDTH = 560;
-const MAX_HEIGHT = 320;
+const WIDTH = 480;
+const MAX_HEIGHT = 220;
 const MIN_SIDE = 36;
 const MAX_BLOCKS = 64;
+const MAX_SHEETS = 6;
+const SHEET = 5;
 
 export const arraySharding: View<ArraySharding> = {
   title: "Array sharding",
@@ -67,7 +69,7 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
   const scale = Math.min(WIDTH / Math.max(1, columns), MAX_HEIGHT / Math.max(1, rows));
   const width = Math.max(MIN_SIDE, columns * scale);
   const height = Math.max(MIN_SIDE, rows * scale);
-  const distorted = columns * scale < MIN_SIDE || rows * scale < MIN_SIDE;
+  const distorted = shape.length > 1 && (columns * scale < MIN_SIDE || rows * scale < MIN_SIDE);
   const blocks = blocksOf(parts, place);
   const shown = blocks.slice(0, MAX_BLOCKS);
   return (
@@ -98,7 +100,6 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
           {shown.map((block) => (
             <BlockShape key={block.key} block={block} {...{ rows, columns, width, height, context }} />
           ))}
-          <rect x="0.5" y="0.5" width={width} height={height} fill="none" stroke="var(--wb-text)" />
           <text x={width / 2} y={height + 16} text-anchor="middle">
             {shape.length ? `axis ${shape.length - 1}: ${count(columns)}` : "one number"}
           </text>
@@ -141,32 +142,39 @@ function BlockShape({ block, rows, columns, width, height, context }: ShapeProps
   const selected = context.selected.replica;
   const lit = selected === null || replicas.includes(selected);
   const text = `r${runsOf(replicas)}`;
-  const strips = block.holders.slice(0, 8);
-  const strip = (right - left) / strips.length;
+  const inside = Math.min(right - left, bottom - top);
+  const sheets = block.holders.slice(0, Math.max(1, Math.min(MAX_SHEETS, Math.floor(inside / (3 * SHEET)))));
+  const behind = SHEET * (sheets.length - 1); // copies lie on each other like sheets of paper
   return (
     <g opacity={lit ? 1 : 0.3} onClick={() => context.select(replicas[0]!)}>
-      {strips.map((part, index) => (
-        <rect
-          key={part.replica}
-          x={left + index * strip + 0.5}
-          y={top + 0.5}
-          width={Math.max(0.5, strip)}
-          height={Math.max(0.5, bottom - top)}
-          fill={category(part.replica)}
-          fill-opacity="0.35"
-        />
-      ))}
-      <rect
-        x={left + 0.5}
-        y={top + 0.5}
-        width={Math.max(0.5, right - left)}
-        height={Math.max(0.5, bottom - top)}
-        fill="none"
-        stroke="var(--wb-text)"
-        stroke-width={selected !== null && lit ? 2.5 : 1}
-      />
+      {sheets.map((part, index) => {
+        const box = {
+          x: left + index * SHEET + 0.5,
+          y: top + (sheets.length - 1 - index) * SHEET + 0.5,
+          width: Math.max(0.5, right - left - behind),
+          height: Math.max(0.5, bottom - top - behind),
+        };
+        const chosen = part.replica === selected;
+        return (
+          <g key={part.replica}>
+            <rect {...box} fill="var(--wb-ground)" />
+            <rect
+              {...box}
+              fill={category(part.replica)}
+              fill-opacity="0.35"
+              stroke="var(--wb-text)"
+              stroke-width={chosen ? 2.5 : 1}
+            />
+          </g>
+        );
+      })}
       {bottom - top > 12 && right - left > 7 * text.length && (
-        <text class="wb-strong" x={(left + right) / 2} y={(top + bottom) / 2 + 4} text-anchor="middle">
+        <text
+          class="wb-strong"
+          x={(left + right + behind) / 2}
+          y={(top + bottom - behind) / 2 + 4}
+          text-anchor="middle"
+        >
           {text}
         </text>
       )}

@@ -8,6 +8,7 @@ import {
   dtypeText,
   NOTHING,
   percent,
+  rateText,
   significant,
   sizeText,
   timeUnit,
@@ -28,7 +29,7 @@ export const collectiveTable: View<Collectives> = {
           title="Collective timing"
           facts={[
             counted(counters.collectives, "collective"),
-            table.length > 0 && `times in ${unit.name}, bandwidths in GB/s`,
+            table.length > 0 && `times in ${unit.name}`,
             lossesText(counters),
             ...model.silent.map((address) => `worker ${address} did not answer`),
           ]}
@@ -57,8 +58,8 @@ function columnsOf(unit: TimeUnit, severalGroups: boolean): Column<TableRow>[] {
   });
   const rate = (title: string, help: string, of: (row: TableRow) => number | null): Column<TableRow> => ({
     title,
-    help: `${help} of the latest, GB/s`,
-    text: (row) => significant(of(row)),
+    help: `${help} of the latest`,
+    text: (row) => rateText(of(row)),
     order: (row) => of(row) ?? -1,
   });
   const columns: Column<TableRow>[] = [
@@ -97,8 +98,6 @@ function columnsOf(unit: TimeUnit, severalGroups: boolean): Column<TableRow>[] {
       ),
       order: (row) => row.wait_percent,
     },
-    { title: "late", left: true, help: "who came last most often", text: lateText },
-    { title: "via", left: true, help: "algorithm and transport", text: (row) => viaText(row) },
     {
       title: "trend",
       left: true,
@@ -107,6 +106,8 @@ function columnsOf(unit: TimeUnit, severalGroups: boolean): Column<TableRow>[] {
       show: (row) => <Spark values={row.recent_us} label={trendText(row, unit)} />,
       order: (row) => row.samples,
     },
+    { title: "late", left: true, help: "who came last most often", text: lateText },
+    { title: "how", left: true, help: "algorithm and transport", text: howText },
   ];
   if (severalGroups) columns.unshift({ title: "group", left: true, text: (row) => row.group });
   return columns;
@@ -117,8 +118,9 @@ function lateText(row: TableRow): string {
   return row.late_host ? `r${row.late_replica}@${row.late_host}` : `r${row.late_replica}`;
 }
 
-function viaText(row: TableRow): string {
-  return [row.algorithm, row.transport].filter(Boolean).join(" ");
+function howText(row: TableRow): string {
+  const packs = row.packs > 1 ? `${row.packs} packs` : "";
+  return [row.algorithm, row.transport, packs].filter(Boolean).join(", ") || NOTHING;
 }
 
 function trendText(row: TableRow, unit: TimeUnit): string {

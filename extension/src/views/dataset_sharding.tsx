@@ -66,7 +66,7 @@ function Facts({ model }: { model: DatasetSharding }) {
         />
       )}
       {empty.length > 0 && <Fact name="reads nothing" text={`replica ${empty.join(", ")}`} bad />}
-      {starved > 0 && <Fact name="empty turns" text={count(starved)} bad />}
+      {starved > 0 && <Fact name="turns without rows" text={count(starved)} bad />}
     </dl>
   );
 }

@@ -33,7 +33,7 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
   const labels = new Map(group.lanes.map((lane) => [lane.replica, lane.label]));
   const label = (row: number) => labels.get(replicas[row]!) ?? `r${replicas[row]}`;
   const value = ({ row, column }: Cell) => late_us[row]?.[column] ?? null;
-  const peak = Math.max(1e-9, ...late_us.flat().map((us) => us ?? 0));
+  const { peak, clipped } = scaleOf(late_us);
   const margin = 16 + 6.6 * Math.max(...replicas.map((_, row) => label(row).length));
   const cellWidth = (width: number) => Math.min(26, (width - margin - 4) / steps.length);
 
@@ -118,7 +118,7 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
             describe={describe}
             onPick={(cell) => context.select(replicas[cell.row]!)}
           />
-          <Scale peak={peak} />
+          <Scale peak={peak} clipped={clipped} />
         </>
       }
       table={<Twin group={group} label={label} context={context} />}
@@ -126,7 +126,18 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
   );
 }
 
-function Scale({ peak }: { peak: number }) {
+/** Where the colours end: one outlier must not turn everything else dark. */
+export function scaleOf(late: GroupView["lateness"]["late_us"]): { peak: number; clipped: boolean } {
+  const known = late
+    .flat()
+    .filter((us) => us !== null)
+    .sort((one, other) => one - other);
+  const most = Math.max(1e-9, known.at(-1) ?? 0);
+  const usual = known[Math.ceil(0.95 * known.length) - 1] ?? 0;
+  return most > 3 * usual && usual > 0 ? { peak: 2 * usual, clipped: true } : { peak: most, clipped: false };
+}
+
+function Scale({ peak, clipped }: { peak: number; clipped: boolean }) {
   const stops = [0, 0.25, 0.5, 0.75, 1].map(sequential).join(",");
   return (
     <div class="wb-legend">
@@ -135,7 +146,9 @@ function Scale({ peak }: { peak: number }) {
         aria-hidden="true"
         style={{ width: "140px", height: "10px", background: `linear-gradient(90deg,${stops})` }}
       />
-      <span>{timeText(peak)} late</span>
+      <span>
+        {timeText(peak)} {clipped ? "or more " : ""}late
+      </span>
       <span>· no record</span>
     </div>
   );

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { BAD, GOOD } from "../colours";
 import { Head, Sign } from "../parts/head";
 import { Table, type Column } from "../parts/table";
-import { count, counted, dtypeText, NOTHING, significant, sizeText, timeText } from "../format";
+import { count, counted, dtypeText, NOTHING, rateText, significant, sizeText, timeText } from "../format";
 import type { ComparedRow, RunEntry, Runs } from "../models";
 import type { Context, View } from "../view";
 
@@ -113,12 +113,12 @@ function Comparison({ model }: { model: Runs }) {
     },
     {
       title: `busbw ${first}`,
-      text: (row) => significant(row.first_busbw),
+      text: (row) => rateText(row.first_busbw),
       order: (row) => row.first_busbw ?? -1,
     },
     {
       title: `busbw ${second}`,
-      text: (row) => significant(row.second_busbw),
+      text: (row) => rateText(row.second_busbw),
       order: (row) => row.second_busbw ?? -1,
     },
     {
@@ -132,7 +132,7 @@ function Comparison({ model }: { model: Runs }) {
   ];
   return (
     <div class="wb-part">
-      <Head title={`${first} and ${second}`} facts={["medians of transfer times, bandwidths in GB/s"]} />
+      <Head title={`${first} and ${second}`} facts={["medians of transfer times, bandwidth of the latest"]} />
       <Table label={`${first} and ${second}`} columns={columns} rows={model.rows} keyOf={(row) => row.key} />
     </div>
   );

@@ -140,9 +140,9 @@ function Device({ device, context }: { device: DeviceNode; context: Context }) {
           title={`${replica.group}, replica ${replica.replica}: ${replica.doing}`}
           onClick={() => context.select(replica.replica)}
         >
-          <b>r{replica.replica}</b>
-          <span>
-            {device.name} · {replica.busy ? "▶ " : ""}
+          <b>r{replica.replica}</b> <span class="wb-quiet">{device.name}</span>
+          <span class="wb-doing">
+            {replica.busy ? "▶ " : ""}
             {replica.doing}
           </span>
         </button>

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { blocksOf } from "../src/views/array_sharding";
+import { scaleOf } from "../src/views/heat_map";
+import { timeline } from "../src/views/lanes";
+import { ratioText } from "../src/views/runs";
+import { fittedBusbw } from "../src/views/sweep";
+import type { ArrayPart, LaneItem } from "../src/models";
+import { collectives } from "./recorded";
+
+const item = collectives.snapshot.groups[0]!.items[0]!;
+
+function at(begin: number, end: number): LaneItem {
+  return { ...item, ready_ns: begin, enter_ns: [begin], end_ns: [end] };
+}
+
+test("a long pause is shortened, and times inside collectives keep their length", () => {
+  const time = timeline([at(1000, 1100), at(1_000_000, 1_000_100)], true);
+
+  assert.equal(time.toAxis(1100) - time.toAxis(1000), 100);
+  assert.ok(time.toAxis(1_000_000) - time.toAxis(1100) <= 60.001);
+  assert.equal(Math.round(time.fromAxis(time.toAxis(1_000_050))), 1_000_050);
+  assert.deepEqual(
+    time.breaks.map((gap) => gap.ns),
+    [998_900],
+  );
+});
+
+test("with pauses as they are the axis is time", () => {
+  const time = timeline([at(1000, 1100), at(5000, 5100)], false);
+
+  assert.equal(time.length, 4100);
+  assert.equal(time.toAxis(5000), 4000);
+  assert.deepEqual(time.breaks, []);
+});
+
+test("one outlier does not take the colours of everything else", () => {
+  const usual = Array.from({ length: 99 }, () => 10);
+
+  assert.deepEqual(scaleOf([[...usual, 5000]]), { peak: 20, clipped: true });
+  assert.deepEqual(scaleOf([[1, 2, null]]), { peak: 2, clipped: false });
+});
+
+test("parts with the same slice are one block with several holders", () => {
+  const part = (replica: number, start: number[], stop: number[]): ArrayPart => ({
+    replica,
+    host: "a",
+    device: `cpu:${replica}`,
+    start,
+    stop,
+    size_bytes: 8,
+  });
+  const parts = [part(0, [0, 0, 0], [1, 4, 2]), part(1, [0, 0, 0], [1, 4, 2]), part(2, [1, 0, 0], [2, 4, 2])];
+
+  const first = blocksOf(parts, [0]);
+  assert.deepEqual(
+    first.map((block) => block.holders.map((holder) => holder.replica)),
+    [[0, 1]],
+  );
+  assert.deepEqual(
+    [first[0]!.start, first[0]!.stop],
+    [
+      [0, 0],
+      [4, 2],
+    ],
+  );
+  assert.deepEqual(blocksOf(parts, [1])[0]!.holders[0]!.replica, 2);
+});
+
+test("the fitted bandwidth of a point that lies on the fit is that of the point", () => {
+  const points = [
+    { size_bytes: 1e6, samples: 1, p10_us: 110, p50_us: 110, p90_us: 110 },
+    { size_bytes: 1e7, samples: 1, p10_us: 1010, p50_us: 1010, p90_us: 1010 },
+  ].map((point) => {
+    const busbw = (1.5 * point.size_bytes) / (point.p50_us * 1000);
+    return { ...point, p10_busbw: busbw, p50_busbw: busbw, p90_busbw: busbw };
+  });
+  const sweep = { ...collectives.sweeps[0]!, points, latency_us: 10, bandwidth: 10, limit: null };
+
+  for (const point of points) {
+    assert.ok(Math.abs(fittedBusbw(sweep, point.size_bytes)! / point.p50_busbw - 1) < 1e-9);
+  }
+});
+
+test("ratios near one are called alike", () => {
+  assert.deepEqual([0.5, 0.95, 2, null].map(ratioText), [
+    "0.500 faster",
+    "0.950 alike",
+    "2.00 slower",
+    "only in one",
+  ]);
+});

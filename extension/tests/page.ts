@@ -1,0 +1,83 @@
+// A page to mount views in. What canvases would draw is kept as text: happy-dom draws nothing.
+import { Window } from "happy-dom";
+import type { Models } from "../src/models";
+import type { Options } from "../src/mount";
+import type { ViewName } from "../src/views";
+
+const window = new Window({ url: "http://localhost/", width: 1000, height: 800 });
+export const written: string[] = [];
+
+function canvasContext(): unknown {
+  const kept: Record<string, unknown> = {};
+  return new Proxy(kept, {
+    get(target, name) {
+      if (name === "fillText") return (text: string) => written.push(text);
+      return name in target ? target[name as string] : () => undefined;
+    },
+  });
+}
+
+const names = [
+  "document",
+  "HTMLElement",
+  "ShadowRoot",
+  "MutationObserver",
+  "ResizeObserver",
+  "IntersectionObserver",
+];
+for (const name of [...names, "getComputedStyle", "matchMedia", "requestAnimationFrame", "Node", "Event"]) {
+  Object.defineProperty(globalThis, name, { value: Reflect.get(window, name), configurable: true });
+}
+Object.defineProperty(globalThis, "window", { value: window, configurable: true });
+Reflect.set(window.HTMLCanvasElement.prototype, "getContext", canvasContext);
+
+const { mount } = await import("../src/mount");
+
+export interface Shown<K extends ViewName> {
+  root: HTMLElement;
+  update(model: Models[K]): Promise<void>;
+  unmount(): void;
+}
+
+/** Mounts a view; `root` is what it drew. */
+export function show<K extends ViewName>(name: K, model: Models[K], options: Options = {}): Shown<K> {
+  const place = document.createElement("div");
+  document.body.append(place);
+  const mounted = mount(name, place, model, options);
+  return {
+    root: place,
+    async update(next) {
+      mounted.update(next);
+      await settled();
+    },
+    unmount: () => mounted.unmount(),
+  };
+}
+
+/** After the next repaint, which comes at most 100 ms later, and what it changes. */
+export async function settled(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 150));
+}
+
+/** Presses a key where the focus is, or on an element. */
+export function press(key: string, on: Element = document.activeElement!): void {
+  on.dispatchEvent(new window.KeyboardEvent("keydown", { key, bubbles: true }) as unknown as Event);
+}
+
+/** The text of an element, with single spaces. */
+export function textOf(element: Element | null): string {
+  return (element?.textContent ?? "").replace(/\s+/g, " ").trim();
+}
+
+/** The button with a text. */
+export function button(root: Element, text: string): HTMLElement {
+  const found = [...root.querySelectorAll<HTMLElement>("button")].find((one) => textOf(one).includes(text));
+  if (!found) throw new Error(`there is no button ${text} in ${textOf(root)}`);
+  return found;
+}
+
+/** Lets preact draw what a state change asked for. */
+export async function drawn(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+}

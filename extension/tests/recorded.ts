@@ -1,0 +1,47 @@
+// The recorded models, as what the compiler finds them to be: a model that lacks a field does not compile.
+import type { Change } from "../src/delta";
+import type {
+  ArraySharding,
+  Collectives,
+  DatasetSharding,
+  Devices,
+  Runs,
+  Topology,
+  Values,
+} from "../src/models";
+import arrayCopiesJson from "./recorded/array_copies.json" with { type: "json" };
+import arrayUnevenJson from "./recorded/array_uneven.json" with { type: "json" };
+import changeJson from "./recorded/change.json" with { type: "json" };
+import collectivesJson from "./recorded/collectives.json" with { type: "json" };
+import datasetFilesJson from "./recorded/dataset_files.json" with { type: "json" };
+import datasetMemoryJson from "./recorded/dataset_memory.json" with { type: "json" };
+import devicesJson from "./recorded/devices.json" with { type: "json" };
+import lostJson from "./recorded/lost.json" with { type: "json" };
+import runsJson from "./recorded/runs.json" with { type: "json" };
+import stuckJson from "./recorded/stuck.json" with { type: "json" };
+import topologyJson from "./recorded/topology.json" with { type: "json" };
+import topologyLostJson from "./recorded/topology_lost.json" with { type: "json" };
+import valuesJson from "./recorded/values.json" with { type: "json" };
+
+/** JSON has no tuples: pairs are lists to the compiler. */
+type Loose<T> = T extends [unknown, unknown]
+  ? (T[0] | T[1])[]
+  : T extends (infer Item)[]
+    ? Loose<Item>[]
+    : T extends object
+      ? { [K in keyof T]: Loose<T[K]> }
+      : T;
+
+export const arrayCopies: ArraySharding = arrayCopiesJson;
+export const arrayUneven: ArraySharding = arrayUnevenJson;
+export const change: Change = changeJson;
+export const collectives: Collectives = collectivesJson;
+export const datasetFiles = datasetFilesJson satisfies Loose<DatasetSharding> as unknown as DatasetSharding;
+export const datasetMemory = datasetMemoryJson satisfies Loose<DatasetSharding> as unknown as DatasetSharding;
+export const devices: Devices = devicesJson;
+export const lost: Collectives = lostJson;
+export const runs: Runs = runsJson;
+export const stuck: Collectives = stuckJson;
+export const topology: Topology = topologyJson;
+export const topologyLost: Topology = topologyLostJson;
+export const values: Values = valuesJson;

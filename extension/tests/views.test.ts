@@ -1,0 +1,315 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Collectives, EventItem, Models, Topology } from "../src/models";
+import { VIEWS, type ViewName } from "../src/views";
+import { button, drawn, press, settled, show, textOf, written } from "./page";
+import * as recorded from "./recorded";
+
+const MODELS: { [K in ViewName]: Models[K] } = {
+  topology: recorded.topology,
+  values: recorded.values,
+  array_sharding: recorded.arrayUneven,
+  dataset_sharding: recorded.datasetFiles,
+  collectives: recorded.stuck,
+  collective_table: recorded.collectives,
+  lanes: recorded.collectives,
+  sweep: recorded.collectives,
+  heat_map: recorded.collectives,
+  stuck: recorded.stuck,
+  log: recorded.lost,
+  devices: recorded.devices,
+  runs: recorded.runs,
+};
+const NAMES = Object.keys(VIEWS) as ViewName[];
+const PAYLOAD = `<img src=x onerror="globalThis.hit=1"><script>globalThis.hit=1</script>`;
+
+/** The model with a payload in the place of every text. */
+function poisoned<T>(value: T): T {
+  if (typeof value === "string") return PAYLOAD as T;
+  if (Array.isArray(value)) return value.map(poisoned) as T;
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, poisoned(part)])) as T;
+}
+
+for (const name of NAMES) {
+  test(`${name} draws its recorded model, and is named`, () => {
+    const shown = show(name, MODELS[name]);
+
+    assert.ok(textOf(shown.root).length > 20);
+    assert.equal(shown.root.querySelector("section")?.getAttribute("aria-label"), VIEWS[name].title);
+    shown.unmount();
+    assert.equal(shown.root.childNodes.length, 0);
+  });
+
+  test(`${name} shows markup in user data as text`, () => {
+    const shown = show(name, poisoned(MODELS[name]));
+
+    assert.deepEqual([...shown.root.querySelectorAll("img, script, iframe, object, a")], []);
+    for (const element of shown.root.querySelectorAll("*")) {
+      assert.deepEqual(
+        element.getAttributeNames().filter((attribute) => attribute.startsWith("on")),
+        [],
+      );
+    }
+    assert.equal(Reflect.get(globalThis, "hit"), undefined);
+    shown.unmount();
+  });
+
+  test(`${name} draws a model in which there is nothing`, () => {
+    const empty: Partial<Models> = {
+      topology: { run: "r", status: "live", hosts: [], strategies: [] },
+      values: { values: [] },
+      devices: { run: "r", status: "live", devices: [] },
+      runs: { folder: "runs", runs: [], compared: [], rows: [] },
+      array_sharding: { ...recorded.arrayUneven, parts: [], shape: [] },
+      dataset_sharding: { ...recorded.datasetFiles, readers: [], counts: [], positions: 0, marks: [] },
+    };
+    const nothing: Collectives = {
+      status: "live",
+      silent: [],
+      sweeps: [],
+      snapshot: { ...recorded.collectives.snapshot, table: [], internal: [], groups: [], events: [] },
+    };
+    const shown = show(name, (empty[name] ?? nothing) as Models[typeof name]);
+
+    assert.ok(textOf(shown.root).length > 0);
+    shown.unmount();
+  });
+}
+
+for (const name of [
+  "topology",
+  "array_sharding",
+  "dataset_sharding",
+  "lanes",
+  "sweep",
+  "heat_map",
+] as const) {
+  test(`${name} has a table twin`, async () => {
+    const shown = show(name, MODELS[name]);
+    assert.equal(shown.root.querySelector("[role=grid]"), null);
+
+    button(shown.root, "Table").click();
+    await drawn();
+
+    assert.ok(shown.root.querySelectorAll("[role=grid] tbody tr").length > 1);
+    assert.equal(button(shown.root, "Table").getAttribute("aria-pressed"), "true");
+    shown.unmount();
+  });
+}
+
+test("the timing table has the figures of the model", () => {
+  const shown = show("collective_table", recorded.collectives);
+  const row = recorded.collectives.snapshot.table[0]!;
+
+  const cells = [...shown.root.querySelectorAll("tbody tr:first-child td")].map(textOf);
+  assert.equal(cells[0], row.op);
+  assert.ok(cells.includes(row.count.toLocaleString("en-US")));
+  assert.ok(cells.includes(`r${row.late_replica}@${row.late_host}`));
+  shown.unmount();
+});
+
+test("the banner names the collective, the missing replica and what it did last", () => {
+  const shown = show("stuck", recorded.stuck);
+  const stuck = recorded.stuck.snapshot.groups.find((group) => group.stuck)!.stuck!;
+
+  const text = textOf(shown.root.querySelector("[role=alert]"));
+  assert.match(text, new RegExp(`seq ${stuck.seq} all_reduce: waiting for replica \\{3\\}`));
+  assert.match(text, /replica 3 last did seq 0 all_reduce at record\.py:\d+/);
+  shown.unmount();
+});
+
+test("a NaN is marked by a sign and a number, not by colour alone", () => {
+  const shown = show("values", recorded.values);
+
+  const marked = [...shown.root.querySelectorAll("td")].map(textOf).filter((text) => text.startsWith("✖"));
+  assert.deepEqual(marked, ["✖ 4"]);
+  assert.match(textOf(shown.root), /● in sync/);
+  shown.unmount();
+});
+
+test("a straggler is named above the heat map and marked in it", () => {
+  written.length = 0;
+  const shown = show("heat_map", recorded.collectives);
+
+  assert.match(textOf(shown.root), /▶ late step after step: replica 2/);
+  assert.ok(written.some((text) => text.startsWith("▶ r2")));
+  shown.unmount();
+});
+
+test("arrow keys reach every cell of a chart, and its line of text says what is there", async () => {
+  const shown = show("heat_map", recorded.collectives);
+  const chart = shown.root.querySelector("[role=application]")!;
+  const said = () => textOf(shown.root.querySelector("output"));
+  const { steps, replicas } = recorded.collectives.snapshot.groups[0]!.lateness;
+
+  press("Home", chart);
+  await drawn();
+  press("Home", chart);
+  await drawn();
+  assert.match(said(), new RegExp(`^r${replicas[0]} .*step ${steps[0]}:`));
+  for (const key of ["ArrowDown", "ArrowRight"]) {
+    press(key, chart);
+    await drawn();
+  }
+  assert.match(said(), new RegExp(`^r${replicas[1]} .*step ${steps[1]}:`));
+  press("End", chart);
+  await drawn();
+  assert.match(said(), new RegExp(`step ${steps.at(-1)}:`));
+  shown.unmount();
+});
+
+test("arrow keys reach every cell of a table, Enter on a heading sorts", async () => {
+  const shown = show("devices", recorded.devices);
+  const focused = () => textOf(document.activeElement);
+  const heading = shown.root.querySelector<HTMLElement>("th")!;
+  heading.focus();
+
+  press("ArrowDown");
+  await drawn();
+  assert.equal(focused(), recorded.devices.devices[0]!.host);
+  press("End");
+  await drawn();
+  press("ArrowDown");
+  await drawn();
+  assert.equal(document.activeElement?.closest("tr")?.getAttribute("aria-rowindex"), "3");
+  for (let i = 0; i < 3; i += 1) {
+    press("ArrowUp");
+    await drawn();
+  }
+  press("Home");
+  await drawn();
+  press("ArrowRight");
+  await drawn();
+  assert.equal(focused(), "device");
+  press("Enter");
+  await drawn();
+  press("Enter");
+  await drawn();
+  assert.equal(document.activeElement?.getAttribute("aria-sort"), "descending");
+  assert.equal(textOf(shown.root.querySelectorAll("tbody td")[1]!), "worker 3");
+  shown.unmount();
+});
+
+test("exactly one cell of a table is in the order of Tab", () => {
+  const shown = show("collective_table", recorded.collectives);
+
+  assert.equal(shown.root.querySelectorAll("[tabindex='0']").length, 1);
+  shown.unmount();
+});
+
+test("a replica that is picked out in one view lights up in the others", async () => {
+  const table = show("values", recorded.values);
+  const log = show("log", recorded.lost);
+  table.root.querySelectorAll<HTMLElement>("tbody tr")[2]!.click();
+  await settled();
+
+  assert.equal(table.root.querySelectorAll("tr[aria-selected=true]").length, 1);
+  assert.match(textOf(log.root), /only replica 2/);
+  button(log.root, "Every replica").click();
+  await settled();
+  assert.equal(table.root.querySelectorAll("tr[aria-selected=true]").length, 0);
+  table.unmount();
+  log.unmount();
+});
+
+test("the tabs are reached by arrow keys and show one view each", async () => {
+  const shown = show("collectives", recorded.collectives);
+  const tabs = [...shown.root.querySelectorAll<HTMLElement>("[role=tab]")];
+  tabs[0]!.focus();
+  for (const title of ["Lanes", "Lateness by replica and step", "Bandwidth over size", "Alerts and log"]) {
+    press("ArrowRight");
+    await drawn();
+    assert.equal(shown.root.querySelector("[role=tabpanel]")?.getAttribute("aria-label"), title);
+  }
+  shown.unmount();
+});
+
+test("the page does not grow with the number of events", async () => {
+  const line = recorded.lost.snapshot.events[0]!;
+  const many = (n: number): Collectives => {
+    const events: EventItem[] = Array.from({ length: n }, (_, i) => ({
+      ...line,
+      key: String(i),
+      message: `line ${i}`,
+    }));
+    return { ...recorded.lost, snapshot: { ...recorded.lost.snapshot, events } };
+  };
+  const shown = show("log", many(100));
+  const before = shown.root.querySelectorAll("*").length;
+  await shown.update(many(10_000));
+
+  assert.ok(shown.root.querySelectorAll("*").length <= before + 20);
+  assert.equal(shown.root.querySelector("[role=grid]")?.getAttribute("aria-rowcount"), "10001");
+  shown.unmount();
+});
+
+test("of 512 workers 32 are drawn, the lost one among them", () => {
+  const [host] = recorded.topology.hosts;
+  const [worker] = host!.workers;
+  const workers = Array.from({ length: 512 }, (_, i) => ({
+    ...worker!,
+    name: String(i),
+    status: i === 400 ? "lost" : "live",
+  }));
+  const model: Topology = { ...recorded.topology, hosts: [{ name: "a", workers }] };
+  const shown = show("topology", model);
+
+  assert.equal(shown.root.querySelectorAll(".wb-worker").length, 32);
+  assert.equal(shown.root.querySelectorAll(".wb-worker[data-status=lost]").length, 1);
+  assert.match(textOf(shown.root), /32 of 512 workers shown/);
+  assert.match(textOf(shown.root), /and 480 more/);
+  shown.unmount();
+});
+
+test("an update replaces what was drawn, without new elements for what stays", async () => {
+  const shown = show("topology", recorded.topology);
+  const section = shown.root.querySelector("section");
+  await shown.update(recorded.topologyLost);
+
+  assert.equal(shown.root.querySelector("section"), section);
+  assert.match(textOf(shown.root), /✖ lost/);
+  shown.unmount();
+});
+
+test("what-if asks its owner, and is not offered where nobody answers", async () => {
+  const silent = show("dataset_sharding", recorded.datasetMemory);
+  assert.equal(silent.root.querySelector("fieldset"), null);
+  silent.unmount();
+
+  const asked: unknown[] = [];
+  const shown = show("dataset_sharding", recorded.datasetMemory, { ask: (request) => asked.push(request) });
+  const slider = shown.root.querySelector<HTMLInputElement>("input[type=range]")!;
+  slider.value = "20";
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
+  await drawn();
+
+  assert.deepEqual(asked, [
+    { kind: "what_if", batch_size: 20, hosts: 1, replicas_per_host: 4, policy: "AUTO" },
+  ]);
+  shown.unmount();
+});
+
+test("two runs that are picked are compared, a damaged one cannot be", async () => {
+  const asked: { kind: string }[] = [];
+  const shown = show("runs", recorded.runs, { ask: (request) => asked.push(request) });
+  const rows = [...shown.root.querySelectorAll<HTMLElement>("tbody tr")];
+  for (const name of ["damaged", "baseline", "second"]) {
+    rows.find((row) => textOf(row).startsWith(name))!.click();
+    await drawn();
+  }
+
+  assert.deepEqual(
+    asked.map((request) => request.kind),
+    ["open_run", "compare_runs"],
+  );
+  shown.unmount();
+});
+
+test("aborting the signal takes the view out of the page", () => {
+  const ends = new AbortController();
+  const shown = show("devices", recorded.devices, { signal: ends.signal });
+  ends.abort();
+
+  assert.equal(shown.root.childNodes.length, 0);
+});

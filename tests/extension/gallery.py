@@ -1,0 +1,137 @@
+"""The views in a page of real Chromium, on recorded models; as a script it takes pictures of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import workbench
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page, Route
+
+BUNDLE: Final = Path(workbench.__file__).parent / "static" / "widget.js"
+RECORDED: Final = Path(__file__).parents[2] / "extension" / "tests" / "recorded"
+ORIGIN: Final = "http://gallery.test"
+ARGUMENTS: Final = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
+SHOWN: Final = {
+    "topology": ("topology", "topology_busy", "topology_lost"),
+    "values": ("values",),
+    "array_sharding": ("array_uneven", "array_copies"),
+    "dataset_sharding": ("dataset_files", "dataset_memory"),
+    "collectives": ("stuck",),
+    "collective_table": ("collectives",),
+    "lanes": ("collectives", "lost"),
+    "sweep": ("collectives",),
+    "heat_map": ("collectives",),
+    "stuck": ("stuck",),
+    "log": ("lost",),
+    "devices": ("devices",),
+    "runs": ("runs",),
+}
+"""View -> recorded models that it is shown with."""
+PAGE: Final = """<!doctype html><meta charset="utf-8"><title>views</title><html lang="en"><body style="margin:12px">
+<main></main><script type="module">
+import { mount } from "./widget.js";
+window.show = (view, model, options) => {
+  const place = document.createElement("div");
+  place.style.margin = "0 0 18px";
+  document.querySelector("main").append(place);
+  window.mounted = mount(view, place, model, options);
+  window.asked = [];
+};
+window.ready = true;
+</script></body></html>"""
+
+
+def model(name: str) -> dict[str, Any]:
+    """A recorded model."""
+    found: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser of this machine.
+
+    Raises:
+      FileNotFoundError: if there is none.
+    """
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        raise FileNotFoundError("there is no Chromium on PATH")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, headless=True, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+def open_gallery(browser: Browser, *, dark: bool = False, width: int = 1000) -> Page:
+    """An empty page with the views loaded, where nothing can be fetched from elsewhere.
+
+    Its list `faults` collects errors of the console and requests that went out.
+    """
+    page = browser.new_page(
+        viewport={"width": width, "height": 700}, color_scheme="dark" if dark else "light"
+    )
+    faults: list[str] = []
+    page.faults = faults  # type: ignore[attr-defined]
+
+    def answer(route: Route) -> None:
+        if route.request.url == f"{ORIGIN}/":
+            route.fulfill(body=PAGE, content_type="text/html")
+        elif route.request.url == f"{ORIGIN}/widget.js":
+            route.fulfill(path=BUNDLE, content_type="text/javascript")
+        else:
+            faults.append(f"requested {route.request.url}")
+            route.abort()
+
+    page.route("**/*", answer)
+    page.on("console", lambda message: message.type == "error" and faults.append(message.text))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(f"{ORIGIN}/")
+    page.wait_for_function("() => window.ready")
+    if dark:
+        page.evaluate("() => document.body.style.background = '#111'")
+    return page
+
+
+def show(page: Page, view: str, shown: dict[str, Any], **options: Any) -> None:
+    """Mounts a view at the end of the page."""
+    page.evaluate("([view, model, options]) => window.show(view, model, options)", [view, shown, options])
+
+
+def main(folder: Path, only: list[str]) -> None:
+    """Screenshots of all views, light and dark."""
+    folder.mkdir(exist_ok=True)
+    with chromium() as browser:
+        for view, names in SHOWN.items():
+            for dark in (False, True):
+                if only and view not in only:
+                    continue
+                page = open_gallery(browser, dark=dark)
+                for name in names:
+                    show(page, view, model(name))
+                page.screenshot(path=folder / f"{view}-{'dark' if dark else 'light'}.png", full_page=True)
+                print(view, dark, page.faults)  # type: ignore[attr-defined]
+                page.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

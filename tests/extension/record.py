@@ -1,0 +1,157 @@
+"""Records models from real runs, for the tests of the views: `python -m tests.extension.record`.
+
+Two hosts of two replicas on this machine; replica 2 is made slow, one value is NaN, one step stuck, one worker lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import workbench as wb
+from workbench.data.explain import Shape, explain_sharding
+from workbench.errors import WorkbenchError
+from workbench.telemetry.snapshot import delta
+from workbench.ui.array_model import array_model
+from workbench.ui.cluster_model import DeviceHistory, topology_model
+from workbench.ui.collectives_model import collectives_model
+from workbench.ui.dataset_model import dataset_model
+from workbench.ui.models import Collectives, Topology, Values, plain
+from workbench.ui.runs_model import runs_model
+
+TARGET = Path(__file__).parents[2] / "extension" / "tests" / "recorded"
+ctx = wb.distribute.get_replica_context
+
+
+def train(size: int) -> np.ndarray:
+    """One step: replica 2 comes late."""
+    rank = ctx().replica_id_in_sync_group
+    if rank == 2:
+        time.sleep(0.03)
+    ctx().all_reduce("sum", np.ones(size, np.float32))
+    ctx().all_reduce("mean", np.ones(4, np.float64))
+    if rank == 2 and size == 256:
+        print("slow again", file=sys.stderr)
+    return np.full(3 + rank, np.nan if rank == 1 else float(rank))
+
+
+def spread(size: int) -> None:
+    """Other collectives than all_reduce, of one size."""
+    ctx().all_gather(np.ones((size // 4, 2), np.float32), axis=0)
+    if ctx().replica_id_in_sync_group == 0:
+        print("gathered <b>everything</b> & more")
+
+
+def wait_for(path: str) -> None:
+    """Replica 3 does not come to the collective before there is a file."""
+    ctx().all_reduce("sum", np.ones(2))
+    if ctx().replica_id_in_sync_group == 3:
+        ends = time.monotonic() + 60
+        while not os.path.exists(path) and time.monotonic() < ends:
+            time.sleep(0.01)
+    ctx().all_reduce("sum", np.ones(1024, np.float32))
+
+
+def die() -> None:
+    """Replica 1's process ends."""
+    if ctx().replica_id_in_sync_group == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def collectives(cluster: wb.Cluster) -> Collectives:
+    """What the views of collectives draw now."""
+    silent = cluster.flush_telemetry()
+    return collectives_model(cluster.feed.snapshot(), status=cluster.status, silent=silent)
+
+
+def while_stuck(
+    cluster: wb.Cluster, strategy: wb.MirroredStrategy, folder: Path
+) -> tuple[Collectives, Topology]:
+    """The models while replicas wait for one that does not come."""
+    there = folder / "come"
+    step = threading.Thread(target=lambda: strategy.run(wait_for, args=(str(there),)))
+    step.start()
+    try:
+        for _ in range(100):
+            time.sleep(0.1)
+            found = collectives(cluster)
+            if any(group.stuck for group in found.snapshot.groups):
+                return found, topology_model(cluster)
+        raise TimeoutError("nothing got stuck")
+    finally:
+        there.touch()
+        step.join(60)
+
+
+def datasets(folder: Path) -> dict[str, Any]:
+    """Models of datasets: from files, and from memory with a remainder."""
+    for number in range(3):
+        lines = "".join(f"{number} {line}\n" for line in range(10 + 4 * number))
+        (folder / f"part-{number}.txt").write_text(lines)
+    files = wb.data.TextLineDataset([str(folder / f"part-{number}.txt") for number in range(3)])
+    memory = wb.data.Dataset.from_tensor_slices(np.arange(100)).batch(16)
+    return {
+        "dataset_files": dataset_model(explain_sharding(files.batch(8), Shape(2, 2), policy="FILE")),
+        "dataset_memory": dataset_model(explain_sharding(memory, 4), cursor=3),
+    }
+
+
+def record(folder: Path) -> dict[str, Any]:
+    """All models by file name."""
+    models = datasets(folder)
+    with wb.connect(hosts=2, replicas_per_host=2) as cluster:
+        strategy = wb.MirroredStrategy()
+        history = DeviceHistory(cluster)
+        with strategy.scope():
+            weights = wb.Variable(np.ones((8, 3), np.float32), name="weights")
+        for name, steps in (("baseline", 12), ("second", 20)):
+            with wb.record(folder / f"{name}.parquet"):
+                for step in range(steps):
+                    losses = strategy.run(train, args=(256 << (2 * (step % 6)),))
+                    strategy.run(spread, args=(1 << 12,))
+                    history.model()
+        (folder / "damaged.parquet").write_bytes(b"PAR1 not really")
+        models["values"] = Values(wb.inspect({"losses": losses, "weights": weights}).values)
+        models["array_uneven"] = array_model(losses, name="losses")
+        models["array_copies"] = array_model(weights)
+        models["collectives"] = collectives(cluster)
+        models["topology"] = topology_model(cluster)
+        models["devices"] = history.model()
+        models["stuck"], models["topology_busy"] = while_stuck(cluster, strategy, folder)
+        since = models["collectives"].snapshot.version
+        models["change"] = {"since": since} | delta(models["stuck"].snapshot, since)
+        try:
+            strategy.run(die)
+        except WorkbenchError:
+            models["lost"], models["topology_lost"] = collectives(cluster), topology_model(cluster)
+    paths = str(folder / "baseline.parquet"), str(folder / "second.parquet")
+    models["runs"] = runs_model(folder, paths)
+    return models
+
+
+def main() -> None:
+    """Writes one JSON file per model, without the names of this machine's folders."""
+    TARGET.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, model in record(Path(folder)).items():
+            text = json.dumps(
+                model if isinstance(model, dict) else plain(model),
+                ensure_ascii=False,
+                separators=(",", ":"),
+                allow_nan=False,
+            )
+            text = text.replace(folder, "runs")
+            (TARGET / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

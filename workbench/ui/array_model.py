@@ -1,0 +1,155 @@
+"""Who holds which part of an array: variables, distributed values, and JAX's own sharded arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.backends.numpy import Summary
+from workbench.distribute.values import DistributedValues, Mirrored
+from workbench.distribute.variable import Variable
+from workbench.ui.inspection import InspectedValue, inspect
+from workbench.ui.models import ArrayPart, ArraySharding
+
+Box = tuple[tuple[int, ...], tuple[int, ...]]
+"""Start and stop per axis."""
+
+
+def array_model(value: Any, *, name: str = "") -> ArraySharding:
+    """Who holds which part of `value`.
+
+    The components of a `PerReplica` count as parts of one array along its first axis, as `strategy.gather` puts them
+    together; those of a `Mirrored` and of a variable as copies.
+
+    Raises:
+      TypeError: if it is no array on several devices.
+    """
+    if hasattr(value, "addressable_shards") and hasattr(value, "sharding"):
+        return _jax_model(value, name)
+    if not isinstance(value, DistributedValues | Variable):
+        raise TypeError(
+            f"expected a dataset, a PerReplica, a Mirrored, a variable or a sharded array of JAX, got "
+            f"{type(value).__name__}: an array in the notebook is on no device"
+        )
+    (found, *rest) = inspect(value, name=name).values
+    if rest or not all(isinstance(replica.summary, Summary) for replica in found.replicas):
+        raise TypeError(f"{found.kind} {found.name} holds no arrays, so there is nothing to divide")
+    copies = isinstance(value, Mirrored) or found.agreement is not None
+    return _value_model(found, copies)
+
+
+def _value_model(found: InspectedValue, copies: bool) -> ArraySharding:
+    summaries = [replica.summary for replica in found.replicas]
+    arrays = [summary for summary in summaries if isinstance(summary, Summary)]
+    itemsize = _itemsize(arrays[0].dtype)
+    if copies:
+        shape = arrays[0].shape
+        boxes = [((0,) * len(shape), shape) for _ in arrays]
+    else:
+        shape, boxes = _side_by_side([array.shape for array in arrays])
+    places = [(replica.replica, replica.host, replica.device) for replica in found.replicas]
+    return _model(found.name, found.kind, arrays[0].dtype, itemsize, shape, boxes, places)
+
+
+def _side_by_side(shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], list[Box]]:
+    """One after the other along axis 0; where the other axes differ, the whole is as large as the largest."""
+    rank = max(map(len, shapes))
+    padded = [shape if len(shape) == rank and rank else (1,) * max(1, rank) for shape in shapes]
+    tail = tuple(max(shape[axis] for shape in padded) for axis in range(1, max(1, rank)))
+    boxes: list[Box] = []
+    at = 0
+    for shape in padded:
+        boxes.append(((at, *(0 for _ in tail)), (at + shape[0], *shape[1:])))
+        at += shape[0]
+    return (at, *tail), boxes
+
+
+def _jax_model(array: Any, name: str) -> ArraySharding:
+    placed = array.sharding.devices_indices_map(array.shape)
+    boxes = [
+        (
+            tuple(part.start or 0 for part in index),
+            tuple(
+                size if part.stop is None else part.stop
+                for part, size in zip(index, array.shape, strict=True)
+            ),
+        )
+        for index in placed.values()
+    ]
+    places = [
+        (
+            rank,
+            f"process {device.process_index}" if device.process_index else "",
+            f"{device.platform}:{device.id}",
+        )
+        for rank, device in enumerate(placed)
+    ]
+    return _model(name, "Array", str(array.dtype), array.dtype.itemsize, array.shape, boxes, places)
+
+
+def _model(
+    name: str,
+    kind: str,
+    dtype: str,
+    itemsize: int,
+    shape: tuple[int, ...],
+    boxes: Sequence[Box],
+    places: Sequence[tuple[int, str, str]],
+) -> ArraySharding:
+    parts = tuple(
+        ArrayPart(replica, host, device, start, stop, itemsize * _count(start, stop))
+        for (replica, host, device), (start, stop) in zip(places, boxes, strict=True)
+    )
+    sizes = [part.size_bytes for part in parts]
+    average = sum(sizes) / len(sizes)
+    return ArraySharding(
+        name=name,
+        kind=kind,
+        shape=tuple(shape),
+        dtype=dtype,
+        parts=parts,
+        size_bytes=itemsize * math.prod(shape),
+        imbalance_percent=round(100 * (max(sizes) / average - 1), 1) if average else 0.0,
+        sentence=sentence(tuple(shape), boxes),
+    )
+
+
+def sentence(shape: tuple[int, ...], boxes: Sequence[Box]) -> str:
+    """How an array is divided, in words.
+
+    >>> sentence((4, 2), [((0, 0), (2, 2)), ((2, 0), (4, 2))])
+    'axis 0 split 2 ways'
+    >>> sentence((4, 2), [((0, 0), (4, 2))] * 2)
+    '2 full copies'
+    >>> sentence((5,), [((0,), (3,)), ((3,), (5,)), ((0,), (3,)), ((3,), (5,))])
+    'axis 0 split 2 ways, unevenly; 2 copies'
+    """
+    blocks = dict.fromkeys(boxes)
+    splits = []
+    for axis in range(len(shape)):
+        pieces = {(start[axis], stop[axis]) for start, stop in blocks}
+        if len(pieces) > 1:
+            uneven = "" if len({stop - start for start, stop in pieces}) == 1 else ", unevenly"
+            splits.append(f"axis {axis} split {len(pieces)} ways{uneven}")
+    copies = len(boxes) / len(blocks)
+    if not splits:
+        return "one piece" if len(boxes) == 1 else f"{len(boxes)} full copies"
+    text = ", ".join(splits)
+    if copies > 1:
+        text += f"; {copies:g} copies" if copies == int(copies) else "; some pieces several times"
+    return text
+
+
+def _count(start: tuple[int, ...], stop: tuple[int, ...]) -> int:
+    return math.prod(last - first for first, last in zip(start, stop, strict=True))
+
+
+def _itemsize(dtype: str) -> int:
+    try:
+        return np.dtype(dtype).itemsize
+    except TypeError:  # of an extension, such as bfloat16 or float8_e4m3
+        digits = "".join(character if character.isdigit() else " " for character in dtype).split()
+        return max(1, int(digits[0]) // 8) if digits else 1

@@ -1,0 +1,151 @@
+"""The models of a cluster: its topology, and the use of its devices."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Final
+
+from workbench.runtime.metrics import WorkerMetrics, worker_metrics
+from workbench.runtime.placement_text import transport
+from workbench.ui.models import (
+    DeviceNode,
+    Devices,
+    DeviceUse,
+    HostNode,
+    ReplicaNode,
+    StrategyNode,
+    Topology,
+    WorkerNode,
+)
+
+if TYPE_CHECKING:
+    from workbench.runtime.cluster import Cluster
+    from workbench.runtime.group import Group
+    from workbench.runtime.worker_link import WorkerLink
+
+_STALE_SECONDS: Final = 3.0
+_HISTORY: Final = 32
+
+
+def topology_model(cluster: Cluster) -> Topology:
+    """Hosts, workers, devices and replicas as they were at the last heartbeats; asks nobody."""
+    groups = list(cluster.gang.groups.values())
+    hosts: defaultdict[str, list[WorkerNode]] = defaultdict(list)
+    for worker in list(cluster.gang.workers.values()):
+        hosts[worker.host].append(_worker(worker, groups, len(hosts[worker.host])))
+    return Topology(
+        run=cluster.name,
+        status=cluster.status,
+        hosts=tuple(HostNode(name, tuple(workers)) for name, workers in hosts.items()),
+        strategies=tuple(map(_strategy, groups)),
+    )
+
+
+def _strategy(group: Group) -> StrategyNode:
+    return StrategyNode(
+        label=group.label,
+        replicas=group.size,
+        status=group.status,
+        transport=transport(group.devices),
+        generation=group.generation,
+        step=group.number - 1,
+    )
+
+
+def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
+    age = time.monotonic() - worker.last_beat
+    devices = []
+    for index in range(worker.device_count):
+        replicas = [
+            _replica(worker, group, rank)
+            for group in groups
+            for rank, at in group.ranks_of(worker.name).items()
+            if at == index
+        ]
+        kind = worker.device_kind
+        devices.append(DeviceNode(f"{kind.lower()}:{_first(worker, before) + index}", kind, tuple(replicas)))
+    return WorkerNode(
+        name=str(worker.name),
+        pid=worker.pid,
+        status=worker_status(worker),
+        detail=worker.lost,
+        memory_bytes=_resident_bytes(worker),
+        heartbeat_age_seconds=round(age, 1),
+        devices=tuple(devices),
+    )
+
+
+def worker_status(worker: WorkerLink) -> str:
+    """One word: "live", "stale" (no heartbeat for seconds) or "lost"."""
+    if worker.lost:
+        return "lost"
+    return "stale" if time.monotonic() - worker.last_beat > _STALE_SECONDS else "live"
+
+
+def _first(worker: WorkerLink, before: int) -> int:
+    """The index on its host of a worker's first device: workers of a host have the same number of them."""
+    return before * worker.device_count
+
+
+def _replica(worker: WorkerLink, group: Group, rank: int) -> ReplicaNode:
+    if worker.lost:
+        return ReplicaNode(group.label, rank, False, "lost")
+    for group_id, replica, busy, step, seq, op, phase, site in worker.statuses:
+        if (group_id, replica) == (group.id, rank) and busy:
+            where = f" at {site}" if site else ""
+            doing = f"step {step}: {op} #{seq}, {phase}{where}" if op else f"step {step}: {phase}"
+            return ReplicaNode(group.label, rank, True, doing)
+    return ReplicaNode(group.label, rank, False, "idle")
+
+
+def _resident_bytes(worker: WorkerLink) -> int | None:
+    import psutil
+
+    if not worker.local or worker.lost:
+        return None
+    try:
+        return int(psutil.Process(worker.pid).memory_info().rss)
+    except psutil.Error:  # it has just ended
+        return None
+
+
+class DeviceHistory:
+    """The use of a cluster's devices, with what it was before."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._recent: defaultdict[str, deque[float | None]] = defaultdict(lambda: deque(maxlen=_HISTORY))
+
+    def model(self) -> Devices:
+        """The use now; asks Dask's scheduler, which answers also while a step runs."""
+        metrics = worker_metrics(self._cluster)
+        uses = []
+        for worker in list(self._cluster.gang.workers.values()):
+            uses += self._uses(worker, metrics.get(worker.address))
+        return Devices(self._cluster.name, self._cluster.status, tuple(uses))
+
+    def _uses(self, worker: WorkerLink, metrics: WorkerMetrics | None) -> list[DeviceUse]:
+        status, name = worker_status(worker), f"worker {worker.name}"
+        if metrics is None:
+            return [self._use(worker, name, worker.device_kind, status, (None, None, None))]
+        cpu = (metrics.cpu_percent, metrics.memory_bytes, metrics.memory_limit_bytes)
+        uses = [self._use(worker, name, "CPU", status, cpu)]
+        if metrics.gpu_percent is not None:
+            gpu = (metrics.gpu_percent, metrics.gpu_memory_bytes, metrics.gpu_memory_limit_bytes)
+            uses.append(self._use(worker, f"GPU of {name}", "GPU", status, gpu))
+        return uses
+
+    def _use(
+        self,
+        worker: WorkerLink,
+        name: str,
+        kind: str,
+        status: str,
+        figures: tuple[float | None, int | None, int | None],
+    ) -> DeviceUse:
+        percent, memory, limit = figures
+        key = f"{worker.name}|{kind}"
+        recent = self._recent[key]
+        recent.append(percent)
+        return DeviceUse(key, worker.host, name, kind, status, percent, memory, limit, tuple(recent))
