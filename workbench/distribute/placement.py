@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench import runtime
 from workbench.devices import Device, current_device, place
-from workbench.runtime.cluster import current_cluster
 
 HERE = Device(kind="CPU", index=0, host="localhost", worker="", task=0, job="localhost")
 
@@ -19,7 +19,7 @@ def device_here() -> str:
     Raises:
       InvalidArgumentError: If no device has the job, replica and task that the scopes name.
     """
-    cluster = current_cluster()
+    cluster = runtime.current_cluster()
     available = (HERE,) if cluster is None or cluster.closed else cluster.devices
     chosen = place(current_device(), available)
     return (replace(chosen, job="localhost") if chosen.task == 0 else chosen).string

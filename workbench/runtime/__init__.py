@@ -1,11 +1,33 @@
-"""The only part that knows Dask: clusters, the gang of their workers, steps, values, failures."""
+"""The only part that knows Dask: clusters, the gang of their workers, steps, values, failures.
 
-from workbench.runtime.cluster import Cluster, auto_connect, connect, current_cluster
-from workbench.runtime.env import ReplicaEnv, current_env
-from workbench.runtime.group import Group
-from workbench.runtime.handles import Handle
-from workbench.runtime.merges import PerRank
-from workbench.runtime.shipping import Prepared
+A name below is imported when it is first used: workers need few of these modules, and start sooner without the rest.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workbench.runtime.cluster import Cluster, auto_connect, connect, current_cluster
+    from workbench.runtime.env import ReplicaEnv, current_env
+    from workbench.runtime.group import Group
+    from workbench.runtime.handles import Handle
+    from workbench.runtime.merges import PerRank
+    from workbench.runtime.shipping import Prepared
+
+_EXPORTS = {
+    "Cluster": "cluster",
+    "Group": "group",
+    "Handle": "handles",
+    "PerRank": "merges",
+    "Prepared": "shipping",
+    "ReplicaEnv": "env",
+    "auto_connect": "cluster",
+    "connect": "cluster",
+    "current_cluster": "cluster",
+    "current_env": "env",
+}
 
 __all__ = [
     "Cluster",
@@ -19,3 +41,11 @@ __all__ = [
     "current_cluster",
     "current_env",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'workbench.runtime' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"workbench.runtime.{_EXPORTS[name]}"), name)
+    globals()[name] = value  # the next use finds it at once
+    return value
