@@ -130,6 +130,26 @@ def test_merging_where_it_cannot_be_is_refused(run_any: Run) -> None:
         run_any(lambda env: env.merge(lambda: 1))
 
 
+@pytest.mark.parametrize("during", ["a step", "tidying"])
+def test_values_that_are_dropped_during_a_merge_reach_the_steps_behind_it(
+    any_group: Group, run_any: Run, during: str
+) -> None:
+    def merged(fn: Any, args: Any, kwargs: Any) -> None:
+        run_any(lambda env: None) if during == "a step" else any_group.gang.tidy()
+
+    def program(env: ReplicaEnv, x: Any) -> Any:
+        env.merge(None)
+        return x
+
+    prepared = any_group.prepare(program, user_function=program)
+    any_group.run(prepared, (0,), on_merge=merged)
+    values = [run_any(lambda env, i: i, i) for i in range(6)]
+    handles = []
+    while values:
+        handles.append(any_group.run(prepared, (values.pop(0),), pipelined=True, on_merge=merged))
+    assert [handle.value(1) for handle in handles] == [0, 1, 2, 3, 4, 5]
+
+
 def test_a_merge_in_pipelined_steps_keeps_their_order(any_group: Group) -> None:
     seen: list[int] = []
 

@@ -269,8 +269,9 @@ class DeviceExecutor:
                 message = self._next_message()
                 if message[0] == MERGED and message[1] == serial:
                     break
-                if message[0] == RUN and not message[-1]:
-                    self._backlog.append(message)  # a later step: not while this one is paused
+                if message[0] == RELEASE or (message[0] == RUN and not message[-1]):
+                    # A later step: not while this one is paused. What is to be freed may be an argument of it.
+                    self._backlog.append(message)
                 else:
                     self.execute(message)
         set_current_env(env)

@@ -253,7 +253,7 @@ class Group:
             prepared.function,
             payload,
             None if ranks is None else tuple(ranks),
-            gang.take_released(),
+            [] if step.nested else gang.take_released(),  # such a step overtakes others, which may need them
             self.committed,
             step.nested,
         )
