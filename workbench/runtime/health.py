@@ -11,6 +11,7 @@ from pathlib import Path
 
 from workbench.runtime.embedded import WorkerExit
 from workbench.runtime.gpus import STUCK_EXIT_CODE
+from workbench.runtime.outside_stack import user_calls
 from workbench.runtime.worker_link import WorkerLink
 
 
@@ -74,6 +75,8 @@ class LocalHealth:
                 why = "its process waits for a device or disk (state D)"
             case _:
                 why = "its process is inside C code that holds Python's lock"
+                if calls := user_calls(worker.pid):
+                    why += f", called by {' ← '.join(calls)}"
         return f"stalled: no heartbeat for {silent:.0f} s, {why}; it was ended"
 
     def why_lost(self, worker: WorkerLink) -> str:

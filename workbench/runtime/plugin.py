@@ -19,7 +19,7 @@ from distributed.comm.addressing import get_address_host
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from workbench.collectives.tcp import Tls
-from workbench.runtime import gpus
+from workbench.runtime import gpus, outside_stack
 from workbench.runtime.dask_link import DaskLink
 from workbench.runtime.host import ReplicaHost
 from workbench.runtime.links import Link, LinkClosed, MemoryLink
@@ -74,6 +74,8 @@ class WorkbenchPlugin(WorkerPlugin):
         worker.handlers["workbench_claim"] = side.claim
         worker.handlers["workbench_release"] = side.release
         worker.handlers["workbench_link"] = side.serve_comm
+        if threading.current_thread() is threading.main_thread():  # a process of its own
+            outside_stack.offer()
         if self.embedded and threading.current_thread() is threading.main_thread():
             with contextlib.suppress(PermissionError):
                 os.setsid()
