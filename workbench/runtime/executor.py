@@ -14,7 +14,13 @@ import optree
 
 from workbench.backends.cupy import is_gpu_array
 from workbench.backends.from_gpu import described_error, fetched
-from workbench.errors import CollectiveAborted, RunInterrupted, StaleGeneration, WorkbenchError
+from workbench.errors import (
+    CollectiveAborted,
+    DeadlineExceededError,
+    RunInterrupted,
+    StaleGeneration,
+    WorkbenchError,
+)
 from workbench.runtime.env import ReplicaEnv, set_current_env
 from workbench.runtime.output import ReplicaOutput
 from workbench.runtime.reports import FailureReport, report
@@ -207,7 +213,12 @@ class DeviceExecutor:
     def _failed(self, env: ReplicaEnv, group: LocalGroup, error: BaseException, serial: int) -> FailureReport:
         group.failed_serial = min(group.failed_serial, serial)
         error = described_error(error, env.rank)
-        failure = report(env.rank, error, secondary=isinstance(error, _SECONDARY))
+        failure = report(
+            env.rank,
+            error,
+            secondary=isinstance(error, _SECONDARY),
+            overdue=isinstance(error, DeadlineExceededError) and bool(error.collective),
+        )
         told = f"replica {failure.rank} raised {failure.type_name}: {failure.text}"
         env.communicator.abort(WorkbenchError(told, replica=failure.rank))
         return failure

@@ -64,6 +64,9 @@ def _rebuilt(step: Step, failure: FailureReport) -> WorkbenchError:
         "step": step.number,
     }
     error = rebuild(failure, **fields)
+    if 0 <= error.replica < group.size:  # whom the error is about may be another than who reported it
+        worker, _ = group.place(error.replica)
+        fields |= {"worker": worker.address, "pid": worker.pid}
     for name, value in fields.items():  # an error of our own came with what its replica knew
         if getattr(error, name) in ("", -1, 0):
             setattr(error, name, value)

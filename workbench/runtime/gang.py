@@ -311,17 +311,21 @@ class Gang:
     def wait_for_room(self, group: Group, in_flight: int) -> None:
         """Waits until at most `in_flight` steps of `group` are on their way; about Ctrl-C see `wait`."""
         with self.lock:
-            while group.in_flight > in_flight:
-                self._wait_for_end(next(step for step in self._steps.values() if step.group is group))
+            while group.in_flight > in_flight and not group.given_up:
+                self._wait_for_end(self._oldest(group))
 
     def _wait_for_end(self, step: Step) -> None:
         if not step.ended:
             self.check_open()
             with self.interrupts as interrupts:
-                while not step.ended:
-                    self._receive(CHECK_SECONDS)
+                group = step.group
+                while not step.ended and not group.given_up:
+                    late = group.overdue
+                    self._receive(CHECK_SECONDS if late is None else min(CHECK_SECONDS, late.grace_seconds()))
                     if interrupts.pending and interrupts.take():
-                        step.group.interrupted(step)
+                        group.interrupted(step)
+                if not step.ended:
+                    group.give_up(step)
 
     def drain(self, group: Group) -> None:
         """Receives until no step of `group` is on its way."""
@@ -329,7 +333,12 @@ class Gang:
             while group.in_flight:
                 self._receive(CHECK_SECONDS)
                 if interrupts.take():
-                    group.interrupted(next(step for step in self._steps.values() if step.group is group))
+                    group.interrupted(self._oldest(group))
+                if group.overdue is not None and group.in_flight:
+                    group.overdue.urge(self._oldest(group))
+
+    def _oldest(self, group: Group) -> Step:
+        return next(step for step in self._steps.values() if step.group is group)
 
     def receive_some(self) -> None:
         """Receives what comes within a moment."""

@@ -21,6 +21,7 @@ from workbench.runtime.failures import is_effect, step_error, structure_error
 from workbench.runtime.handles import Handle
 from workbench.runtime.interrupts import interrupt_step
 from workbench.runtime.merges import refuse_merge, run_merge
+from workbench.runtime.overdue import Overdue
 from workbench.runtime.recovery import rebuild_group
 from workbench.runtime.shipping import Prepared
 from workbench.runtime.steps import MergeFunction, Step
@@ -64,6 +65,7 @@ class Group:
       committed: Number of the last message that succeeded everywhere, and all before it.
       committed_step: The same as the user counts steps.
       nesting: Merge functions that run now.
+      overdue: Replicas did not come to a collective in time, and some may still run; None normally.
       pids: worker name -> process that its replicas' stores are in.
     """
 
@@ -81,12 +83,14 @@ class Group:
         self.committed_step = -1
         self.pids: dict[str, int] = {}
         self.nesting = 0
+        self.overdue: Overdue | None = None
         self._callbacks: list[RecoverCallback] = []
         self._in_flight = 0
         self._first_failed = 0
         self._root_error: BaseException | None = None
         self._effects: list[Step] = []  # failed because of a step that has not ended yet
         self._unreported: BaseException | None = None
+        self._reported: BaseException | None = None
         self._unseeded: set[int] = (
             set()
         )  # lost replicas to which the callbacks have not given their state yet
@@ -305,12 +309,26 @@ class Group:
         self.gang.abort(
             self, step.serial, f"replica {failure.rank} raised {failure.type_name}: {failure.text}"
         )
+        if self.overdue is None and any(failure.overdue for failure in step.failures):
+            self.overdue = Overdue(self, step)
+            self._find_error(step)
+            self.overdue.explain(step.error)
+            self._unreported = self._unreported or step.error
+
+    @property
+    def given_up(self) -> bool:
+        """Whether steps are waited for no longer, as replicas that did not come in time have not stopped either."""
+        return self.overdue is not None and not self.overdue.grace_seconds()
+
+    def give_up(self, step: Step) -> None:
+        """Lets a step fail that has not ended, because of replicas that did not come in time."""
+        step.error = step.error or self._root_error
 
     def step_ended(self, step: Step) -> None:
         """Every replica has reported, or is gone."""
         self._in_flight -= 1
         if not step.failed:
-            step.error = structure_error(step)
+            step.error = step.error or structure_error(step)
             if not step.nested:
                 self.committed = step.serial
                 if step.number >= 0:
@@ -318,17 +336,21 @@ class Group:
         else:
             self.stale = True
             self._first_failed = min(self._first_failed or step.serial, step.serial)
-            step.error = step.merge_error or step_error(step, self._root_error)
-            if self._root_error is None and is_effect(step):
-                self._effects.append(step)
-            else:
-                self._found_cause(step.error)
+            if step.error is None:
+                self._find_error(step)
         if step.error is not None:
             # Replicas that succeeded hold results that nobody will have a handle to.
             most = max((len(leaves) for leaves in step.leaves if leaves is not None), default=0)
             self.gang.released.extend((step.serial, leaf) for leaf in range(most))
-            if self._unreported is None:
+            if self._unreported is None and step.error is not self._reported:
                 self._unreported = step.error
+
+    def _find_error(self, step: Step) -> None:
+        step.error = step.merge_error or step_error(step, self._root_error)
+        if self._root_error is None and is_effect(step):
+            self._effects.append(step)
+        else:
+            self._found_cause(step.error)
 
     def _found_cause(self, error: BaseException) -> None:
         """The first failure that did not follow from another: also the cause of earlier steps that were cut short."""
@@ -345,6 +367,7 @@ class Group:
 
     def reported(self, error: BaseException | None) -> None:
         """The user has been shown this error."""
+        self._reported = error
         if self._unreported is error:
             self._unreported = None
 
@@ -388,15 +411,17 @@ class Group:
             raise ClusterClosed(f"these replicas were let go: {self.label} was closed")
         if (self.nesting or self._seeding) and self._root_error is not None:
             raise self._root_error
-        gang.drain(self)
+        gang.wait_for_room(self, 0)
         error, self._unreported = self._unreported, None
         if error is not None:
             raise error
+        gang.drain(self)  # of replicas that did not come in time: nothing is undone or rebuilt under them
+        self.overdue = None
         if self._first_failed:
             for name in self.worker_names:
                 gang.post(gang.workers[name], (ROLLBACK, self.id, self._first_failed))
             self._first_failed = 0
-        self._root_error = None
+        self._root_error = self._reported = None
         self._effects.clear()
         for attempt in range(_SEEDINGS):
             if self.stale:

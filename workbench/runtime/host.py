@@ -89,12 +89,12 @@ class StepTally:
     Attributes:
       ended: Replicas that have ended it.
       unsent: Outcomes of those that the driver has not been told of.
-      merging: A replica waits in a merge, so the driver must know at once who never will.
+      singly: The driver must know each outcome at once: a replica waits in a merge, or did not come in time.
     """
 
     ended: int = 0
     unsent: list[tuple[Any, ...]] = field(default_factory=list)
-    merging: bool = False
+    singly: bool = False
 
 
 class ReplicaHost:
@@ -301,7 +301,7 @@ class ReplicaHost:
                 setattr(sys, stream, routed.original)
 
     def step_done(self, serial: int, group: LocalGroup, ranks: Any, outcome: tuple[Any, ...]) -> None:
-        """Reports a step once all of this host's replicas have ended it; singly if one of them waits in a merge."""
+        """Reports a step once all of this host's replicas have ended it, or singly; see `StepTally`."""
         expected = len(group.rank_of_device)
         if ranks is not None:
             expected = sum(1 for rank in group.rank_of_device.values() if rank in ranks)
@@ -312,9 +312,11 @@ class ReplicaHost:
             tally = self._tally.setdefault(serial, StepTally())
             tally.ended += 1
             tally.unsent.append(outcome)
+            if len(outcome) == 2 and outcome[1].overdue:
+                tally.singly = True
             if tally.ended == expected:
                 del self._tally[serial]
-            elif not tally.merging:
+            elif not tally.singly:
                 return
             outcomes, tally.unsent = tally.unsent, []
         self.send((DONE, serial, outcomes))
@@ -324,7 +326,7 @@ class ReplicaHost:
         serial = message[1]
         with self._tally_lock:
             tally = self._tally.setdefault(serial, StepTally())
-            tally.merging = True
+            tally.singly = True
             outcomes, tally.unsent = tally.unsent, []
         if outcomes:
             self.send((DONE, serial, outcomes))

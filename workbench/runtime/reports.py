@@ -40,6 +40,7 @@ class FailureReport:
         frames.
       pickled: The exception itself; its class, where only that can travel; b"" where neither can.
       secondary: It only followed from another replica's failure.
+      overdue: It says that other replicas did not come in time.
     """
 
     rank: int
@@ -48,9 +49,12 @@ class FailureReport:
     traceback: str
     pickled: bytes
     secondary: bool
+    overdue: bool = False
 
 
-def report(rank: int, error: BaseException, *, secondary: bool = False) -> FailureReport:
+def report(
+    rank: int, error: BaseException, *, secondary: bool = False, overdue: bool = False
+) -> FailureReport:
     """Describes `error`, never raising: its `__str__` may raise, it may be huge, it may not pickle."""
     return FailureReport(
         rank=rank,
@@ -59,6 +63,7 @@ def report(rank: int, error: BaseException, *, secondary: bool = False) -> Failu
         traceback=_safe_traceback(error),
         pickled=_safe_pickle(error),
         secondary=secondary,
+        overdue=overdue,
     )
 
 

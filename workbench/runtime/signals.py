@@ -125,10 +125,10 @@ class SignalsThread(threading.Thread):
 
     def _interrupt(self, group_id: int, epoch: int) -> None:
         """Raises in the replica threads of a group: at their next bytecode, or in their current wait."""
-        self._host.abort(group_id, epoch, -1, RunInterrupted("interrupted by the user"))
+        self._host.abort(group_id, epoch, -1, RunInterrupted("interrupted"))
         group = self._host.groups.get(group_id)
-        if group is None:
-            return
+        if group is None or group.epoch != epoch:
+            return  # its replicas have come to rest and were connected again since
         for rank, ident in list(group.busy.items()):
             if ident and rank not in group.shielded_ranks:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
