@@ -71,6 +71,8 @@ export interface ReplicaSummary {
   host: string;
   device: string;
   summary: Summary | string;
+  age_seconds: number | null;
+  note: string;
 }
 
 /** How components that should be equal compare. */
@@ -79,6 +81,7 @@ export interface Agreement {
   sha256: string;
   max_abs_difference: number | null;
   first_replica: number;
+  since: string;
 }
 
 /** One leaf of what was inspected. */
@@ -87,6 +90,7 @@ export interface InspectedValue {
   kind: string;
   replicas: ReplicaSummary[];
   agreement: Agreement | null;
+  hints: string[];
 }
 
 /** What `wb.inspect` found. */

@@ -29,6 +29,8 @@ def test_the_text_shows_steps_by_replicas() -> None:
         "algorithm: even split — each batch of n rows is cut into 3 parts of ceil(n / 3) rows\n"
         "last step is smaller: 1 0 0 rows\n"
         "4 empty: step 0 replica 2, step 1 replica 2, step 2 replica 1, …\n"
+        "  a mean over no rows is NaN: divide a sum by the global number of rows, or batch with\n"
+        "  drop_remainder=True\n"
         "step  replica 0                  replica 1                  replica 2\n"
         "   0  0–1                        2–3                        -\n"
         "   1  4–5                        6–7                        -\n"

@@ -72,3 +72,24 @@ def test_every_way_of_writing_is_undone() -> None:
     store.clear()
     store.rollback(3)
     assert dict(store) == {"a": 1, "b": 1}
+
+
+def test_undoing_also_undoes_who_wrote_last() -> None:
+    store = ReplicaStore()
+    assert store.written("a").times == 0
+    store.begin(7, 3)
+    store["a"] = 1
+    first = store.written("a")
+    assert (first.times, first.step) == (1, 3)
+    store.begin(8, 4)
+    store["a"] = 2
+    store["b"] = 2
+    assert (store.written("a").times, store.written("a").step) == (2, 4)
+    store.rollback(8)
+    assert store.written("a") == first
+    assert store.written("b").times == 0
+    store.begin(9, 4)
+    del store["a"]
+    assert store.written("a").times == 0
+    store.rollback(9)
+    assert store.written("a") == first

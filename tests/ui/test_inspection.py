@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import workbench as wb
 from tests.ui.conftest import Tags
 from workbench.distribute import Mirrored
+from workbench.ui import inspection_text
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +34,15 @@ def out(strategy: wb.MirroredStrategy) -> dict[str, Any]:
 def test_a_per_replica_value_is_a_table_with_a_row_per_replica(out: dict[str, Any]) -> None:
     loss = out["loss"]
 
-    assert repr(wb.inspect(loss)) == "\n".join(
-        [
-            "PerReplica 'loss' float32 () over 2 replicas  # not synchronised",
-            "  replica  host:device   mean  std    min    max     L2  zeros  nan  inf",
-            "  0        a:cpu:0      0.500    0  0.500  0.500  0.500      0    0    0",
-            "  1        a:cpu:1        nan    –      –      –      0      0    1    0  <-- NaN",
-        ]
-    )
+    heading, titles, *rows = repr(wb.inspect(loss)).splitlines()
+    assert heading == "PerReplica 'loss' float32 () over 2 replicas  # not synchronised"
+    assert titles.split()[:6] == ["replica", "host:device", "mean", "std", "min", "max"]
+    assert titles.split()[-3:] == ["nan", "inf", "age"]
+    fine, bad = (row.split() for row in rows)
+    assert fine[:6] == ["0", "a:cpu:0", "0.500", "0", "0.500", "0.500"]
+    assert fine[-3:] == ["0", "0", ANY]
+    assert bad[:6] == ["1", "a:cpu:1", "nan", "–", "–", "–"]
+    assert bad[-8:] == ["1", "0", ANY, "<--", "NaN", "at", "step", ANY]
 
 
 def test_a_structure_has_one_table_per_leaf_named_by_its_place(out: dict[str, Any]) -> None:
@@ -72,7 +76,7 @@ def test_copies_that_agree_are_in_sync(strategy: wb.MirroredStrategy) -> None:
     assert heading == (
         f"MirroredVariable 'w:0' float32 (4,2): in sync (sha {value.agreement.sha256[:4]}…), max|Δ|=0"
     )
-    assert row.split() == ["all", "2", "1.00", "0", "1.00", "1.00", "2.83", "0", "0", "0"]
+    assert row.split() == ["all", "2", "1.00", "0", "1.00", "1.00", "2.83", "0", "0", "0", ANY]
 
 
 def test_copies_that_differ_tell_by_how_much_and_from_which_replica_on(strategy: wb.MirroredStrategy) -> None:
@@ -87,7 +91,8 @@ def test_copies_that_differ_tell_by_how_much_and_from_which_replica_on(strategy:
     strategy.run(part)
     found = wb.inspect(w)
 
-    assert "diverged, max|Δ|=0.250, first replica 1" in repr(found)
+    step = strategy.group.committed_step - 1  # comparing took one more
+    assert f"diverged at step {step}, max|Δ|=0.250, first replica 1" in repr(found)
     assert "diverged" in Tags(found._repr_html_()).text
 
 
@@ -163,3 +168,66 @@ def test_a_strategy_is_looked_at_through_its_variables() -> None:
         kept = [wb.Variable(np.zeros(2), name="first"), wb.Variable(np.ones(3), name="second")]
 
     assert [value.name for value in wb.inspect(own).values] == [variable.name for variable in kept]
+
+
+def test_nan_since_which_step_is_told_of_small_results(strategy: wb.MirroredStrategy) -> None:
+    @wb.function
+    def step(k: int) -> Any:
+        rank = wb.distribute.get_replica_context().replica_id_in_sync_group
+        return np.float32(np.nan if k >= 3 and rank == 1 else 1.0)
+
+    for k in range(6):
+        loss = strategy.run(step, args=(k,))
+    (value,) = wb.inspect(loss).values
+
+    assert [replica.note for replica in value.replicas] == [
+        "",
+        f"NaN since step {strategy.group.committed_step - 2}",
+    ]
+    assert all(replica.age_seconds is not None and replica.age_seconds >= 0 for replica in value.replicas)
+
+
+def test_a_variable_went_wrong_between_two_inspections(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.zeros(3, np.float32), name="w")
+
+    @wb.function
+    def part(add: bool) -> None:
+        rank = wb.distribute.get_replica_context().replica_id_in_sync_group
+        w.assign_add(
+            np.full(3, float(add) * np.inf if rank else 0.0, np.float32) if add else np.zeros(3, np.float32)
+        )
+
+    strategy.run(part, args=(False,))
+    assert "in sync" in repr(wb.inspect(w))
+    fine = strategy.group.committed_step
+    for add in (False, True, True):
+        strategy.run(part, args=(add,))
+    strategy.group.wait()
+    bad = strategy.group.committed_step
+    first = repr(wb.inspect(w))
+
+    assert f"diverged between steps {fine + 1} and {bad}" in first
+    assert f"<-- Inf between steps {fine + 1} and {bad}" in first
+    strategy.run(part, args=(False,))
+    assert f"diverged between steps {fine + 1} and {bad}" in repr(wb.inspect(w))
+
+
+def test_an_empty_batch_is_named_as_a_reason_for_nan(strategy: wb.MirroredStrategy) -> None:
+    def mean(batch: Any) -> Any:
+        return np.float64(batch.sum()) / len(batch) if len(batch) else np.float64(np.nan)
+
+    data = wb.data.Dataset.range(5).batch(2)
+    for batch in strategy.distribute_dataset(data):
+        loss = strategy.run(mean, args=(batch,))
+    text = repr(wb.inspect(loss))
+
+    assert "replica 1 got an empty batch in this step: a mean over no rows is NaN." in text
+    assert max(map(len, text.splitlines())) <= 88
+    assert "empty batch" in Tags(wb.inspect(loss)._repr_html_()).text
+    del batch
+    assert "empty batch" not in repr(wb.inspect(loss))  # what is gone tells nothing
+
+
+def test_ages_have_two_digits() -> None:
+    assert doctest.testmod(inspection_text).failed == 0

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 _WIDTH = 88
 _MAX_COLUMNS = 8
 _HEAD, _TAIL = 8, 2
+_EMPTY_HINT = (
+    "a mean over no rows is NaN: divide a sum by the global number of rows, or batch with drop_remainder=True"
+)
 
 
 def summary_line(model: Sharding) -> str:
@@ -48,6 +51,7 @@ def model_text(model: Sharding) -> str:
             _WIDTH,
             subsequent_indent="  ",
         )
+        lines += textwrap.wrap(_EMPTY_HINT, _WIDTH, initial_indent="  ", subsequent_indent="  ")
     lines += _table(model)
     if model.limit:
         lines.append(f"({model.limit})")

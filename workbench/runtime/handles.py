@@ -38,6 +38,11 @@ class Handle:
         return self._step.serial
 
     @property
+    def step(self) -> Step:
+        """The step that made it."""
+        return self._step
+
+    @property
     def ready(self) -> bool:
         """Whether its step has ended, so that looking at it does not wait."""
         return self._step.ended

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Hashable, MutableMapping
-from typing import Any
+from typing import Any, NamedTuple
 
 _ABSENT = object()
+
+
+class Written(NamedTuple):
+    """How a value came to be in the store.
+
+    Attributes:
+      times: How often it was assigned.
+      step: In which of the user's steps last, -1 if it was between them.
+      at_ns: When last, by `time.monotonic_ns`.
+    """
+
+    times: int
+    step: int
+    at_ns: int
+
+
+_NEVER = Written(0, -1, 0)
 
 
 class ReplicaStore(dict[Hashable, Any]):
@@ -18,19 +36,27 @@ class ReplicaStore(dict[Hashable, Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._log: deque[tuple[int, Hashable, Any]] = deque()
+        self._log: deque[tuple[int, Hashable, Any, Written]] = deque()
+        self._written: dict[Hashable, Written] = {}
         self._serial = -1
+        self._step = -1
 
-    def begin(self, serial: int) -> None:
-        """Assignments from now on belong to step `serial`."""
-        self._serial = serial
+    def begin(self, serial: int, step: int = -1) -> None:
+        """Assignments from now on belong to step `serial`, which the user knows as `step`."""
+        self._serial, self._step = serial, step
+
+    def written(self, key: Hashable) -> Written:
+        """How the value came to be there."""
+        return self._written.get(key, _NEVER)
 
     def __setitem__(self, key: Hashable, value: Any) -> None:
-        self._log.append((self._serial, key, self.get(key, _ABSENT)))
+        before = self._written.get(key, _NEVER)
+        self._log.append((self._serial, key, self.get(key, _ABSENT), before))
+        self._written[key] = Written(before.times + 1, self._step, time.monotonic_ns())
         super().__setitem__(key, value)
 
     def __delitem__(self, key: Hashable) -> None:
-        self._log.append((self._serial, key, self[key]))
+        self._log.append((self._serial, key, self[key], self._written.pop(key, _NEVER)))
         super().__delitem__(key)
 
     # What dict has of these would not come by the log.
@@ -58,9 +84,11 @@ class ReplicaStore(dict[Hashable, Any]):
         """Undoes everything since before step `serial`."""
         log = self._log
         while log and log[-1][0] >= serial:
-            _, key, old = log.pop()
+            _, key, old, written = log.pop()
+            self._written[key] = written
             if old is _ABSENT:
                 super().__delitem__(key)
+                del self._written[key]
             else:
                 super().__setitem__(key, old)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from workbench.runtime.reports import FailureReport
 
 if TYPE_CHECKING:
     from workbench.runtime.group import Group
+    from workbench.runtime.handles import Handle
 
 MergeFunction = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
@@ -29,6 +31,8 @@ class Step:
       lost: rank -> why its worker is gone.
       waited: Where the others waited for it then; see `failures.where_others_wait`.
       ended: Nothing more will come.
+      ended_ns: When that was known, by `time.monotonic_ns`.
+      inputs: The distributed values that it took, as far as they still exist.
       error: What waiting for it raises.
       on_merge: Runs merge functions of this step.
       merging: rank -> (payload of the merge request that it waits on, number of its latest collective).
@@ -39,9 +43,11 @@ class Step:
 
     __slots__ = (
         "ended",
+        "ended_ns",
         "error",
         "failures",
         "group",
+        "inputs",
         "leaves",
         "lost",
         "merge_error",
@@ -85,6 +91,8 @@ class Step:
         self.lost: dict[int, str] = {}
         self.waited = ("", "")
         self.ended = False
+        self.ended_ns = 0
+        self.inputs: list[weakref.ref[Handle]] = []
         self.error: BaseException | None = None
         self.on_merge = on_merge
         self.merging: dict[int, Any] = {}

@@ -238,7 +238,7 @@ class TracedExecutor:
         for rank, _ in known.local:
             env = group.envs[rank]
             env.store.commit(committed)
-            env.store.begin(serial)
+            env.store.begin(serial, step)
         try:
             started = self._start(
                 serial, step, group, known, self._host.objects.get(function), function, payload

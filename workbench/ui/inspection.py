@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import optree
 
@@ -16,13 +17,20 @@ from workbench.distribute.component import VariableComponent
 from workbench.distribute.strategy import Strategy
 from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variable import Variable
+from workbench.runtime.replica_store import Written
 from workbench.ui.inspection_text import inspection_html, inspection_text
-from workbench.ui.summaries import described, differences, summarise
+from workbench.ui.since import empty_input, result_since, variable_since
+from workbench.ui.summaries import assigned, described, differences, summarise
 
 if TYPE_CHECKING:
     from workbench.devices import Device
     from workbench.runtime.group import Group
     from workbench.runtime.handles import Handle
+
+EMPTY_BATCH: Final = (
+    "{who} got an empty batch in this step: a mean over no rows is NaN. Divide a sum by the global number of rows, "
+    "or batch with drop_remainder=True."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +42,16 @@ class ReplicaSummary:
       host: Its host, or "" where the component is in the notebook.
       device: Its device on that host, such as "cpu:0".
       summary: Facts about an array, or the type name of anything else.
+      age_seconds: Since it was made or assigned; None for a value in the notebook.
+      note: What to look at, such as "NaN since step 118"; "" if nothing.
     """
 
     replica: int
     host: str
     device: str
     summary: Summary | str
+    age_seconds: float | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +63,14 @@ class Agreement:
       sha256: Digest of replica 0's component.
       max_abs_difference: Largest difference to replica 0; NaN where shapes differ.
       first_replica: The first that differs from replica 0, or -1.
+      since: When they parted, such as "at step 5" or "between steps 3 and 9"; "" if that is not known.
     """
 
     in_sync: bool
     sha256: str
     max_abs_difference: float
     first_replica: int
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +82,14 @@ class InspectedValue:
       kind: Its class.
       replicas: One per component, in replica order.
       agreement: For values that should be equal on all replicas, else None.
+      hints: Sentences on why it may look as it does.
     """
 
     name: str
     kind: str
     replicas: tuple[ReplicaSummary, ...]
     agreement: Agreement | None
+    hints: tuple[str, ...] = ()
 
 
 class Inspection:
@@ -123,7 +139,7 @@ def inspect(value: Any, *, name: str = "") -> Inspection:
     found = _Found(leaves)
     return Inspection(
         tuple(
-            InspectedValue(own, _kind(leaf), found.replicas(leaf), found.agreement(leaf))
+            InspectedValue(own, _kind(leaf), found.replicas(leaf), found.agreement(leaf), found.hints(leaf))
             for own, leaf in zip(names, leaves, strict=True)
         )
     )
@@ -139,6 +155,8 @@ class _Found:
             if (place := _place(leaf)) is not None:
                 self._places[id(leaf)] = place
         self._summaries = self._asked(summarise, leaves)
+        self._written = self._asked(assigned, [leaf for leaf in leaves if self._is_stored(leaf)])
+        self._now_ns = time.monotonic_ns()
         unequal = [leaf for leaf in leaves if _should_agree(leaf) and not self._equal(leaf)]
         self._differences = self._asked(differences, [leaf for leaf in unequal if self._all_arrays(leaf)])
 
@@ -148,17 +166,38 @@ class _Found:
             return _here(leaf)
         group, _ = self._places[id(leaf)]
         if (central := _central_device(leaf)) is not None:  # every replica reads the same one
-            return (ReplicaSummary(-1, central.host, central.short.lower(), self._summaries[id(leaf)][0]),)
+            return (self._replica(leaf, 0, -1, central),)
         ranks = [leaf.rank] if isinstance(leaf, VariableComponent) else range(group.size)
-        return tuple(
-            ReplicaSummary(
-                rank,
-                group.devices[rank].host,
-                group.devices[rank].short.lower(),
-                self._summaries[id(leaf)][rank],
-            )
-            for rank in ranks
-        )
+        return tuple(self._replica(leaf, rank, rank, group.devices[rank]) for rank in ranks)
+
+    def _replica(self, leaf: Any, rank: int, shown: int, device: Device) -> ReplicaSummary:
+        group, what = self._places[id(leaf)]
+        summary = self._summaries[id(leaf)][rank]
+        bad = "" if isinstance(summary, str) else "NaN" if summary.nan else "Inf" if summary.inf else ""
+        if isinstance(what, str):
+            *written, now_ns = self._written[id(leaf)][rank].tolist()
+            age = (now_ns - written[-1]) / 1e9 if written[0] else None
+            since = variable_since(group, (what, "finite", rank), not bad, Written(*written))
+        else:
+            ended_ns = what.step.ended_ns
+            age = (self._now_ns - ended_ns) / 1e9 if ended_ns else None
+            since = result_since(what, rank) if bad else ""
+        note = " ".join(part for part in (bad, since) if part)
+        return ReplicaSummary(shown, device.host, device.short.lower(), summary, age, note)
+
+    def hints(self, leaf: Any) -> tuple[str, ...]:
+        """Why a result is not finite, where its step tells."""
+        if id(leaf) not in self._places or isinstance(handle := self._places[id(leaf)][1], str):
+            return ()
+        empty = [
+            rank
+            for rank, summary in enumerate(self._summaries[id(leaf)])
+            if isinstance(summary, Summary) and summary.nan and empty_input(handle, rank)
+        ]
+        return (EMPTY_BATCH.format(who=_replicas(empty)),) if empty else ()
+
+    def _is_stored(self, leaf: Any) -> bool:
+        return id(leaf) in self._places and isinstance(self._places[id(leaf)][1], str)
 
     def agreement(self, leaf: Any) -> Agreement | None:
         """How the components compare, for leaves whose components should be equal."""
@@ -166,12 +205,21 @@ class _Found:
             return None
         summaries = self._summaries[id(leaf)]
         first = summaries[0]
+        since = self._parted(leaf)
         if self._equal(leaf):
             return Agreement(True, first.sha256, 0.0, -1)
         gaps = self._differences[id(leaf)]
         worst = math.nan if any(math.isnan(gap) for gap in gaps) else max(gaps)
         other = next(rank for rank, summary in enumerate(summaries) if not _same(summary, first))
-        return Agreement(False, first.sha256, worst, other)
+        return Agreement(False, first.sha256, worst, other, since)
+
+    def _parted(self, leaf: Any) -> str:
+        """When the components of a leaf ceased to be equal; "" if they are."""
+        group, what = self._places[id(leaf)]
+        if isinstance(what, str):
+            written = max(Written(*each[:-1].tolist()) for each in self._written[id(leaf)])
+            return variable_since(group, (what, "in sync"), self._equal(leaf), written)
+        return f"at step {what.step.number}" if what.step.number >= 0 else ""
 
     def _equal(self, leaf: Any) -> bool:
         summaries = self._summaries.get(id(leaf), [])
@@ -232,6 +280,10 @@ def _should_agree(leaf: Any) -> bool:
     if isinstance(leaf, Variable):
         return leaf.kind == "MirroredVariable"
     return isinstance(leaf, Mirrored)
+
+
+def _replicas(ranks: list[int]) -> str:
+    return f"replica{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
 
 
 def _same(one: Summary | str, other: Summary | str) -> bool:

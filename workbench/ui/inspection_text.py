@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _MAX_ROWS: Final = 32
 _NAMES: Final = ("replica", "host:device", "array")
 _FIGURES: Final = ("mean", "std", "min", "max", "L2", "zeros", "nan", "inf")
+_AGE: Final = "age"
 _EXPENDABLE: Final = ("L2", "zeros", "min", "max", "array")
 
 
@@ -41,7 +43,12 @@ def _value_lines(value: InspectedValue) -> list[str]:
         return [shorten(heading, WIDTH)]
     headings, rows, note = _table(value)
     lines = aligned([*headings, ""], rows, left=[*_NAMES, ""], expendable=_EXPENDABLE, width=WIDTH - 2)
-    return [*_folded(heading), *(f"  {line}" for line in lines), *([f"  {note}"] if note else [])]
+    hints = [
+        line
+        for hint in value.hints
+        for line in textwrap.wrap(hint, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    ]
+    return [*_folded(heading), *(f"  {line}" for line in lines), *([f"  {note}"] if note else []), *hints]
 
 
 def _folded(heading: str) -> list[str]:
@@ -55,7 +62,7 @@ def _folded(heading: str) -> list[str]:
 def _value_card(value: InspectedValue) -> str:
     headings, rows, note = _table(value)
     names = sum(heading in _NAMES for heading in headings)
-    parts = [html.table([*headings, ""], rows, left=names, caption=note)]
+    parts = [html.table([*headings, ""], rows, left=names, caption=note), *map(html.alert, value.hints)]
     word, facts = "", []
     if value.agreement is not None:
         word, _, rest = _agreement_text(value.agreement).partition(" (" if value.agreement.in_sync else ", ")
@@ -87,13 +94,14 @@ def _agreement_text(agreement: Agreement) -> str:
     """In words.
 
     Returns:
-      Such as "in sync (sha 9f3c…), max|Δ|=0" or "diverged, max|Δ|=0.25, first replica 2".
+      Such as "in sync (sha 9f3c…), max|Δ|=0" or "diverged at step 5, max|Δ|=0.25, first replica 2".
     """
     if agreement.in_sync:
         return f"in sync (sha {agreement.sha256[:4]}…), max|Δ|=0"
     gap = agreement.max_abs_difference
     size = "shapes differ" if math.isnan(gap) else f"max|Δ|={figure(gap)}"
-    return f"diverged, {size}, first replica {agreement.first_replica}"
+    when = f" {agreement.since}" if agreement.since else ""
+    return f"diverged{when}, {size}, first replica {agreement.first_replica}"
 
 
 def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
@@ -102,6 +110,7 @@ def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
     same = value.agreement is not None and value.agreement.in_sync and len(replicas) > 1
     mixed = len({_array_text(replica.summary) for replica in replicas}) > 1
     shown = replicas[:1] if same else _most_telling(replicas)
+    aged = any(replica.age_seconds is not None for replica in replicas)
     rows = []
     for replica in shown:
         name = f"all {len(replicas)}" if same else "–" if replica.replica < 0 else str(replica.replica)
@@ -109,8 +118,9 @@ def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
             f"{replica.host}:{replica.device}" if replica.host and not same else "" if same else "notebook"
         )
         array = [_array_text(replica.summary)] if mixed else []
-        rows.append([name, place, *array, *_figures(replica.summary), _mark(replica.summary)])
-    headings = ["replica", "host:device", *(["array"] if mixed else []), *_FIGURES]
+        age = [age_text(replica.age_seconds)] if aged else []
+        rows.append([name, place, *array, *_figures(replica.summary), *age, _mark(replica)])
+    headings = ["replica", "host:device", *(["array"] if mixed else []), *_FIGURES, *([_AGE] if aged else [])]
     hidden = 0 if same else len(replicas) - len(shown)
     return headings, rows, f"… {hidden} more replicas, without NaN or Inf" if hidden else ""
 
@@ -119,7 +129,7 @@ def _most_telling(replicas: list[ReplicaSummary]) -> list[ReplicaSummary]:
     """At most 32 replicas, in order: those with NaN or Inf first of all."""
     if len(replicas) <= _MAX_ROWS:
         return replicas
-    chosen = sorted(replicas, key=lambda replica: not _mark(replica.summary))[:_MAX_ROWS]
+    chosen = sorted(replicas, key=lambda replica: not _mark(replica))[:_MAX_ROWS]
     return sorted(chosen, key=lambda replica: replica.replica)
 
 
@@ -134,10 +144,26 @@ def _figures(summary: Summary | str) -> list[str]:
     return [*moments, figure(summary.l2), *(f"{n:,}" for n in (summary.zeros, summary.nan, summary.inf))]
 
 
-def _mark(summary: Summary | str) -> str:
+def _mark(replica: ReplicaSummary) -> str:
+    summary = replica.summary
     if isinstance(summary, str) or not (summary.nan or summary.inf):
         return ""
-    return "<-- NaN" if summary.nan else "<-- Inf"
+    return f"<-- {replica.note or ('NaN' if summary.nan else 'Inf')}"
+
+
+def age_text(seconds: float | None) -> str:
+    """How long ago, to two digits.
+
+    >>> [age_text(s) for s in (None, 0.04, 9.96, 75, 7300, 90000)]
+    ['–', '0.0s', '10s', '75s', '2.0h', '25h']
+    """
+    if seconds is None:
+        return NOTHING
+    for unit, size, most in (("s", 1, 120), ("m", 60, 7200), ("h", 3600, math.inf)):
+        if seconds < most:
+            value = seconds / size
+            return f"{value:.1f}{unit}" if round(value, 1) < 10 else f"{value:.0f}{unit}"
+    raise AssertionError
 
 
 def _array_text(summary: Summary | str) -> str:

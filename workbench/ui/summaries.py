@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,12 @@ def summarise(env: ReplicaEnv, components: list[Any], keys: list[str]) -> list[S
       keys: Names of variables in the replica's store.
     """
     return [described(value) for value in (*components, *(component(env, key) for key in keys))]
+
+
+def assigned(env: ReplicaEnv, components: list[Any], keys: list[str]) -> list[np.ndarray]:
+    """How this replica's variables were assigned: the fields of `Written`, and this moment by the same clock."""
+    now = time.monotonic_ns()
+    return [np.array([*env.store.written(key), now]) for key in keys]
 
 
 def described(value: Any) -> Summary | str:
