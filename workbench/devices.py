@@ -183,7 +183,8 @@ def _missing(position: int, name: str | DeviceSpec | Device, asked: int, availab
         remedy = f"wb.connect(replicas={max(asked, count + 1, wanted + 1)}) gives more CPU devices"
     else:
         remedy = f"`workbench doctor` says which {kind}s are found and what is missing"
-    return f"{text}: {asked} devices were asked for, and there are {_listing(available)}; {remedy}"
+    count_text = "1 device was" if asked == 1 else f"{asked} devices were"
+    return f"{text}: {count_text} asked for, and there are {_listing(available)}; {remedy}"
 
 
 def _listing(available: Sequence[Device]) -> str:

@@ -220,6 +220,9 @@ def test_a_plain_variable_in_a_replica_function_of_processes_is_explained(strate
         return
     with pytest.raises(CaptureError, match=r"captures 'plain'.*'outside:0'.*with strategy.scope\(\)"):
         strategy.run(lambda: plain + 1)
+    with pytest.raises(CaptureError, match=r"'outside:0'.*with strategy.scope\(\)"):
+        strategy.run(lambda x: x + 1, args=({"x": plain},))
+    assert strategy.run(lambda: 1).values == (1, 1)
 
 
 def test_a_variable_belongs_to_one_strategy(threads: Any) -> None:

@@ -24,7 +24,7 @@ from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variable_description import VariableDescription
 from workbench.distribute.variable_programs import Update
 from workbench.distribute.variable_values import checked_update, cross_replica_update, read_across
-from workbench.errors import CaptureError, TracingError
+from workbench.errors import TracingError
 from workbench.runtime.env import current_env
 
 if TYPE_CHECKING:
@@ -319,11 +319,6 @@ class Variable(ArrayLike, DistributedValues):
     # -- travelling and showing ---------------------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._strategy is None:
-            raise CaptureError(
-                f"the variable {self.name!r} was created outside of strategy.scope(): it lives in this process only "
-                f"and a replica function cannot use it; create it inside: with strategy.scope(): wb.Variable(...)"
-            )
         return variable_of, (self.description,)
 
     def __repr__(self) -> str:

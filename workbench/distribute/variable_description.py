@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.strategy_description import StrategyDescription
+from workbench.errors import CaptureError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VariableDescription:
     """What of a variable travels: everything but its values. Equal where the key is.
+
+    That of a plain variable does not travel; pickling it says so with a CaptureError.
 
     Attributes:
       key: Name of its components in the replicas' stores, unique.
@@ -34,6 +37,14 @@ class VariableDescription:
     trainable: bool
     synchronization: VariableSynchronization
     aggregation: VariableAggregation
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.strategy is None:
+            raise CaptureError(
+                f"The variable '{self.name}:0' was created outside of strategy.scope(): it lives in this process only "
+                f"and a replica function cannot use it; create it inside: with strategy.scope(): wb.Variable(...)"
+            )
+        return VariableDescription, tuple(getattr(self, field.name) for field in fields(self))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, VariableDescription) and other.key == self.key
