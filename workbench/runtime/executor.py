@@ -182,7 +182,7 @@ class DeviceExecutor:
         outer_serial, outer_step = env.serial, env.step
         nested = outer_serial >= 0
         env.serial, env.step = serial, step
-        env.store.begin(serial)
+        env.store.begin(serial, outer_step if nested else step)
         set_current_env(env)
         try:
             if not nested:
@@ -286,7 +286,7 @@ class DeviceExecutor:
                 else:
                     self.execute(message)
         set_current_env(env)
-        env.store.begin(serial)
+        env.store.begin(serial, env.step)
         ok, payload = message[2] if by_reference else loads(message[2])
         if not ok:
             raise MergeAborted(payload)

@@ -6,6 +6,8 @@ import functools
 import itertools
 import os
 import sys
+import time
+import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ from workbench.runtime.handles import Handle
 from workbench.runtime.interrupts import interrupt_step
 from workbench.runtime.merges import refuse_merge, run_merge
 from workbench.runtime.overdue import Overdue
+from workbench.runtime.recent import RecentResults
 from workbench.runtime.recovery import rebuild_group
 from workbench.runtime.shipping import Prepared
 from workbench.runtime.steps import MergeFunction, Step
@@ -67,6 +70,7 @@ class Group:
       nesting: Merge functions that run now.
       overdue: Replicas did not come to a collective in time, and some may still run; None normally.
       pids: worker name -> process that its replicas' stores are in.
+      recent: Small results of its newest steps.
     """
 
     def __init__(self, gang: Gang, devices: Sequence[Device], *, label: str) -> None:
@@ -84,6 +88,7 @@ class Group:
         self.pids: dict[str, int] = {}
         self.nesting = 0
         self.overdue: Overdue | None = None
+        self.recent = RecentResults()
         self._callbacks: list[RecoverCallback] = []
         self._in_flight = 0
         self._first_failed = 0
@@ -188,7 +193,7 @@ class Group:
                 gang.post(gang.workers[name], (PUT, step.serial, parts))
             for rank, value in enumerate(components):
                 step.leaves[rank] = [_known(value, by_reference)]
-            step.ended = True
+            step.ended, step.ended_ns = True, time.monotonic_ns()
             return Handle(step, 0)
 
     def wait(self) -> None:
@@ -247,7 +252,7 @@ class Group:
         )
         if number >= 0:
             step.site = _call_site()
-        payload, structure = self._payload(prepared, args, kwargs)
+        payload, structure = self._payload(step, prepared, args, kwargs)
         message = (
             RUN,
             step.serial,
@@ -267,7 +272,7 @@ class Group:
         return step
 
     def _payload(
-        self, prepared: Prepared, args: tuple[Any, ...], kwargs: dict[str, Any] | None
+        self, step: Step, prepared: Prepared, args: tuple[Any, ...], kwargs: dict[str, Any] | None
     ) -> tuple[Any, Any]:
         """Arguments as the executor decodes them, and the id of their structure.
 
@@ -286,6 +291,7 @@ class Group:
             kind = type(leaf)
             if kind is Handle:
                 refs.append((index, leaf.serial, leaf.leaf))
+                step.inputs.append(weakref.ref(leaf))  # not kept: that would keep the replicas' memory
                 leaves[index] = None
             elif kind not in _PLAIN:
                 plain = False
@@ -327,12 +333,15 @@ class Group:
     def step_ended(self, step: Step) -> None:
         """Every replica has reported, or is gone."""
         self._in_flight -= 1
+        step.ended_ns = time.monotonic_ns()
         if not step.failed:
             step.error = step.error or structure_error(step)
             if not step.nested:
                 self.committed = step.serial
                 if step.number >= 0:
                     self.committed_step = step.number
+                    if step.error is None:
+                        self.recent.add(step)
         else:
             self.stale = True
             self._first_failed = min(self._first_failed or step.serial, step.serial)
