@@ -13,6 +13,14 @@ settings.register_profile("workbench", deadline=None)  # a busy machine is no fa
 settings.load_profile("workbench")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Clusters of the tests do not show in the JupyterLab of whoever runs them, nor theirs in the tests."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("WORKBENCH_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def nothing_left_behind() -> Iterator[None]:
     """Fails a test module that leaves threads, processes, shared memory or descriptors behind.

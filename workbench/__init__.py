@@ -72,12 +72,21 @@ __all__ = [*_EXPORTS, *sorted(_MODULES)]
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"workbench.{name}")
-    if name not in _EXPORTS:
+        value: Any = importlib.import_module(f"workbench.{name}")
+    elif name in _EXPORTS:
+        value = getattr(importlib.import_module(_EXPORTS[name]), name)
+        globals()[name] = value  # the next use finds it at once
+    else:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_EXPORTS[name]), name)
-    globals()[name] = value  # the next use finds it at once
+    _announce_clusters()
     return value
+
+
+def _announce_clusters() -> None:
+    """From when there can be clusters, they appear in JupyterLab by themselves."""
+    clusters = sys.modules.get("workbench.runtime.cluster")
+    if clusters is not None and not clusters.opened:
+        clusters.opened.append(importlib.import_module("workbench.server.announcing").announce)
 
 
 def __dir__() -> list[str]:

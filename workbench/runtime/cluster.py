@@ -16,7 +16,7 @@ from distributed import Client
 
 from workbench.devices import Device
 from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchError
-from workbench.runtime import embedded
+from workbench.runtime import embedded, held_workers
 from workbench.runtime.cells import with_cell_names
 from workbench.runtime.connecting import Connector
 from workbench.runtime.gang import Gang
@@ -34,6 +34,8 @@ from workbench.runtime.wire import TELEMETRY
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed import Feed
 
+opened: list[Callable[[Cluster], object]] = []
+"""Called with each cluster that `connect` has made; what shows clusters adds itself here."""
 _current: Cluster | None = None
 _lock = threading.RLock()
 
@@ -49,6 +51,8 @@ class Cluster:
       telemetry_listeners: Called with each batch that the feed takes in.
       event_listeners: Called with each event that the driver itself adds to the feed; they must return at once.
       embedded: It was started by `connect` and ends with it.
+      workers_of: Id of the announced workers that it uses, or "".
+      closing: Called when it begins to close, while everything is still there.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class Cluster:
         plugin: WorkbenchPlugin,
         remote: set[str],
         stall_seconds: float,
+        workers_of: str = "",
     ) -> None:
         self.name = secrets.token_hex(2)
         self.client = client
@@ -67,6 +72,8 @@ class Cluster:
         self.feed = Feed(name_sites=with_cell_names)
         self.telemetry_listeners: list[Callable[[bytes], object]] = []
         self.event_listeners: list[Callable[[Event], object]] = []
+        self.workers_of = workers_of
+        self.closing: list[Callable[[], object]] = []
         self._owned = owned
         self._connector = Connector(
             client,
@@ -160,6 +167,8 @@ class Cluster:
                 _current = None
         if self.gang.closed:
             return
+        for callback in self.closing:
+            callback()
         with contextlib.suppress(Exception):
             self.client.unsubscribe_topic(TELEMETRY_TOPIC)
         addresses = [worker.address for worker in self.gang.workers.values() if not worker.lost]
@@ -227,7 +236,8 @@ def connect(
     Without any numbers it has one replica per NVIDIA GPU if there are some, else one per core.
 
     Args:
-      address: Nothing, the address of a Dask scheduler, a `distributed.Client` or a Dask cluster object.
+      address: Nothing, the address of a Dask scheduler, a `distributed.Client`, a Dask cluster object, or
+        "workbench://ID" for workers that JupyterLab's panel has started.
       replicas: Number of CPU replicas of the embedded cluster; default one per core.
       hosts: Lay the embedded cluster out as so many hosts, to run multi-host code on one machine.
       replicas_per_host: Replicas on each of them.
@@ -285,6 +295,8 @@ def connect(
             kind = "TPU" if tpu else "CPU" if gpus == 0 else ""
             cluster = _attach(address, tpu or replicas_per_worker, stall_seconds, kind, timeout_seconds)
         _current = cluster
+    for tell in opened:
+        tell(cluster)
     return cluster
 
 
@@ -428,8 +440,13 @@ def _attach(
     timeout_seconds: float | None,
 ) -> Cluster:
     owned: list[Any] = []
+    workers_of = ""
     if isinstance(address, Client):
         client = address
+    elif isinstance(address, str) and address.startswith(held_workers.SCHEME):
+        workers_of = address.removeprefix(held_workers.SCHEME)
+        client = held_workers.client(workers_of)
+        owned = [client]
     else:
         where = reachable_scheduler(address, timeout_seconds) if isinstance(address, str) else address
         try:
@@ -452,6 +469,7 @@ def _attach(
             plugin=WorkbenchPlugin({}, devices=devices_per_worker, device_kind=device_kind),
             remote=set(),
             stall_seconds=stall_seconds,
+            workers_of=workers_of,
         )
     except BaseException:
         for thing in owned:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shutil
 import socket
 import struct
-import tempfile
-import threading
 from collections.abc import Callable
-from pathlib import Path
 
 from workbench.errors import UnavailableError
 from workbench.runtime.links import Link, UnixLink
+from workbench.runtime.unix_listener import UnixListener, peer_uid
 
-_PREFIX = "wb-"
-_PARENT = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
 _HELLO = struct.Struct("<H")
 _HANDSHAKE_SECONDS = 5.0
 
@@ -31,56 +25,19 @@ class UnixEndpoint:
 
     def __init__(self, accept: Callable[[Link, str, str], None]) -> None:
         """Starts listening; `accept(link, token, purpose)` gets every connection of the same user."""
-        _sweep()
         self._accept = accept
-        # mkdtemp makes the directory with mode 0700; the path stays far below the 108 bytes that sockets
-        # allow.
-        self._directory = tempfile.mkdtemp(prefix=_PREFIX, dir=_PARENT)
-        self.path = os.path.join(self._directory, "s")
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        # Under its name only once it listens: before, it would look like that of a killed worker (`_sweep`).
-        self._socket.bind(self.path + ".new")
-        self._socket.listen(8)
-        os.rename(self.path + ".new", self.path)
-        self._thread = threading.Thread(target=self._serve, name="workbench-endpoint", daemon=True)
-        self._thread.start()
+        self._listener = UnixListener(self._greet, thread_name="workbench-endpoint")
+        self.path = self._listener.path
 
-    def _serve(self) -> None:
-        while True:
-            try:
-                sock, _ = self._socket.accept()
-            except OSError:
-                return
-            try:
-                if peer_uid(sock) != os.getuid():
-                    raise PermissionError("connection of another user")
-                sock.settimeout(_HANDSHAKE_SECONDS)
-                hello = _read_hello(sock)
-                sock.settimeout(None)
-                self._accept(UnixLink(sock), str(hello["token"]), str(hello["purpose"]))
-            except Exception:  # a stranger's bytes may raise anything, and must not end this thread
-                sock.close()
+    def _greet(self, sock: socket.socket) -> None:
+        sock.settimeout(_HANDSHAKE_SECONDS)
+        hello = _read_hello(sock)
+        sock.settimeout(None)
+        self._accept(UnixLink(sock), str(hello["token"]), str(hello["purpose"]))
 
     def close(self) -> None:
         """Stops listening and removes the directory. Idempotent."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
-
-
-def _sweep() -> None:
-    """Removes the directories of this user's workers that were killed: nobody listens there any more."""
-    for directory in Path(_PARENT).glob(_PREFIX + "*"):
-        with contextlib.suppress(OSError):
-            if directory.lstat().st_uid != os.getuid() or not directory.is_dir():
-                continue
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-                probe.settimeout(1.0)
-                try:
-                    probe.connect(str(directory / "s"))
-                except ConnectionRefusedError:
-                    shutil.rmtree(directory, ignore_errors=True)
+        self._listener.close()
 
 
 def connect(path: str, token: str, purpose: str) -> UnixLink:
@@ -102,14 +59,6 @@ def connect(path: str, token: str, purpose: str) -> UnixLink:
         sock.close()
         raise UnavailableError(f"cannot open the {purpose} link to the worker at {path}: {error}") from error
     return UnixLink(sock)
-
-
-def peer_uid(sock: socket.socket) -> int:
-    """User id of the process at the other end."""
-    if hasattr(socket, "SO_PEERCRED"):
-        _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return int(uid)
-    return os.getuid()  # no credentials on this system: the owner-only directory is the protection
 
 
 def _read_hello(sock: socket.socket) -> dict[str, object]:

@@ -1,0 +1,181 @@
+"""A real Jupyter server with our extension, in folders of its own, and clients that talk to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import websocket
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "only-for-tests"
+PATIENCE_SECONDS = 60.0
+API = "/workbench/api"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Client:
+    """One WebSocket, as a browser's page has it."""
+
+    def __init__(self, socket: websocket.WebSocket) -> None:
+        self.socket = socket
+        self.clusters: list[dict[str, Any]] = []
+
+    def watch(self, *pairs: tuple[str, str]) -> None:
+        """Says all that is open."""
+        self.socket.send(json.dumps({"watch": pairs}))
+
+    def next(self) -> dict[str, Any]:
+        """The next message, which must come in time."""
+        text = self.socket.recv()
+        if not text:
+            raise ConnectionError("the server closed the WebSocket")
+        message: dict[str, Any] = json.loads(text)
+        if message["type"] == "clusters":
+            self.clusters = message["clusters"]
+        return message
+
+    def until(self, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The first message that fits."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < end:
+            message = self.next()
+            if fits(message):
+                return message
+        raise TimeoutError("no message fitted")
+
+    def cluster(self, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The first cluster that fits, once it is told of."""
+        while not (found := [cluster for cluster in self.clusters if fits(cluster)]):
+            self.until(lambda message: message["type"] == "clusters")
+        return found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A Jupyter server.
+
+    Attributes:
+      port: On loopback.
+      home: The folder that holds all of its folders.
+      log: What it has said.
+    """
+
+    port: int
+    home: Path
+    log: Path
+
+    @property
+    def root(self) -> Path:
+        """The folder that it serves."""
+        return self.home / "root"
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = TOKEN,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """Asks, with the path exactly as it is given."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+        authorization = {} if token is None else {"Authorization": f"token {token}"}
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        try:
+            connection.request(method, path, body=data, headers=authorization | (headers or {}))
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+    def connect(self, **headers: str) -> websocket.WebSocket:
+        """A WebSocket. End it with `shutdown`: its `close` waits, and leaves it open where the server closed first."""
+        given = {"Authorization": f"token {TOKEN}"} | headers
+        address = f"ws://127.0.0.1:{self.port}{API}/socket"
+        sock = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_SECONDS)
+        try:
+            return websocket.create_connection(
+                address, header=given, suppress_origin=True, timeout=PATIENCE_SECONDS, socket=sock
+            )
+        except BaseException:
+            sock.close()
+            raise
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One for each module; it shows what this process announces."""
+    home = tmp_path_factory.mktemp("server")
+    (home / "root").mkdir()
+    log = home / "log"
+    environment = os.environ | {
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_CONFIG_PATH": str(ROOT / "extension" / "jupyter"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--ServerApp.port=0", "--allow-root"]
+    command += [f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={home / 'root'}"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, env=environment, cwd=home, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+    try:
+        yield Server(_port(process, home / "runtime", log), home, log)
+    finally:
+        process.terminate()
+        try:
+            process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(PATIENCE_SECONDS)
+            raise
+
+
+def _port(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> int:
+    """The port that it has chosen, once it answers there."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        for file in runtime.glob("jpserver-*.json"):
+            with suppress(ValueError, OSError, http.client.HTTPException):
+                port = int(json.loads(file.read_text(encoding="utf-8"))["port"])
+                Server(port, runtime, log).request("GET", "/api/status")
+                return port
+        select.select([], [], [], 0.05)
+    raise RuntimeError("the Jupyter server did not start:\n" + log.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Client]:
+    """A page that is open."""
+    socket = server.connect()
+    try:
+        yield Client(socket)
+    finally:
+        socket.shutdown()

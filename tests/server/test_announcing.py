@@ -1,0 +1,225 @@
+"""A cluster announces itself, tells what somebody watches, and says good-bye."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.errors import FailedPreconditionError
+from workbench.runtime.registry import Registry
+from workbench.server.announcing import publish
+from workbench.server.channels import FEED
+from workbench.server.clusters import Clusters
+
+PATIENCE_SECONDS = 30.0
+
+
+@pytest.fixture
+def cluster() -> Iterator[wb.Cluster]:
+    with wb.connect(replicas=2, processes=False) as cluster:
+        yield cluster
+
+
+def all_reduce(value: float) -> float:
+    return float(wb.distribute.get_replica_context().all_reduce("sum", value))
+
+
+class Page:
+    """Listens to the clusters of this user as a page does."""
+
+    def __init__(self) -> None:
+        self.clusters = Clusters(Registry())
+        self.wanted: dict[str, frozenset[str]] = {}
+        self.news = asyncio.Event()
+
+    async def __aenter__(self) -> Page:
+        self.clusters.listen(self.news.set, lambda: self.wanted)
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.clusters.close()
+
+    async def until(self, fits: Callable[[], bool]) -> None:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not fits():
+            await asyncio.wait_for(self.news.wait(), end - time.monotonic())
+            self.news.clear()
+
+    async def only(self) -> Any:
+        await self.until(lambda: any(link.summary for link in self.clusters.links.values()))
+        (link,) = self.clusters.links.values()
+        return link
+
+    def watch(self, id: str, *channels: str) -> None:
+        self.wanted = {id: frozenset(channels)}
+        self.clusters.update_wanted()
+
+
+def test_a_cluster_appears_by_itself_and_says_what_it_is(cluster: wb.Cluster) -> None:
+    strategy = wb.MirroredStrategy()
+
+    async def look() -> dict[str, Any]:
+        async with Page() as page:
+            await page.only()
+            return page.clusters.describe()[0]
+
+    seen = asyncio.run(look())
+    assert seen["pid"] == os.getpid()
+    assert seen["kind"] == "driver"
+    assert seen["connect_code"] == "cluster = wb.connect(replicas=2)"
+    assert seen["summary"]["status"] == "live"
+    assert seen["summary"]["replicas_live"] == 2
+    assert [one["replicas"] for one in seen["summary"]["strategies"]] == [2]
+    del strategy
+
+
+def test_what_is_watched_follows_what_happens(cluster: wb.Cluster) -> None:
+    strategy = wb.MirroredStrategy()
+
+    async def look() -> None:
+        async with Page() as page:
+            link = await page.only()
+            page.watch(link.entry.id, FEED)
+            await page.until(lambda: bool(link.feed_frame))
+            for _ in range(3):
+                before = link.mirror.version
+                await asyncio.to_thread(strategy.run, all_reduce, (1.0,))
+                await asyncio.to_thread(cluster.flush_telemetry)
+                await page.until(lambda before=before: link.mirror.version > before)
+            await page.until(lambda: link.mirror.state["counters"]["collectives"] >= 3)
+            assert link.mirror.state["table"][0]["op"] == "all_reduce"
+
+    asyncio.run(look())
+
+
+def test_what_the_user_has_shown_is_shown_in_the_panes(cluster: wb.Cluster) -> None:
+    publish(cluster, "values", {"values": []})
+
+    async def look() -> None:
+        async with Page() as page:
+            link = await page.only()
+            page.watch(link.entry.id, "values")
+            await page.until(lambda: link.models == {"values": {"values": []}})
+            publish(cluster, "values", {"values": [1]})
+            await page.until(lambda: link.models == {"values": {"values": [1]}})
+
+    asyncio.run(look())
+
+
+def test_who_closes_leaves_the_last_state(cluster: wb.Cluster) -> None:
+    strategy = wb.MirroredStrategy()
+    strategy.run(all_reduce, (1.0,))
+    cluster.flush_telemetry()
+
+    async def look() -> None:
+        async with Page() as page:
+            link = await page.only()
+            await asyncio.to_thread(cluster.close)
+            await page.until(lambda: link.ended)
+
+            assert link.summary["status"] == "stopped"
+            assert link.mirror.state["counters"]["collectives"] == 1  # though nobody had watched
+            await page.clusters.stop(link.entry.id)
+            assert page.clusters.describe() == []
+
+    asyncio.run(look())
+    assert Registry().entries() == ()
+
+
+def test_a_cluster_can_be_closed_from_the_panel(cluster: wb.Cluster) -> None:
+    async def close() -> None:
+        async with Page() as page:
+            link = await page.only()
+            await page.clusters.stop(link.entry.id)
+            await page.until(lambda: link.ended)
+
+    asyncio.run(close())
+    for thread in threading.enumerate():
+        if thread.name == "workbench-closing":
+            thread.join(PATIENCE_SECONDS)
+    assert cluster.closed
+
+
+def test_what_only_the_notebook_can_do_is_refused_with_the_reason(cluster: wb.Cluster) -> None:
+    async def scale() -> None:
+        async with Page() as page:
+            link = await page.only()
+            with pytest.raises(FailedPreconditionError, match="notebook that drives"):
+                await page.clusters.scale(link.entry.id, 4)
+
+    asyncio.run(scale())
+
+
+class Bomb:
+    """Executes something when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.path),)
+
+
+def test_strangers_bytes_end_their_own_connection_only(cluster: wb.Cluster, tmp_path: Path) -> None:
+    (entry,) = Registry().entries()
+    bomb = pickle.dumps(Bomb(tmp_path / "executed"))
+    for data in (b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096), len(bomb).to_bytes(4, "little") + bomb):
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(PATIENCE_SECONDS)
+            sock.connect(entry.socket)
+            sock.sendall(data)
+            try:
+                while sock.recv(65536):
+                    pass  # the summary, then the end
+            except ConnectionResetError:
+                pass
+
+    test_a_cluster_appears_by_itself_and_says_what_it_is(cluster)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_the_socket_lies_where_only_its_owner_can_go(cluster: wb.Cluster) -> None:
+    (entry,) = Registry().entries()
+
+    assert Path(entry.socket).parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_registry_that_cannot_be_used_hinders_nobody(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(logging.getLogger("workbench"), "warning", lambda text, *args: said.append(text))
+    (tmp_path / "clusters").touch()
+    monkeypatch.setenv("WORKBENCH_RUNTIME_DIR", str(tmp_path))
+
+    with wb.connect(replicas=1, processes=False) as cluster:
+        assert wb.MirroredStrategy().num_replicas_in_sync == 1
+        assert cluster.status == "live"
+    assert "will not show" in said[0]
+
+
+def test_the_side_of_the_job_needs_no_jupyter() -> None:
+    script = (
+        "import sys, workbench as wb; wb.connect\n"
+        "import workbench.server.workers\n"
+        "assert 'workbench.server.announcing' in sys.modules\n"
+        "print([name for name in sys.modules if name.split('.')[0] in ('jupyter_server', 'jupyter_core')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,197 @@
+"""The owner-only folder in which running clusters say that they are there.
+
+One JSON file per cluster, which the process that wrote it keeps locked: the lock ends with the process however that
+ends, so an entry that can be locked is stale. Nothing in a file is executed, and no file is read that another user
+could have written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import socket
+import stat
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Final
+
+from workbench.errors import NotFoundError
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks, nor the sockets that entries name
+    fcntl = None  # type: ignore[assignment]
+
+SUPPORTED: Final = fcntl is not None and hasattr(socket, "AF_UNIX")
+ID: Final = re.compile(r"[0-9a-f]{8}")
+_MAX_BYTES: Final = 64 * 1024
+_MAX_ENTRIES: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A process that drives a cluster, or that holds workers for others to drive.
+
+    Attributes:
+      id: Identifies it; eight hexadecimal digits.
+      kind: "driver" or "workers".
+      name: What people call it: the run's name, or that of the notebook.
+      pid: The process.
+      machine: Host name of its machine.
+      started: Time of day, seconds since 1970.
+      socket: Path of the Unix socket at which it answers.
+      workers_of: Id of the entry whose workers a driver uses, or "".
+      connection: How to connect to workers: "address" and the PEM texts "ca", "certificate" and "key". Never leaves
+        this user's processes.
+    """
+
+    id: str
+    kind: str
+    name: str
+    pid: int
+    machine: str
+    started: float
+    socket: str
+    workers_of: str = ""
+    connection: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+def new_id() -> str:
+    """An id that no other cluster has."""
+    return secrets.token_hex(4)
+
+
+def default_folder() -> Path:
+    """`$WORKBENCH_RUNTIME_DIR`, else below the user's data folder.
+
+    Not XDG_RUNTIME_DIR: a job and a Jupyter server often see different ones, or none.
+    """
+    if chosen := os.environ.get("WORKBENCH_RUNTIME_DIR"):
+        return Path(chosen) / "clusters"
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "workbench" / "runtime" / "clusters"
+
+
+class Registry:
+    """The entries of this user on this machine.
+
+    Attributes:
+      folder: Where they are; mode 0700.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or default_folder()
+
+    def announce(self, entry: Entry) -> Announced:
+        """Adds an entry, which stays until it is withdrawn or this process ends.
+
+        Raises:
+          OSError: if the folder cannot be made, or is not this user's alone.
+        """
+        self._ensure_folder()
+        target = self.folder / f"{entry.id}.json"
+        # Locked before it has its name: a reader that came between would take it for a stale one.
+        hidden = target.with_suffix(f".{secrets.token_hex(4)}")
+        descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            os.write(descriptor, json.dumps(asdict(entry)).encode())
+            os.rename(hidden, target)
+        except BaseException:
+            os.close(descriptor)
+            hidden.unlink(missing_ok=True)
+            raise
+        return Announced(target, descriptor)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Those of living processes, newest first; files of dead ones are removed."""
+        try:
+            self._check_folder()
+            names = sorted(os.listdir(self.folder))[:_MAX_ENTRIES]
+        except OSError:
+            return ()
+        found = [self._read(name.removesuffix(".json")) for name in names if name.endswith(".json")]
+        return tuple(sorted(filter(None, found), key=lambda entry: (-entry.started, entry.id)))
+
+    def entry(self, id: str) -> Entry:
+        """The entry with this id.
+
+        Raises:
+          NotFoundError: if there is none, or `id` is none.
+        """
+        found = self._read(id) if SUPPORTED else None
+        if found is None:
+            raise NotFoundError(f"no running cluster has the id {id[:40]!r}")
+        return found
+
+    def _read(self, id: str) -> Entry | None:
+        if not ID.fullmatch(id):
+            return None
+        path = self.folder / f"{id}.json"
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
+                return None
+            entry = _decode(os.read(descriptor, _MAX_BYTES), id)
+            if entry is not None and entry.machine != socket.gethostname():
+                return None  # a shared home folder: of a process that only its own machine can judge
+            if _is_locked(descriptor):
+                return entry
+            path.unlink(missing_ok=True)
+            return None
+        finally:
+            os.close(descriptor)
+
+    def _ensure_folder(self) -> None:
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            self.folder.mkdir(mode=0o700)
+        self._check_folder()
+
+    def _check_folder(self) -> None:
+        about = self.folder.lstat()
+        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & 0o077:
+            raise PermissionError(
+                f"{self.folder} is not a directory that only you can use: remove it, or `chmod 700` it if it is yours"
+            )
+
+
+class Announced:
+    """An entry of this process. Keeps it until `withdraw`."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def withdraw(self) -> None:
+        """Removes the entry. Idempotent."""
+        if self._descriptor >= 0:
+            self._path.unlink(missing_ok=True)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _is_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
+
+
+def _decode(data: bytes, id: str) -> Entry | None:
+    try:
+        values = json.loads(data)
+        known = {part.name: values[part.name] for part in fields(Entry)}
+    except (ValueError, KeyError, TypeError):
+        return None
+    kinds = {"pid": int, "started": (int, float), "connection": dict}
+    fits = all(isinstance(value, kinds.get(name, str)) for name, value in known.items())  # type: ignore[arg-type]
+    return Entry(**known) if fits and known["id"] == id else None

@@ -1,0 +1,113 @@
+"""A cluster says that it is there, and answers the Jupyter servers of its user that ask for it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from workbench.runtime import Cluster
+from workbench.runtime.registry import SUPPORTED, Entry, Registry, new_id
+from workbench.runtime.unix_listener import UnixListener
+from workbench.server.publisher import Publisher
+
+_log = logging.getLogger("workbench")
+_announcements: dict[Cluster, Announcement] = {}
+
+
+class Announcement:
+    """A cluster's entry in the registry and the socket that it names.
+
+    Attributes:
+      entry: What the registry shows.
+    """
+
+    def __init__(self, cluster: Cluster, registry: Registry) -> None:
+        """Announces.
+
+        Raises:
+          OSError: if the registry's folder cannot be used.
+        """
+        self._cluster = cluster
+        self._lock = threading.Lock()  # guards the two below; never held while waiting
+        self._publishers: list[Publisher] = []
+        self._closed = False
+        self._published: dict[str, dict[str, Any]] = {}
+        self._listener = UnixListener(self._accept, thread_name="workbench-announcement")
+        self.entry = Entry(
+            id=new_id(),
+            kind="driver",
+            name=driver_name() or cluster.name,
+            pid=os.getpid(),
+            machine=socket.gethostname(),
+            started=time.time(),
+            socket=self._listener.path,
+            workers_of=cluster.workers_of,
+        )
+        try:
+            self._announced = registry.announce(self.entry)
+        except BaseException:
+            self._listener.close()
+            raise
+        cluster.closing.append(self.close)
+
+    def publish(self, channel: str, model: dict[str, Any]) -> None:
+        """Shows a model that the user has asked for, such as what `wb.inspect` found, in the panes too."""
+        self._published[channel] = model
+        for publisher in tuple(self._publishers):
+            publisher.wake()
+
+    def close(self) -> None:
+        """Withdraws, after the servers that listen have got the last state. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            publishers = list(self._publishers)
+        self._announced.withdraw()
+        self._listener.close()
+        for publisher in publishers:
+            publisher.finish()
+        _announcements.pop(self._cluster, None)
+
+    def _accept(self, sock: socket.socket) -> None:
+        with self._lock:
+            if self._closed:
+                raise ConnectionError("the cluster is closing")
+            self._publishers = [publisher for publisher in self._publishers if not publisher.ended]
+            self._publishers.append(Publisher(self._cluster, sock, self._published))
+
+
+def announce(cluster: Cluster) -> Announcement | None:
+    """Announces a cluster until it closes; None, and a line in the log, where that is not possible."""
+    if not SUPPORTED:
+        return None
+    try:
+        announcement = Announcement(cluster, Registry())
+    except OSError as error:
+        _log.warning("JupyterLab will not show this cluster: %s", error)
+        return None
+    _announcements[cluster] = announcement
+    return announcement
+
+
+def publish(cluster: Cluster, channel: str, model: dict[str, Any]) -> None:
+    """As `Announcement.publish`, if the cluster is announced."""
+    announcement = _announcements.get(cluster)
+    if announcement is not None:
+        announcement.publish(channel, model)
+
+
+def driver_name() -> str:
+    """The notebook's or the script's name, or "" where there is none, as in a console."""
+    return Path(os.environ.get("JPY_SESSION_NAME") or _script()).name
+
+
+def _script() -> str:
+    first = sys.argv[0] if sys.argv else ""
+    return "" if first in ("", "-c", "-m") or "ipykernel" in first else first

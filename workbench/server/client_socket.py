@@ -1,0 +1,109 @@
+"""`/workbench/api/socket`: the one WebSocket of each client."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from jupyter_core.utils import ensure_async
+from jupyter_server.auth.decorator import ws_authenticated
+from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from tornado.web import HTTPError
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from workbench.server.clusters import Clusters
+from workbench.server.rates import Bucket
+from workbench.server.session import Session
+
+RESOURCE: Final = "workbench"
+"""What an authorizer is asked about."""
+MAX_CLIENTS: Final = 64
+_MAX_MESSAGE_BYTES: Final = 16 * 1024
+_MESSAGES_PER_SECOND: Final = 20.0
+_BURST: Final = 60
+_REST_SECONDS: Final = 0.1
+_WRITE_SECONDS: Final = 30.0
+_POLICY_VIOLATION: Final = 1008
+
+
+class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
+    """Tells a client of all clusters, and of what it has open; see `session.Session` for the messages."""
+
+    auth_resource = RESOURCE
+
+    def initialize(self, clusters: Clusters, clients: set[ClientSocket]) -> None:
+        """Called by tornado; `clients` holds all that are connected."""
+        self._clusters = clusters
+        self._clients = clients
+        self._session = Session(clusters)
+        self._bucket = Bucket(_MESSAGES_PER_SECOND, _BURST)
+        self._news = asyncio.Event()
+        self._writing: asyncio.Task[None] | None = None
+
+    @property
+    def max_message_size(self) -> int:
+        """A longer message closes the connection before it is read."""
+        return _MAX_MESSAGE_BYTES
+
+    def skip_check_origin(self) -> bool:
+        """Never: a page of another origin that has a token in its address is still another origin."""
+        return False
+
+    @ws_authenticated
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        """Becomes a WebSocket."""
+        user = self.current_user
+        if not await ensure_async(self.authorizer.is_authorized(self, user, "read", RESOURCE)):
+            raise HTTPError(403, "not authorized to read workbench")
+        if len(self._clients) >= MAX_CLIENTS:
+            raise HTTPError(503, f"{MAX_CLIENTS} clients are connected already")
+        self._clients.add(self)  # at once: those that knock together must not all come in
+        try:
+            await super().get(*args, **kwargs)
+        except ValueError as error:  # an Origin that cannot be read, such as "http://["
+            raise HTTPError(403, "not a page of this server") from error
+        finally:
+            if self.ws_connection is None:
+                self._clients.discard(self)
+
+    def open(self, *args: Any, **kwargs: Any) -> None:
+        """Starts telling."""
+        super().open(*args, **kwargs)
+        self._clusters.listen(self._news.set, self._session.wanted)
+        self._news.set()
+        self._writing = asyncio.ensure_future(self._write())
+
+    def on_message(self, message: str | bytes) -> None:
+        """Takes in what the client has open."""
+        if not self._bucket.take():
+            self.close(_POLICY_VIOLATION, "too many messages")
+            return
+        try:
+            self._session.take(message)
+        except (ValueError, RecursionError):
+            self.close(_POLICY_VIOLATION, "not a message of workbench")
+            return
+        self._news.set()
+
+    def on_close(self) -> None:
+        """Stops telling."""
+        self._clients.discard(self)
+        self._clusters.unlisten(self._news.set)
+        if self._writing is not None:
+            self._writing.cancel()
+        super().on_close()
+
+    async def _write(self) -> None:
+        """Sends what is due, when the client has taken the last; at most ten rounds a second."""
+        try:
+            while True:
+                await self._news.wait()  # on_close cancels this task
+                self._news.clear()
+                for message in self._session.due():
+                    await asyncio.wait_for(self.write_message(message), _WRITE_SECONDS)
+                await asyncio.sleep(_REST_SECONDS)
+        except WebSocketClosedError:
+            pass
+        except TimeoutError:
+            self.close(_POLICY_VIOLATION, "too slow")

@@ -1,0 +1,211 @@
+"""The clusters that the Jupyter server shows: those announced, and the last ones that have ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from workbench.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
+from workbench.runtime.registry import Entry, Registry
+from workbench.server.job_link import JobLink
+from workbench.server.workers import MAX_REPLICAS
+
+_LOOK_SECONDS: Final = 1.0
+_START_SECONDS: Final = 60.0
+_ANSWER_SECONDS: Final = 10.0
+_SCALE_SECONDS: Final = 90.0
+_MAX_ENDED: Final = 8
+_MAX_STARTED: Final = 8
+
+
+class Clusters:
+    """Used by the server's event loop only. Looks at the registry while somebody listens.
+
+    Attributes:
+      links: Id -> cluster, newest first.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self.links: dict[str, JobLink] = {}
+        self._registry = registry
+        self._listeners: dict[Callable[[], None], Callable[[], dict[str, frozenset[str]]]] = {}
+        self._looking: asyncio.Task[None] | None = None
+        self._started: dict[str, asyncio.subprocess.Process] = {}
+
+    def listen(self, changed: Callable[[], None], wanted: Callable[[], dict[str, frozenset[str]]]) -> None:
+        """Calls `changed` when there is something new; `wanted()` tells the channels wanted of each cluster."""
+        self._listeners[changed] = wanted
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.ensure_future(self._look())
+
+    def unlisten(self, changed: Callable[[], None]) -> None:
+        """Undoes `listen`."""
+        self._listeners.pop(changed, None)
+        self.update_wanted()
+
+    def update_wanted(self) -> None:
+        """Has each cluster tell what some listener wants, and no more."""
+        wanted: dict[str, frozenset[str]] = {}
+        for ask in self._listeners.values():
+            for id, channels in ask().items():
+                wanted[id] = wanted.get(id, frozenset()) | channels
+        for id, link in self.links.items():
+            link.watch(wanted.get(id, frozenset()))
+
+    def refresh(self) -> None:
+        """Looks at the registry now."""
+        entries = self._registry.entries()
+        new = [entry for entry in entries if entry.id not in self.links]
+        for entry in new:
+            self.links[entry.id] = JobLink(entry, self._changed)
+        now = asyncio.get_running_loop().time()
+        for entry in entries:
+            link = self.links[entry.id]
+            if link.ended and now >= link.retry_at:  # it lives: one of the two was suspended for a while
+                self.links[entry.id] = JobLink(entry, self._changed)
+                new.append(entry)
+        ended = [id for id, link in self._newest_first() if link.ended]
+        for id in ended[_MAX_ENDED:]:
+            del self.links[id]
+        if new:
+            self.links = dict(self._newest_first())
+            self.update_wanted()
+            self._changed()
+
+    def find(self, id: str) -> JobLink:
+        """The cluster with this id.
+
+        Raises:
+          NotFoundError: if there is none.
+        """
+        self.refresh()
+        if id not in self.links:
+            raise NotFoundError(f"no cluster has the id {id[:40]!r}")
+        return self.links[id]
+
+    def describe(self) -> list[dict[str, Any]]:
+        """All of them, newest first, as people see them; without anything that opens a door."""
+        return [describe(link) for link in self.links.values() if link.summary is not None]
+
+    async def start(self, replicas: int) -> Entry:
+        """Starts workers that end with this server.
+
+        Raises:
+          InvalidArgumentError: if it is not between 1 and `workers.MAX_REPLICAS`.
+          FailedPreconditionError: if there are many already.
+          UnavailableError: if they cannot be started.
+        """
+        if not 1 <= replicas <= MAX_REPLICAS:
+            raise InvalidArgumentError(f"replicas must be between 1 and {MAX_REPLICAS}, got {replicas}")
+        self._started = {id: one for id, one in self._started.items() if one.returncode is None}
+        if len(self._started) >= _MAX_STARTED:
+            raise FailedPreconditionError(f"{_MAX_STARTED} clusters were started here; stop one first")
+        pipe = asyncio.subprocess.PIPE
+        command = (sys.executable, "-m", "workbench.server.workers", "--replicas", str(replicas))
+        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+        assert process.stdout is not None
+        try:
+            line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
+            said = json.loads(
+                line or b'{"problem": "their process has ended; the server\'s log may say why"}'
+            )
+        except (TimeoutError, ValueError) as error:
+            _end(process)
+            raise UnavailableError(f"the workers did not start within {_START_SECONDS:.0f} s") from error
+        if "problem" in said:
+            _end(process)
+            raise UnavailableError(f"the workers could not be started: {said['problem']}")
+        self._started[said["id"]] = process
+        self.refresh()
+        return self._registry.entry(said["id"])
+
+    async def scale(self, id: str, replicas: int) -> None:
+        """Changes the number of workers.
+
+        Raises:
+          NotFoundError, UnavailableError, FailedPreconditionError: if that is not possible.
+        """
+        link = self.find(id)
+        if link.entry.kind == "workers" and self._driver_of(id) is not None:
+            raise FailedPreconditionError(
+                "a notebook uses these workers: close its cluster first, and connect again after the change"
+            )
+        await link.ask("scale", _SCALE_SECONDS, replicas=replicas)
+
+    async def stop(self, id: str) -> None:
+        """Ends a cluster; one that has ended is forgotten.
+
+        Raises:
+          NotFoundError, UnavailableError: if that is not possible.
+        """
+        link = self.find(id)
+        if not link.ended:
+            await link.ask("close", _ANSWER_SECONDS)
+        else:
+            del self.links[id]
+            self._changed()
+
+    async def close(self) -> None:
+        """Ends all connections, and the workers that were started here."""
+        self._listeners.clear()
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+        for link in self.links.values():
+            await link.close()
+        for process in self._started.values():
+            _end(process)
+        for process in self._started.values():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _ANSWER_SECONDS)
+
+    def _driver_of(self, id: str) -> JobLink | None:
+        users = (link for link in self.links.values() if link.entry.workers_of == id and not link.ended)
+        return next(users, None)
+
+    async def _look(self) -> None:
+        while self._listeners:
+            self.refresh()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _newest_first(self) -> list[tuple[str, JobLink]]:
+        return sorted(self.links.items(), key=lambda item: (-item[1].entry.started, item[0]))
+
+    def _changed(self) -> None:
+        for changed in tuple(self._listeners):
+            changed()
+
+
+def describe(link: JobLink) -> dict[str, Any]:
+    """A cluster as people see it."""
+    entry = link.entry
+    return {
+        "id": entry.id,
+        "kind": entry.kind,
+        "name": entry.name,
+        "pid": entry.pid,
+        "started": entry.started,
+        "workers_of": entry.workers_of,
+        "connect_code": connect_code(link),
+        "summary": link.summary,
+    }
+
+
+def connect_code(link: JobLink) -> str:
+    """A line of Python that connects a notebook to these workers, or to as many of its own."""
+    if link.entry.kind == "workers":
+        return f'cluster = wb.connect("workbench://{link.entry.id}")'
+    if link.entry.workers_of:
+        return f'cluster = wb.connect("workbench://{link.entry.workers_of}")'
+    summary = link.summary or {"replicas": 2, "hosts": 1}
+    hosts = f", hosts={summary['hosts']}" if summary["hosts"] > 1 else ""
+    return f"cluster = wb.connect(replicas={summary['replicas']}{hosts})"
+
+
+def _end(process: asyncio.subprocess.Process) -> None:
+    if process.stdin is not None:
+        process.stdin.close()  # it ends with its input

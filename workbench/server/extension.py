@@ -1,0 +1,53 @@
+"""Puts the handlers into a Jupyter server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from jupyter_server.extension.application import ExtensionApp
+from jupyter_server.utils import url_path_join
+
+from workbench.runtime.registry import Registry
+from workbench.server.client_socket import ClientSocket
+from workbench.server.clusters import Clusters
+from workbench.server.handlers import ClusterHandler, ClustersHandler, RunsHandler, ViewsHandler
+
+ROOT: Final = "/workbench/api"
+
+
+class WorkbenchApp(ExtensionApp):
+    """The extension as Jupyter sees it.
+
+    Attributes:
+      clusters: What it shows.
+    """
+
+    name = "workbench"
+    description = "Clusters of workbench: a registry, REST and a WebSocket for the panes of JupyterLab."
+    open_browser = False
+
+    def initialize_handlers(self) -> None:
+        """Called by Jupyter when the server is configured."""
+        self.clusters = Clusters(Registry())
+        assert self.serverapp is not None
+        found = handlers(self.clusters, Path(self.serverapp.root_dir))
+        self.handlers.extend(
+            (url_path_join(ROOT, path), handler, arguments) for path, handler, arguments in found
+        )
+
+    async def stop_extension(self) -> None:
+        """Called by Jupyter when the server ends."""
+        await self.clusters.close()
+
+
+def handlers(clusters: Clusters, root: Path) -> list[tuple[str, type, dict[str, Any]]]:
+    """Path below `ROOT`, handler and its arguments."""
+    return [
+        (r"clusters", ClustersHandler, {"clusters": clusters}),
+        (r"clusters/([0-9a-f]{8})", ClusterHandler, {"clusters": clusters}),
+        (r"views", ViewsHandler, {}),
+        (r"runs", RunsHandler, {"root": root}),
+        (r"runs/(.+)", RunsHandler, {"root": root}),
+        (r"socket", ClientSocket, {"clusters": clusters, "clients": set()}),
+    ]

@@ -1,0 +1,155 @@
+"""The REST interface, below `/workbench/api`. Every handler demands authentication and asks the authorizer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler
+from tornado.web import HTTPError, authenticated
+
+from workbench.errors import (
+    DataCorruption,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+)
+from workbench.server.channels import CHANNEL_OF
+from workbench.server.client_socket import RESOURCE
+from workbench.server.clusters import Clusters, describe
+from workbench.server.recorded import RecordedRuns
+
+_MAX_BODY_BYTES: Final = 4096
+_STATUS_OF: Final[tuple[tuple[type[Exception], int], ...]] = (
+    (NotFoundError, 404),
+    (InvalidArgumentError, 400),
+    (FailedPreconditionError, 409),
+    (UnavailableError, 503),
+    (DataCorruption, 422),
+)
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def guarded(method: Method) -> Method:
+    """Only for authenticated users that the authorizer lets; our errors become HTTP's."""
+
+    @wraps(method)
+    async def answer(self: APIHandler, *args: Any) -> None:
+        try:
+            await method(self, *args)
+        except tuple(kind for kind, _ in _STATUS_OF) as error:
+            status = next(status for kind, status in _STATUS_OF if isinstance(error, kind))
+            raise HTTPError(status, str(error)) from error
+
+    guarded_answer: Method = authenticated(authorized(answer))  # type: ignore[assignment]
+    return guarded_answer
+
+
+class _Handler(APIHandler):
+    auth_resource = RESOURCE
+
+    def answer(self, body: Any, status: int = 200) -> None:
+        """Answers with JSON."""
+        self.set_status(status)
+        self.set_header("Cache-Control", "no-store")
+        self.finish(json.dumps(body, allow_nan=False))
+
+    def body(self) -> dict[str, Any]:
+        """The request's body.
+
+        Raises:
+          HTTPError: if it is no JSON object, or long.
+        """
+        if len(self.request.body) > _MAX_BODY_BYTES:
+            raise HTTPError(413, f"a body has at most {_MAX_BODY_BYTES} bytes")
+        try:
+            body = json.loads(self.request.body)
+        except (ValueError, RecursionError) as error:
+            raise HTTPError(400, "the body is no JSON") from error
+        if not isinstance(body, dict):
+            raise HTTPError(400, "the body is no JSON object")
+        return body
+
+    def replicas(self) -> int:
+        """The number of replicas that the body names.
+
+        Raises:
+          HTTPError: if it does not.
+        """
+        body = self.body()
+        value = body.get("replicas")
+        if set(body) != {"replicas"} or not isinstance(value, int) or isinstance(value, bool):
+            raise HTTPError(400, 'the body reads {"replicas": <a whole number>}')
+        return value
+
+
+class _ClusterHandler(_Handler):
+    def initialize(self, clusters: Clusters) -> None:
+        """Called by tornado."""
+        self.clusters = clusters
+
+
+class ClustersHandler(_ClusterHandler):
+    """`/clusters`: all of them."""
+
+    @guarded
+    async def get(self) -> None:
+        """Lists them, newest first."""
+        self.clusters.refresh()
+        self.answer(self.clusters.describe())
+
+    @guarded
+    async def post(self) -> None:
+        """Starts workers; the answer is what to connect to."""
+        entry = await self.clusters.start(self.replicas())
+        self.answer(describe(self.clusters.find(entry.id)), 201)
+
+
+class ClusterHandler(_ClusterHandler):
+    """`/clusters/{id}`: one of them."""
+
+    @guarded
+    async def get(self, id: str) -> None:
+        """Describes it."""
+        self.answer(describe(self.clusters.find(id)))
+
+    @guarded
+    async def patch(self, id: str) -> None:
+        """Changes the number of its workers."""
+        await self.clusters.scale(id, self.replicas())
+        self.answer(describe(self.clusters.find(id)))
+
+    @guarded
+    async def delete(self, id: str) -> None:
+        """Stops it; forgets it, if it has stopped."""
+        await self.clusters.stop(id)
+        self.set_status(204)
+        self.finish()
+
+
+class ViewsHandler(_Handler):
+    """`/views`: which there are."""
+
+    @guarded
+    async def get(self) -> None:
+        """View -> the channel of the WebSocket that it draws."""
+        self.answer(CHANNEL_OF)
+
+
+class RunsHandler(_Handler):
+    """`/runs` and `/runs/{path}`: recorded runs below the server's root folder."""
+
+    def initialize(self, root: Path) -> None:
+        """Called by tornado."""
+        self.runs = RecordedRuns(root)
+
+    @guarded
+    async def get(self, path: str = "") -> None:
+        """Lists them, or gives what the views of one draw."""
+        self.answer(await (self.runs.open(path) if path else self.runs.all()))

@@ -1,0 +1,154 @@
+"""The server's connection to one announced cluster, shared by all clients."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+from workbench.errors import FailedPreconditionError, UnavailableError
+from workbench.runtime.registry import Entry
+from workbench.runtime.unix_listener import peer_uid
+from workbench.server import frames
+from workbench.server.channels import CHANNELS, FEED
+from workbench.server.mirror import Mirror
+
+_CONNECT_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 5.0
+_LIMIT_BYTES: Final = 1024 * 1024
+_log = logging.getLogger("workbench")
+
+
+class JobLink:
+    """What is known of a cluster, as its process tells it. Used by the server's event loop only.
+
+    Attributes:
+      entry: What the registry says of it.
+      summary: See `summary.Summary`; None until it has come.
+      mirror: Its feed.
+      feed_frame: What belongs to the feed beside its snapshot.
+      models: Channel -> newest model, of the other channels.
+      versions: Channel -> how often it has changed.
+      ended: The process has closed the cluster, or is gone; what is known stays.
+      retry_at: By the event loop's clock: if the process lives nevertheless, connect again from then on.
+    """
+
+    def __init__(self, entry: Entry, changed: Callable[[], None]) -> None:
+        """Connects; `changed` is called whenever there is something new."""
+        self.entry = entry
+        self.summary: dict[str, Any] | None = None
+        self.mirror = Mirror()
+        self.feed_frame: dict[str, Any] = {}
+        self.models: dict[str, dict[str, Any]] = {}
+        self.versions: dict[str, int] = {}
+        self.ended = False
+        self.retry_at = 0.0
+        self._changed = changed
+        self._wanted: frozenset[str] = frozenset()
+        self._writer: asyncio.StreamWriter | None = None
+        self._calls: dict[int, asyncio.Future[str]] = {}
+        self._call = 0
+        self._task = asyncio.ensure_future(self._run())
+
+    def watch(self, channels: frozenset[str]) -> None:
+        """Has the process tell of these channels only."""
+        if channels != self._wanted:
+            self._wanted = channels
+            self._send({"watch": sorted(channels)})
+
+    async def ask(self, action: str, timeout_seconds: float, **arguments: int) -> None:
+        """Has the process do something.
+
+        Raises:
+          UnavailableError: if it does not answer in time.
+          FailedPreconditionError: if it refuses; the text says why.
+        """
+        if self.ended or self._writer is None:
+            raise UnavailableError(f"the process of cluster {self.entry.id} is not there any more")
+        self._call += 1
+        call = self._call
+        answer = self._calls[call] = asyncio.get_running_loop().create_future()
+        self._send({"do": action, "call": call, **arguments})
+        try:
+            problem = await asyncio.wait_for(answer, timeout_seconds)
+        except TimeoutError as error:
+            raise UnavailableError(
+                f"the process of cluster {self.entry.id} did not answer within {timeout_seconds:.0f} s"
+            ) from error
+        finally:
+            self._calls.pop(call, None)
+        if problem:
+            raise FailedPreconditionError(problem)
+
+    async def close(self) -> None:
+        """Ends the connection; the cluster goes on."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._writer is not None and not self.ended:
+            self._writer.write(frames.encode(message))
+
+    async def _run(self) -> None:
+        try:
+            reader, writer = await asyncio.wait_for(
+                asyncio.open_unix_connection(self.entry.socket, limit=_LIMIT_BYTES), _CONNECT_SECONDS
+            )
+            self._writer = writer
+            own: socket.socket = writer.get_extra_info("socket")
+            if peer_uid(own) != os.getuid():
+                raise PermissionError(f"{self.entry.socket} belongs to another user")
+            if self._wanted:
+                self._send({"watch": sorted(self._wanted)})
+            while True:
+                self._take(await frames.read(reader))
+                self._changed()
+        except (OSError, EOFError, TimeoutError):
+            pass  # the process has gone
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            # Of another version of workbench, or no workbench at all: its messages are not understood.
+            _log.warning("cluster %s is not shown any more: %r", self.entry.id, error)
+        finally:
+            self._end()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"summary": dict(summary)}:
+                self.summary = summary
+                self._count("")
+            case {"view": str(channel), "frame": dict(frame), "change": dict(change)} if channel == FEED:
+                self.mirror.take(change)
+                self.feed_frame = frame
+                self._count(FEED)
+            case {"view": str(channel), "model": dict(model)} if channel in CHANNELS:
+                self.models[channel] = model
+                self._count(channel)
+            case {"call": int(call), "problem": str(problem)}:
+                answer = self._calls.get(call)
+                if answer is not None and not answer.done():
+                    answer.set_result(problem)
+
+    def _count(self, channel: str) -> None:
+        self.versions[channel] = self.versions.get(channel, 0) + 1
+
+    def _end(self) -> None:
+        self.ended = True
+        self.retry_at = asyncio.get_running_loop().time() + _RETRY_SECONDS
+        if self._writer is not None:
+            self._writer.close()
+        if self.summary is not None:
+            self.summary = self.summary | {"status": "stopped", "replicas_live": 0}
+        if self.feed_frame:
+            self.feed_frame = self.feed_frame | {"status": "stopped"}
+            self._count(FEED)
+        for channel, model in self.models.items():
+            if "status" in model:
+                self.models[channel] = model | {"status": "stopped"}
+                self._count(channel)
+        for answer in self._calls.values():
+            if not answer.done():
+                answer.set_result("")  # it was asked to close, and has
+        self._changed()

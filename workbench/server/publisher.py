@@ -1,0 +1,149 @@
+"""What a job tells one Jupyter server: a summary always, and of the views those that somebody has open."""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+import time
+from typing import Any, Final
+
+from workbench.runtime import Cluster
+from workbench.server.channels import CHANNELS, FEED, LOOKS, feed_frame
+from workbench.server.frames import Requests, encode
+from workbench.server.summary import summarise
+
+_REST_SECONDS: Final = 0.1
+_LOOK_SECONDS: Final = 1.0
+_SEND_SECONDS: Final = 10.0
+# Closing waits so long for the server to take the last state; a server that hangs must not hold up a notebook.
+_FAREWELL_SECONDS: Final = 1.0
+
+
+class Publisher:
+    """One connection. Its thread sends at most ten times a second, and sleeps while nothing happens.
+
+    A server that reads slowly gets fewer and larger changes: each is made when the last one was taken.
+    """
+
+    def __init__(self, cluster: Cluster, sock: socket.socket, published: dict[str, dict[str, Any]]) -> None:
+        """Starts serving.
+
+        Args:
+          cluster: What is told of.
+          sock: Owned from now on.
+          published: Channel -> newest model, of what is not looked at but was shown by the user; read only.
+        """
+        self._cluster = cluster
+        self._sock = sock
+        self._published = published
+        self._requests = Requests(sock)
+        # Not a pipe: a socket that was closed meanwhile refuses, where a descriptor could be another file's by then.
+        self._bell, self._ear = socket.socketpair()
+        self._bell.setblocking(False)
+        self._wanted: frozenset[str] = frozenset()
+        self._sent: dict[str, Any] = {}  # channel -> what the server has of it; of the feed, the version
+        self._ending = False
+        sock.settimeout(_SEND_SECONDS)
+        self._thread = threading.Thread(target=self._serve, name="workbench-publisher", daemon=True)
+        self._thread.start()
+
+    def wake(self, _: object = None) -> None:
+        """Something may have changed. Any thread."""
+        try:
+            self._bell.send(b"x")
+        except OSError:
+            pass  # full means: rung already; closed means: nobody listens any more
+
+    def finish(self) -> None:
+        """Sends the last state and ends the connection. Call before the cluster closes."""
+        self._ending = True
+        self.wake()
+        if self._thread is not threading.current_thread():
+            self._thread.join(_FAREWELL_SECONDS)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the connection is over."""
+        return not self._thread.is_alive()
+
+    def _serve(self) -> None:
+        self._cluster.telemetry_listeners.append(self.wake)
+        try:
+            self._send_news()
+            while not self._ending:
+                self._wait()
+                self._send_news()
+            self._wanted = (
+                CHANNELS  # the panes keep the end of what they may have shown, and what they had not
+            )
+            self._send_news()
+        except (OSError, ValueError):
+            pass  # the server has gone, or what connected was none
+        finally:
+            self._cluster.telemetry_listeners.remove(self.wake)
+            self._sock.close()
+            self._bell.close()
+            self._ear.close()
+
+    def _wait(self) -> None:
+        """Until there may be news, but a tenth of a second at least; answers requests meanwhile."""
+        begin = time.monotonic()
+        while not self._ending:
+            waited = time.monotonic() - begin
+            resting = waited < _REST_SECONDS
+            until = _REST_SECONDS if resting else _LOOK_SECONDS
+            if waited >= _LOOK_SECONDS:
+                return
+            descriptors = [self._sock] if resting else [self._sock, self._ear]
+            ready, _, _ = select.select(descriptors, [], [], until - waited)
+            if self._sock in ready:
+                for request in self._requests.receive():
+                    self._answer(request)
+            if self._ear in ready:
+                self._ear.recv(4096)
+                return
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        match request:
+            case {"watch": list(channels)}:
+                self._wanted = CHANNELS & {str(channel) for channel in channels}
+                # Who stops looking may forget: what it gets next is whole.
+                self._sent = {name: sent for name, sent in self._sent.items() if name in {*self._wanted, ""}}
+                self.wake()
+            case {"do": "close", "call": int(call)}:
+                self._reply(call, "")
+                threading.Thread(target=self._cluster.close, name="workbench-closing", daemon=True).start()
+            case {"do": str(action), "call": int(call)}:
+                self._reply(
+                    call, f"the notebook that drives this cluster decides: it cannot {action} from here"
+                )
+
+    def _reply(self, call: int, problem: str) -> None:
+        self._sock.sendall(encode({"call": call, "problem": problem}))
+
+    def _send_news(self) -> None:
+        cluster = self._cluster
+        snapshot = cluster.feed.snapshot()
+        self._send_if_new("", {"summary": summarise(cluster, snapshot).as_dict()})
+        for channel in sorted(self._wanted - {FEED}):
+            look = LOOKS.get(channel)
+            if look is not None:
+                model = look(cluster, snapshot)
+            elif channel in self._published:
+                model = self._published[channel]
+            else:
+                continue
+            self._send_if_new(channel, {"view": channel, "model": model})
+        if FEED in self._wanted:
+            frame = feed_frame(cluster, snapshot)
+            since, old = self._sent.get(FEED, (0, None))
+            if (snapshot.version, frame) != (since, old):
+                change = {"since": since} | cluster.feed.delta(since)
+                self._sock.sendall(encode({"view": FEED, "frame": frame, "change": change}))
+                self._sent[FEED] = change["version"], frame
+
+    def _send_if_new(self, channel: str, message: dict[str, Any]) -> None:
+        if self._sent.get(channel) != message:
+            self._sock.sendall(encode(message))
+            self._sent[channel] = message

@@ -1,0 +1,100 @@
+"""What one client has open, and what it must be sent next: the newest state, whatever came in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from workbench.runtime.registry import ID
+from workbench.server.channels import CHANNELS, FEED
+from workbench.server.clusters import Clusters
+from workbench.server.job_link import JobLink
+
+MAX_WATCHED: Final = 64
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What the client has of a channel."""
+
+    link: JobLink
+    count: int  # of the link's changes
+    version: int  # of the feed
+
+
+class Session:
+    """The state of one WebSocket. A slow client gets fewer messages, each with the newest state.
+
+    Attributes:
+      dropped: States that were replaced by newer ones before this client was ready for them.
+    """
+
+    def __init__(self, clusters: Clusters) -> None:
+        self.dropped = 0
+        self._clusters = clusters
+        self._watched: dict[tuple[str, str], _Sent | None] = {}
+        self._told: list[dict[str, Any]] | None = None
+
+    def take(self, text: str | bytes) -> None:
+        """Takes in a message of the client: `{"watch": [[cluster id, channel], …]}`, all that it has open.
+
+        Raises:
+          ValueError: if it is anything else.
+        """
+        message = json.loads(text)
+        match message:
+            case {"watch": list(pairs)} if len(message) == 1 and len(pairs) <= MAX_WATCHED:
+                wanted = dict.fromkeys(map(_pair, pairs))
+            case _:
+                raise ValueError('a message reads {"watch": [[cluster id, channel], …]}')
+        self._watched = {pair: self._watched.get(pair) for pair in wanted}
+        self._clusters.update_wanted()
+
+    def wanted(self) -> dict[str, frozenset[str]]:
+        """Cluster id -> the channels that are open."""
+        wanted: dict[str, frozenset[str]] = {}
+        for id, channel in self._watched:
+            wanted[id] = wanted.get(id, frozenset()) | {channel}
+        return wanted
+
+    def due(self) -> Iterator[str]:
+        """The messages that are due, as JSON. Each is made when it is asked for, so send one before the next."""
+        told = self._clusters.describe()
+        if told != self._told:
+            self._told = told
+            yield _json({"type": "clusters", "clusters": told})
+        for id, channel in list(self._watched):
+            link = self._clusters.links.get(id)
+            message = self._news(link, id, channel) if link is not None else None
+            if message is not None:
+                yield _json(message | {"cluster": id, "channel": channel, "dropped": self.dropped})
+
+    def _news(self, link: JobLink, id: str, channel: str) -> dict[str, Any] | None:
+        if (id, channel) not in self._watched:  # closed while an earlier message was on its way
+            return None
+        count = link.versions.get(channel, 0)
+        sent = self._watched[id, channel]
+        if sent is not None and sent.link is not link:
+            sent = None
+        if count == (0 if sent is None else sent.count):
+            return None
+        if sent is not None:
+            self.dropped += count - sent.count - 1
+        since = 0 if sent is None else sent.version
+        self._watched[id, channel] = _Sent(link, count, link.mirror.version)
+        if channel == FEED:
+            return {"type": "feed", "frame": link.feed_frame, "change": link.mirror.change(since)}
+        return {"type": "model", "model": link.models[channel]}
+
+
+def _pair(pair: Any) -> tuple[str, str]:
+    match pair:
+        case [str(id), str(channel)] if ID.fullmatch(id) and channel in CHANNELS:
+            return id, channel
+    raise ValueError(f"no cluster id and channel: {str(pair)[:80]}")
+
+
+def _json(message: dict[str, Any]) -> str:
+    return json.dumps(message, allow_nan=False, separators=(",", ":"))

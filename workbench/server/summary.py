@@ -1,0 +1,83 @@
+"""What the left panel and the status bar say of a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from workbench.runtime import Cluster
+from workbench.telemetry.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class StrategySummary:
+    """A strategy.
+
+    Attributes:
+      label: What the user calls it.
+      replicas: How many.
+      status: "live", "stale", "lost" or "stopped".
+      step: Its latest step, -1 before the first.
+    """
+
+    label: str
+    replicas: int
+    status: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A cluster in a few words.
+
+    Attributes:
+      status: "starting", "live", "lost" or "stopped".
+      text: One line.
+      replicas: Devices on which replicas can run.
+      replicas_live: Those whose worker is there.
+      hosts: How many hosts, as laid out.
+      busbw: Bus bandwidth of the newest timings, GB/s: the largest over kinds and groups; None before the first.
+      alerts: Warnings and errors in the log.
+      nan: Those among them that tell of NaN or infinity.
+      stuck: Collectives that some replicas wait in and others do not come to.
+      embedded: It ends with the process that drives it.
+      strategies: Those that are open.
+    """
+
+    status: str
+    text: str
+    replicas: int
+    replicas_live: int
+    hosts: int
+    busbw: float | None
+    alerts: int
+    nan: int
+    stuck: int
+    embedded: bool
+    strategies: tuple[StrategySummary, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return asdict(self)
+
+
+def summarise(cluster: Cluster, snapshot: Snapshot) -> Summary:
+    """Looks at a cluster; asks no worker, and waits for nothing."""
+    workers = list(cluster.gang.workers.values())
+    alerts = [event for event in snapshot.events if event.severity != "info"]
+    return Summary(
+        status=cluster.status,
+        text=repr(cluster),
+        replicas=sum(worker.device_count for worker in workers),
+        replicas_live=sum(worker.device_count for worker in workers if not worker.lost),
+        hosts=len(cluster.hosts),
+        busbw=max((row.busbw for row in snapshot.table if row.busbw is not None), default=None),
+        alerts=len(alerts),
+        nan=sum(event.name in ("nan", "inf") for event in alerts),
+        stuck=sum(group.stuck is not None for group in snapshot.groups),
+        embedded=cluster.embedded,
+        strategies=tuple(
+            StrategySummary(group.label, group.size, group.status, group.number - 1)
+            for group in list(cluster.gang.groups.values())
+        ),
+    )
