@@ -149,7 +149,7 @@ class OutOfDeviceMemory(BackendUnavailable, MemoryError):
 
 
 class CaptureError(WorkbenchError, TypeError):
-    """A function cannot travel to the workers; the text names the variable that it captures."""
+    """A function, argument or result cannot travel; the text names what of it, such as a captured variable."""
 
 
 class TracingError(WorkbenchError, TypeError):

@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from workbench.distribute import PerReplica, get_replica_context
-from workbench.errors import InvalidArgumentError, ReplicaError
+from workbench.errors import CaptureError, InvalidArgumentError, ReplicaError
 
 
 def _replica() -> int:
@@ -196,3 +196,13 @@ def test_sparse_rows_are_reduced_by_concatenation(strategy: Any) -> None:
 
     assert strategy.run(step, args=("sum",)).values[0].tolist() == [[1, 1], [2, 2], [0, 0]]
     assert strategy.run(step, args=("mean",)).values[1].tolist() == [[0.5, 0.5], [1, 1], [0, 0]]
+
+
+def test_a_result_that_does_not_pickle_stays_on_the_replicas(strategy: Any) -> None:
+    made = strategy.run(lambda: (i for i in range(3)))
+    if not strategy.group.gang.shipping.by_reference:
+        with pytest.raises(
+            CaptureError, match=r"^a generator .*cannot be brought to the notebook: TypeError: .*; return"
+        ):
+            strategy.local_results(made)
+    assert strategy.run(sum, args=(made,)).values == (3, 3)

@@ -15,6 +15,7 @@ import optree
 from workbench.backends.cupy import is_gpu_array
 from workbench.backends.from_gpu import described_error, fetched
 from workbench.errors import (
+    CaptureError,
     CollectiveAborted,
     DeadlineExceededError,
     RunInterrupted,
@@ -143,8 +144,13 @@ class DeviceExecutor:
         except KeyError:
             lost = StaleGeneration("the value is gone: its replica was replaced since it was made")
             self._host.send((REPLY, request, False, report(-1, lost)))
-        except Exception as error:
-            self._host.send((REPLY, request, False, report(-1, error)))
+        except Exception as error:  # pickling calls code of whatever the value is
+            refusal = CaptureError(
+                f"a {type(value).__name__} that a replica function returned cannot be brought to the notebook: "
+                f"{type(error).__name__}: {error}; return arrays, numbers or what pickles, or pass it on to a replica "
+                f"function, which needs no pickling"
+            )
+            self._host.send((REPLY, request, False, report(-1, refusal)))
         else:
             self._host.send((REPLY, request, True, payload))
 
