@@ -295,7 +295,9 @@ class Gang:
     def check_open(self) -> None:
         """Raises ClusterClosed once the cluster is closed."""
         if self.closed:
-            raise ClusterClosed("the cluster of this strategy was closed: connect again with wb.connect(...)")
+            raise ClusterClosed(
+                "the cluster of this strategy was closed: connect again with wb.connect(...), and make the strategy anew"
+            )
 
     def wait(self, step: Step) -> None:
         """Waits for a step; raises its error. Ctrl-C stops the step and leaves the cluster usable."""
