@@ -296,7 +296,7 @@ class Gang:
         """Raises ClusterClosed once the cluster is closed."""
         if self.closed:
             raise ClusterClosed(
-                "the cluster of this strategy was closed: connect again with wb.connect(...), and make the strategy anew"
+                "this strategy's cluster was closed: connect again with wb.connect(...) and make the strategy anew"
             )
 
     def wait(self, step: Step) -> None:
