@@ -1,8 +1,8 @@
-// Bundles the views for notebook outputs: one ES module, one style sheet inside it, nothing fetched.
+// Bundles the views for notebook outputs: one ES module with the style sheet inside, and a small one that loads it.
 import { build } from "esbuild";
 
 await build({
-  entryPoints: { widget: "src/widget.ts" },
+  entryPoints: { widget: "src/widget.ts", loader: "src/loader.ts" },
   outdir: "../workbench/static",
   bundle: true,
   format: "esm",

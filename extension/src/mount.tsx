@@ -14,6 +14,8 @@ export interface Options {
   selection?: Selection;
   /** Answers requests, or nothing where nobody can. */
   ask?: (request: Request) => void;
+  /** Told when it comes into sight, and when it goes. */
+  onVisible?: (visible: boolean) => void;
   /** Forces "light" or "dark" where the page has no JupyterLab theme. */
   theme?: "light" | "dark";
 }
@@ -21,6 +23,8 @@ export interface Options {
 export interface Mounted<M> {
   /** Draws a newer model soon: at most ten times a second, the newest wins, nothing while it cannot be seen. */
   update(model: M): void;
+  /** Says above the view what went wrong, or with "" nothing. */
+  tell(problem: string): void;
   /** Takes the view out of the page. */
   unmount(): void;
 }
@@ -42,6 +46,7 @@ export function mount<K extends ViewName>(
   element.append(root);
 
   let newest = model;
+  let problem = "";
   const Draw = view.draw;
   const paint = () => {
     const context = {
@@ -49,13 +54,26 @@ export function mount<K extends ViewName>(
       select: (replica: number) => selection.toggle(replica),
       ask: options.ask,
     };
-    render(<Draw model={newest} context={context} />, root);
+    render(
+      <>
+        {problem && (
+          <p class="wb-alert" role="alert">
+            {problem}
+          </p>
+        )}
+        <Draw model={newest} context={context} />
+      </>,
+      root,
+    );
   };
   const frames = new FrameScheduler(paint);
   const ends = [
     selection.subscribe(() => frames.request()),
     whenThemeChanges(() => frames.request()),
-    whileVisible(root, (visible) => frames.setVisible(visible)),
+    whileVisible(root, (visible) => {
+      frames.setVisible(visible);
+      options.onVisible?.(visible);
+    }),
     () => frames.stop(),
   ];
   const unmount = () => {
@@ -68,6 +86,11 @@ export function mount<K extends ViewName>(
   return {
     update(next) {
       newest = next;
+      frames.request();
+    },
+    tell(text) {
+      if (text === problem) return;
+      problem = text;
       frames.request();
     },
     unmount,
@@ -103,7 +126,12 @@ function whenThemeChanges(run: () => void): () => void {
 
 function whileVisible(element: Element, tell: (visible: boolean) => void): () => void {
   let onScreen = true;
-  const say = () => tell(onScreen && document.visibilityState !== "hidden");
+  let told: boolean | null = null;
+  const say = () => {
+    const visible = onScreen && document.visibilityState !== "hidden";
+    if (visible !== told) tell(visible);
+    told = visible;
+  };
   const observer = new IntersectionObserver((entries) => {
     onScreen = entries.at(-1)?.isIntersecting ?? true;
     say();

@@ -1,1 +1,2 @@
+export { attach } from "./attach";
 export { mount } from "./mount";

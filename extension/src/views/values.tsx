@@ -1,8 +1,8 @@
 // Values replica by replica: figures, a small histogram, what is not a number, and whether copies agree.
-import { BAD } from "../colours";
+import { BAD, WARNING } from "../colours";
 import { Head, Sign, StatusWord } from "../parts/head";
 import { Table, type Column } from "../parts/table";
-import { count, counted, dtypeText, figure, NOTHING } from "../format";
+import { count, counted, dtypeText, figure, NOTHING, timeText } from "../format";
 import type { Agreement, InspectedValue, ReplicaSummary, Summary, Values } from "../models";
 import type { Context, View } from "../view";
 
@@ -49,6 +49,12 @@ function Value({ value, context }: { value: InspectedValue; context: Context }) 
         isSelected={(replica) => replica.replica >= 0 && replica.replica === context.selected.replica}
         onPick={(replica) => replica.replica >= 0 && context.select(replica.replica)}
       />
+      {value.hints.map((hint) => (
+        <p key={hint} class="wb-alert">
+          <Sign sign="▲" colour={WARNING} />
+          {hint}
+        </p>
+      ))}
     </div>
   );
 }
@@ -67,6 +73,7 @@ function AgreementText({ agreement }: { agreement: Agreement }) {
     <span>
       <StatusWord word="diverged" /> {gap === null ? "shapes differ" : `max|Δ| = ${figure(gap)}`}, first
       replica {agreement.first_replica}
+      {agreement.since && `, ${agreement.since}`}
     </span>
   );
 }
@@ -131,6 +138,27 @@ function columnsOf(
     tally("zeros", (summary) => summary.zeros),
     tally("NaN", (summary) => summary.nan, true),
     tally("±Inf", (summary) => summary.inf, true),
+    {
+      title: "age",
+      help: "since it was made or assigned",
+      text: ({ age_seconds }) => (age_seconds === null ? NOTHING : timeText(age_seconds * 1e6)),
+      order: ({ age_seconds }) => age_seconds ?? -1,
+    },
+    ...(replicas.some((replica) => replica.note)
+      ? [
+          {
+            title: "note",
+            left: true,
+            text: ({ note }: ReplicaSummary) => note,
+            show: ({ note }: ReplicaSummary) =>
+              note && (
+                <>
+                  <Sign sign="✖" colour={BAD} /> {note}
+                </>
+              ),
+          },
+        ]
+      : []),
   ];
 }
 

@@ -1,0 +1,59 @@
+// A view of a widget: draws its model, takes what the kernel pushes, and tells it when nobody looks.
+import { type Change, merge } from "./delta";
+import type { Collectives, Models } from "./models";
+import { mount } from "./mount";
+import type { ViewName } from "./views";
+
+/** The part of a widget's model that is used here; anywidget gives it. */
+export interface WidgetModel {
+  get(name: string): unknown;
+  set(name: string, value: unknown): void;
+  send(content: unknown): void;
+  on(event: string, handler: (...parts: never[]) => void): void;
+  off(event: string, handler: (...parts: never[]) => void): void;
+}
+
+/** What the kernel pushes. */
+export type Message =
+  | { kind: "model"; model: Models[ViewName] }
+  | ({ kind: "collectives"; change: Change } & Omit<Collectives, "snapshot">)
+  | { kind: "problem"; text: string };
+
+/** Shows the widget's view in an element, until the function that it returns is called. */
+export function attach(model: WidgetModel, element: HTMLElement): () => void {
+  const view = model.get("view") as ViewName;
+  let newest = model.get("model") as Models[ViewName];
+  const mounted = mount(view, element, newest, {
+    ask: (request) => model.send(request),
+    onVisible: (visible) => model.send({ kind: "visible", visible }),
+  });
+  const take = (next: Models[ViewName]) => {
+    newest = next;
+    mounted.update(next);
+  };
+  const onModel = () => take(model.get("model") as Models[ViewName]);
+  const onMessage = (message: Message) => {
+    if (message.kind === "problem") {
+      mounted.tell(message.text);
+      return;
+    }
+    mounted.tell("");
+    const next = message.kind === "model" ? message.model : changed(newest as Collectives, message);
+    // Kept in the widget's model, too, so that a further view of it begins with the newest.
+    if (next) model.set("model", next);
+    else model.send({ kind: "resync" });
+  };
+  model.on("change:model", onModel);
+  model.on("msg:custom", onMessage);
+  return () => {
+    model.off("change:model", onModel);
+    model.off("msg:custom", onMessage);
+    model.send({ kind: "visible", visible: false });
+    mounted.unmount();
+  };
+}
+
+function changed(before: Collectives, message: Message & { kind: "collectives" }): Collectives | null {
+  const snapshot = merge(before.snapshot, message.change);
+  return snapshot && { status: message.status, silent: message.silent, sweeps: message.sweeps, snapshot };
+}

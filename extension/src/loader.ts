@@ -1,0 +1,31 @@
+// What each widget brings along: a few lines that fetch the views from the one widget of the kernel that holds their code.
+interface Model {
+  get(name: string): unknown;
+  widget_manager: { get_model(id: string): Promise<Model> };
+}
+interface Views {
+  attach(model: Model, element: HTMLElement): () => void;
+}
+
+const PLACE = Symbol.for("workbench.views");
+const loaded: Map<string, Promise<Views>> = ((globalThis as Record<symbol, unknown>)[PLACE] ??=
+  new Map()) as never;
+
+async function load(model: Model): Promise<Views> {
+  const id = String(model.get("code")).replace("IPY_MODEL_", "");
+  const code = await model.widget_manager.get_model(id);
+  const address = URL.createObjectURL(new Blob([String(code.get("text"))], { type: "text/javascript" }));
+  try {
+    return (await import(address)) as Views;
+  } finally {
+    URL.revokeObjectURL(address);
+  }
+}
+
+export default {
+  async render({ model, el }: { model: Model; el: HTMLElement }) {
+    const digest = String(model.get("digest"));
+    if (!loaded.has(digest)) loaded.set(digest, load(model));
+    return (await loaded.get(digest)!).attach(model, el);
+  },
+};

@@ -1,0 +1,46 @@
+"""What an object gives a notebook to show: text, script-free HTML, the model, and in a kernel the live view."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from workbench.ui.widgets.sources import Source
+
+MIME: Final = "application/vnd.workbench.view+json"
+"""View and model, for those who can draw it without a kernel: a saved notebook in JupyterLab."""
+
+
+def mimebundle(source: Source, *, text: str, html: str) -> dict[str, Any]:
+    """All representations of what `source` shows.
+
+    Args:
+      source: The view and its model.
+      text: The text twin.
+      html: The script-free HTML.
+    """
+    bundle: dict[str, Any] = {"text/plain": text, "text/html": html}
+    if not in_a_kernel():
+        return bundle
+    from workbench.ui.widgets.widget import ViewWidget, is_built
+
+    if not is_built():
+        return bundle
+    from workbench.ui.widgets.pusher import pusher
+
+    widget = ViewWidget(source)
+    pusher.add(widget)
+    bundle[MIME] = {"view": source.view, "model": widget.model}
+    bundle["application/vnd.jupyter.widget-view+json"] = {
+        "version_major": 2,
+        "version_minor": 0,
+        "model_id": widget.model_id,
+    }
+    return bundle
+
+
+def in_a_kernel() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None

@@ -1,0 +1,79 @@
+"""The thread that keeps widgets up to date, also while a cell runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Final
+
+from workbench.ui.widgets.widget import ViewWidget
+
+_IDLE_SECONDS: Final = 1.0
+_SHARE: Final = 10
+"""A push that took t seconds is followed by a pause of this many t: at most a tenth of a core in all."""
+_MAX_WIDGETS: Final = 32
+
+log = logging.getLogger(__name__)
+
+
+class Pusher:
+    """Pushes the changes of widgets that somebody sees; of too many, those that were shown last.
+
+    There is one thread while there is something to push. What happens between two pushes is folded into the second:
+    nothing queues up for a front end that is slow.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards the two below, never held while a source is asked
+        self._due: dict[ViewWidget, float] = {}
+        self._thread: threading.Thread | None = None
+        self._wake = threading.Event()
+
+    def add(self, widget: ViewWidget) -> None:
+        """Keeps a widget up to date from now on, until its source has ended."""
+        if widget.source.ended:
+            return
+        with self._lock:
+            self._due[widget] = 0.0
+            while len(self._due) > _MAX_WIDGETS:
+                del self._due[next(iter(self._due))]
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="workbench-views", daemon=True)
+                self._thread.start()
+        self._wake.set()
+
+    def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            now = time.monotonic()
+            with self._lock:
+                if not self._due:
+                    self._thread = None
+                    return
+                due = [widget for widget, at in self._due.items() if at <= now]
+            for widget in due:
+                self._push(widget)
+            with self._lock:
+                next_at = min(self._due.values(), default=0.0)
+            self._wake.wait(max(0.01, min(_IDLE_SECONDS, next_at - time.monotonic())))
+
+    def _push(self, widget: ViewWidget) -> None:
+        began = time.monotonic()
+        ended = widget.comm is None or widget.source.ended
+        if widget.watched or ended:
+            try:
+                widget.push()
+            except Exception:  # one view must not take the others with it
+                log.exception("the view %s cannot be kept up to date any more", widget.view)
+                ended = True
+        now = time.monotonic()
+        with self._lock:
+            if ended:
+                self._due.pop(widget, None)
+            elif widget in self._due:
+                self._due[widget] = began + max(widget.source.interval_seconds, _SHARE * (now - began))
+
+
+pusher: Final = Pusher()
+"""The one of this kernel."""

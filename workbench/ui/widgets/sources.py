@@ -1,0 +1,185 @@
+"""What widgets show, and what of it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from workbench.telemetry.snapshot import Snapshot, delta
+from workbench.ui.collectives_model import collectives_model
+from workbench.ui.models import plain
+
+Message = dict[str, Any]
+
+
+class Source(Protocol):
+    """What a widget shows. Called by several threads, but by one at a time.
+
+    Attributes:
+      view: Name of the view, see `models.MODELS`.
+      interval_seconds: How often it is worth asking for changes; infinite where there are none.
+    """
+
+    view: str
+    interval_seconds: float
+
+    def model(self) -> Message:
+        """The whole model, JSON-able."""
+        ...
+
+    def change(self) -> Message | None:
+        """The message that brings views up to date since the last call, or None if nothing happened."""
+        ...
+
+    def answer(self, request: Message) -> Message | None:
+        """The message that answers what a person asked for in the view, or None if that does not concern it."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing will change any more."""
+        ...
+
+
+class Fixed:
+    """A model that does not change by itself."""
+
+    def __init__(self, view: str, model: Any, answer: Callable[[Message], Any] | None = None) -> None:
+        """Makes the source.
+
+        Args:
+          view: Name of the view.
+          model: One of the classes of `models.MODELS`.
+          answer: Gives another model for a request, or None.
+        """
+        self.view = view
+        self.interval_seconds = float("inf")
+        self._model = plain(model)
+        self._answer = answer
+
+    def model(self) -> Message:
+        """As `Source.model`."""
+        return self._model
+
+    def change(self) -> Message | None:
+        """None: it does not change."""
+        return None
+
+    def answer(self, request: Message) -> Message | None:
+        """As `Source.answer`."""
+        found = None if self._answer is None else self._answer(request)
+        if found is None:
+            return None
+        self._model = plain(found)
+        return {"kind": "model", "model": self._model}
+
+    @property
+    def ended(self) -> bool:
+        """It never changes."""
+        return True
+
+
+class Polled:
+    """A model that is made anew each time, and sent where it differs."""
+
+    def __init__(
+        self, view: str, make: Callable[[], Any], *, interval_seconds: float, ended: Callable[[], bool]
+    ) -> None:
+        """Makes the source.
+
+        Args:
+          view: Name of the view.
+          make: Gives the model.
+          interval_seconds: How often.
+          ended: Whether it stays as it is from now on.
+        """
+        self.view = view
+        self.interval_seconds = interval_seconds
+        self._make = make
+        self._ended = ended
+        self._sent: Message | None = None
+
+    def model(self) -> Message:
+        """As `Source.model`."""
+        self._sent = plain(self._make())
+        return self._sent
+
+    def change(self) -> Message | None:
+        """As `Source.change`."""
+        before = self._sent
+        now = self.model()
+        return None if now == before else {"kind": "model", "model": now}
+
+    def answer(self, request: Message) -> Message | None:
+        """None: there is nothing to ask."""
+        return None
+
+    @property
+    def ended(self) -> bool:
+        """As `Source.ended`."""
+        return self._ended()
+
+
+class CollectivesSource:
+    """The feed of a cluster: only what changed is sent."""
+
+    interval_seconds = 0.1
+
+    def __init__(
+        self,
+        view: str,
+        snapshot: Callable[[], Snapshot],
+        status: Callable[[], str],
+        silent: tuple[str, ...] = (),
+    ) -> None:
+        """Makes the source.
+
+        Args:
+          view: "collectives" or one of its parts.
+          snapshot: Gives the newest.
+          status: Gives one word.
+          silent: Workers that did not answer.
+        """
+        self.view = view
+        self._snapshot = snapshot
+        self._status = status
+        self._silent = silent
+        self._since = 0
+        self._told = ""
+
+    def model(self) -> Message:
+        """As `Source.model`."""
+        snapshot, status = self._snapshot(), self._status()
+        model = collectives_model(snapshot, status=status, silent=self._silent)
+        self._since, self._told = snapshot.version, status
+        return plain(model)
+
+    def change(self) -> Message | None:
+        """As `Source.change`."""
+        snapshot, status = self._snapshot(), self._status()
+        if snapshot.version == self._since and status == self._told:
+            return None
+        model = collectives_model(snapshot, status=status, silent=self._silent)
+        change = {"since": self._since} | delta(snapshot, self._since)
+        self._since, self._told = snapshot.version, status
+        facts = {name: part for name, part in plain_parts(model).items() if name != "snapshot"}
+        return {"kind": "collectives", "change": change, **facts}
+
+    def answer(self, request: Message) -> Message | None:
+        """None: there is nothing to ask."""
+        return None
+
+    @property
+    def ended(self) -> bool:
+        """The cluster was closed, or it is a recorded run."""
+        return self._status() in ("stopped", "replay")
+
+
+def plain_parts(model: Any) -> Message:
+    """The parts of collectives beside the snapshot, which is large and sent as a change."""
+    return {
+        "status": model.status,
+        "silent": list(model.silent),
+        "sweeps": [asdict(sweep) for sweep in model.sweeps],
+    }

@@ -1,0 +1,122 @@
+"""The widget that shows a view, and the one of a kernel that holds the views' code."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import anywidget
+import ipywidgets
+import traitlets
+
+from workbench.errors import WorkbenchError
+from workbench.ui.widgets.sources import Message, Source
+
+STATIC: Final = Path(__file__).parents[2] / "static"
+
+
+class ViewCode(ipywidgets.Widget):  # type: ignore[misc]  # ipywidgets has no annotations
+    """Holds the views as one ES module, so that not every widget has to bring them along."""
+
+    text = traitlets.Unicode().tag(sync=True)
+
+
+@cache
+def view_code() -> ViewCode:
+    """The one of this kernel."""
+    return ViewCode(text=(STATIC / "widget.js").read_text(encoding="utf-8"))
+
+
+@cache
+def _digest() -> str:
+    return (STATIC / "sources.sha256").read_text(encoding="ascii").strip()
+
+
+def is_built() -> bool:
+    """Whether the views were built; a checkout that was never installed has none."""
+    return (STATIC / "widget.js").is_file() and (STATIC / "loader.js").is_file()
+
+
+class ViewWidget(anywidget.AnyWidget):
+    """Shows a `Source` in a notebook output.
+
+    Attributes:
+      view: Name of the view.
+      model: What it draws, as of when the front end asked for it; what comes later is sent as messages.
+      code: Where the views are.
+      digest: Which ones these are.
+      watched: False where every view of it is out of sight.
+    """
+
+    view = traitlets.Unicode().tag(sync=True)
+    model = traitlets.Dict().tag(sync=True)
+    code = traitlets.Instance(ViewCode).tag(sync=True, **ipywidgets.widget_serialization)
+    digest = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, source: Source) -> None:
+        self.watched = True
+        self.source = source
+        self._opened = False
+        self._behind = False
+        # Guards the source: the thread that pushes, the kernel's main thread and those of its subshells ask it.
+        self._asking = threading.Lock()
+        with self._asking:
+            model = source.model()
+        super().__init__(view=source.view, model=model, code=view_code(), digest=_digest())
+        self._opened = True
+        _answer_while_a_cell_runs(self)
+        self.on_msg(self._on_message)
+
+    def get_state(self, key: Any = None, drop_defaults: bool = False) -> Any:
+        """The state for a front end that comes later: with the model as it is then."""
+        state = super().get_state(key, drop_defaults)
+        if "model" in state and self._opened:
+            with self._asking:
+                state["model"] = self.source.model()
+                self._behind = True  # those who were there before have not got that
+        return state
+
+    def push(self) -> None:
+        """Sends what has changed, if anything has."""
+        with self._asking:
+            message = self._whole() if self._behind else self.source.change()
+        if message is not None:
+            self.send(message)
+
+    def _on_message(self, widget: Any, content: Message, buffers: Any) -> None:
+        match content.get("kind"):
+            case "visible":
+                self.watched = bool(content.get("visible"))
+            case "resync":
+                with self._asking:
+                    message = self._whole()
+                self.send(message)
+            case _:
+                self._answer(content)
+
+    def _whole(self) -> Message:
+        self._behind = False
+        return {"kind": "model", "model": self.source.model()}
+
+    def _answer(self, request: Message) -> None:
+        try:
+            with self._asking:
+                message = self.source.answer(request)
+        except (WorkbenchError, ValueError, TypeError, OSError) as error:
+            message = {"kind": "problem", "text": str(error)}
+        if message is not None:
+            self.send(message)
+
+
+def _answer_while_a_cell_runs(widget: ipywidgets.Widget) -> None:
+    """Lets messages of the front end be handled beside the cell that runs, not behind it.
+
+    The front end sends them to a subshell, but ipykernel 7.4 passes them on to the shell that last sent on the comm.
+    """
+    comm = widget.comm
+    if hasattr(comm, "_reply_subshell_for"):
+        with contextlib.suppress(AttributeError):
+            comm._reply_subshell_for = lambda data, default: default
