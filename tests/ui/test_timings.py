@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import stat
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 
 import workbench as wb
 from tests.ui.conftest import Tags
+from workbench.ui.limits import measure_limits
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +44,72 @@ def test_the_table_has_what_just_ran(strategy: wb.MirroredStrategy, train: Calla
     ]
     assert "all_reduce 1 KiB  f32 sum" in repr(found)
     assert max(map(len, repr(found).splitlines())) <= 88
+
+
+def test_bandwidth_is_compared_with_a_measured_limit(
+    strategy: wb.MirroredStrategy, train: Callable[[], None]
+) -> None:
+    train()
+    own = wb.MirroredStrategy()
+    own.run(lambda: wb.distribute.get_replica_context().all_reduce("sum", np.ones(1 << 18)))
+    step = own.group.committed_step
+    (row,) = wb.collectives(own).rows
+    limit = own.group.gang.cluster.feed.limit(row.group)
+
+    assert limit is not None
+    assert row.busbw is not None
+    assert row.limit_percent == pytest.approx(100 * row.busbw / limit.of(row.size_bytes))
+    assert set(limit.copy) == {1 << 16, 1 << 20, 1 << 24}
+    assert min(limit.copy.values()) > 0
+    assert own.group.committed_step == step  # looking is no step of the user's
+
+
+def test_one_replica_has_no_limit(cluster: wb.Cluster) -> None:
+    alone = wb.OneDeviceStrategy("CPU:0")
+    alone.run(lambda: wb.distribute.get_replica_context().all_reduce("sum", np.ones(1000)))
+    (row,) = wb.collectives(alone).rows
+
+    assert (row.n, row.algbw, row.busbw, row.limit_percent) == (1, None, None, None)
+    assert cluster.feed.limit(row.group) is None
+
+
+def test_what_is_busy_is_not_measured(strategy: wb.MirroredStrategy, tmp_path: Path) -> None:
+    own, go = wb.MirroredStrategy(), tmp_path / "go"
+
+    def wait(path: str) -> None:
+        deadline = time.monotonic() + 30
+        while not os.path.exists(path) and time.monotonic() < deadline:
+            os.sched_yield()
+
+    waiting = threading.Thread(target=own.run, args=(wait, (str(go),)))
+    waiting.start()
+    try:
+        while not own.group.in_flight and waiting.is_alive():
+            os.sched_yield()
+        measure_limits(own.group.gang.cluster)
+        assert own.group.gang.cluster.feed.limit(f"{own.group.label}/{own.group.id}") is None
+    finally:
+        go.touch()
+        waiting.join(30)
+
+
+def test_collectives_of_workbench_itself_are_hidden_unless_asked_for(strategy: wb.MirroredStrategy) -> None:
+    own = wb.MirroredStrategy()
+    data = wb.data.Dataset.range(8).batch(4).map(lambda x: x + 1)
+    for batch in own.distribute_dataset(data):
+        own.run(
+            lambda x: wb.distribute.get_replica_context().all_reduce("sum", np.float32(x.sum())),
+            args=(batch,),
+        )
+    users, everything = wb.collectives(own), wb.collectives(own, internal=True)
+
+    assert {row.purpose for row in users.rows} == {""}
+    assert {row.purpose for row in everything.rows} == {"", "input", "limit"}
+    assert set(users.to_arrow()["purpose"].to_pylist()) == {""}
+    assert set(everything.to_arrow()["purpose"].to_pylist()) == {"", "input", "limit"}
+    assert "input" not in repr(users)
+    assert "all_gather input" in repr(everything)
+    assert max(map(len, repr(everything).splitlines())) <= 88
 
 
 def test_a_strategy_shows_its_own_collectives_only(

@@ -57,6 +57,14 @@ def test_a_stuck_collective_names_who_is_missing_and_what_it_does() -> None:
     )
 
 
+def test_what_workbench_measured_between_steps_is_not_what_a_replica_did_last() -> None:
+    between = tuple(entry | {"step": -1} for entry in flight(7, "barrier", "limit"))
+    waiting = replace(REPLICA, busy=True, seq=2, op="all_reduce", phase="waiting")
+    other = replace(REPLICA, replica=1, worker="1", flight=flight(1, "broadcast", "train.py:80") + between)
+
+    assert "it last did seq 1 broadcast at train.py:80" in diagnosis(waiting, other).verdict[1]
+
+
 def test_a_replica_that_left_early_is_named() -> None:
     left = replace(REPLICA, replica=1, worker="1", flight=flight(1, "broadcast", ""))
 

@@ -114,7 +114,8 @@ def _last_seen(replica: ReplicaReport) -> LastSeen:
         return LastSeen(
             replica.replica, replica.step, replica.seq, "collective" if replica.seq >= 0 else "", ""
         )
-    last = replica.flight[-1]
+    # What workbench measured in between is in no step of the user's and would lead astray.
+    last = next((each for each in reversed(replica.flight) if each["step"] >= 0), replica.flight[-1])
     return LastSeen(replica.replica, last["step"], last["seq"], last["op"], last["site"])
 
 
