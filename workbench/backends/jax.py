@@ -94,12 +94,14 @@ class Rows:
       array: Shape `(replicas, ...)`, row r on the device of replica r.
       shape: Shape of a component.
       dtype: Dtype of the components.
+      fed: Whether each host put its own components there, instead of a program.
     """
 
-    __slots__ = ("_on_host", "array", "dtype", "shape")
+    __slots__ = ("_on_host", "array", "dtype", "fed", "shape")
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, *, fed: bool = False) -> None:
         self.array = array
+        self.fed = fed
         self.shape: tuple[int, ...] = array.shape[1:]
         self.dtype: np.dtype[Any] = array.dtype
         self._on_host: np.ndarray[Any, Any] | None = None
@@ -200,7 +202,7 @@ class ReplicaMesh:
             for array, device in zip(arrays, self._local, strict=True)
         ]
         shape = (self.size, *arrays[0].shape)
-        return Rows(jax.make_array_from_single_device_arrays(shape, self.by_row, rows))
+        return Rows(jax.make_array_from_single_device_arrays(shape, self.by_row, rows), fed=True)
 
     def placed(self, rows: Rows) -> Any:
         """The array of `rows` as a program takes it."""

@@ -29,6 +29,7 @@ from workbench.errors import (
 from workbench.faults import fault
 from workbench.runtime.executor import StepInterrupted, StepSkipped
 from workbench.runtime.reports import report
+from workbench.runtime.traced_agreement import fed, kinds, most_rows, rows_of
 from workbench.runtime.traced_arguments import Arguments, PartialBatch, arguments_of
 from workbench.runtime.traced_slices import SlicesRows, contracted
 from workbench.runtime.traced_trace import trace_program
@@ -136,6 +137,7 @@ class _GroupPrograms:
       ranks: The replicas of this worker.
       programs: Compiled programs by function, structure and shapes.
       largest: Per function and leaf of its arguments, the most rows seen, to which partial batches are padded.
+      agreed: The fewest and the most rows on any replica, of values that hosts have read, once they have told.
     """
 
     mesh: ReplicaMesh
@@ -143,6 +145,7 @@ class _GroupPrograms:
     ranks: tuple[int, ...]
     programs: dict[Any, Compiled] = field(default_factory=dict)
     largest: dict[Any, int] = field(default_factory=dict)
+    agreed: dict[Ref, tuple[int, int]] = field(default_factory=dict)
 
 
 class TracedExecutor:
@@ -193,6 +196,7 @@ class TracedExecutor:
         if group_id not in self._groups:  # else rebuilt in the same processes: compiled programs stay
             mesh, local = backend.ReplicaMesh(join.places), sorted(join.local.items())
             self._groups[group_id] = _GroupPrograms(mesh, local, tuple(rank for rank, _ in local))
+        self._groups[group_id].agreed.clear()  # a host may have failed after the others had agreed with it
         return {worker: address for worker, (address, _) in addresses.items() if address is not None}
 
     def handle(self, message: Message) -> bool:
@@ -201,7 +205,9 @@ class TracedExecutor:
             self.idle.wait(lambda: self._host.closed)
             self.run(message)
             return True
-        if message[0] not in (SHIP, RELEASE):
+        if message[0] == RELEASE:
+            self._released(message[1])
+        elif message[0] != SHIP:
             self.settle()
         return False
 
@@ -223,6 +229,7 @@ class TracedExecutor:
         _, serial, group_id, epoch, step, function, payload, _, release, committed, _ = message
         for executor in self._host.executors:
             executor.release(release)
+        self._released(release)
         group = self._host.groups.get(group_id)
         known = self._groups.get(group_id)
         if group is None or known is None:
@@ -298,7 +305,7 @@ class TracedExecutor:
         payload: Any,
     ) -> _Started:
         envs = [group.envs[rank] for rank, _ in known.local]
-        arguments = self._arguments(known, payload, function, traced.partial_batch)
+        arguments = self._arguments(serial, group, known, payload, function, traced.partial_batch)
         key = function, arguments.signature
         program = known.programs.get(key)
         if program is None:
@@ -334,7 +341,13 @@ class TracedExecutor:
         )
 
     def _arguments(
-        self, known: _GroupPrograms, payload: Any, function: Any, partial_batch: PartialBatch
+        self,
+        serial: int,
+        group: LocalGroup,
+        known: _GroupPrograms,
+        payload: Any,
+        function: Any,
+        partial_batch: PartialBatch,
     ) -> Arguments:
         if payload is None:
             spec, leaves = None, []
@@ -342,8 +355,8 @@ class TracedExecutor:
         else:
             structure, leaves, refs = loads(payload) if type(payload) is bytes else payload
             leaves = list(leaves)
-            for index, serial, leaf in refs:
-                leaves[index] = Ref(serial, leaf)
+            for index, made_by, leaf in refs:
+                leaves[index] = Ref(made_by, leaf)
             spec = self._host.objects.get(structure)
         try:
             return arguments_of(
@@ -352,12 +365,44 @@ class TracedExecutor:
                 spec,
                 leaves,
                 partial_batch,
+                self._agree(serial, group, known, leaves, partial_batch),
                 lambda index, rows: self._padded(known, (function, structure, index), rows),
             )
         except KeyError as error:
             raise StaleGeneration(
                 "an argument is gone: its replica was replaced since it was made; compute it again"
             ) from error
+
+    def _agree(
+        self,
+        serial: int,
+        group: LocalGroup,
+        known: _GroupPrograms,
+        leaves: Sequence[Any],
+        partial_batch: PartialBatch,
+    ) -> dict[int, int]:
+        """Compares what the hosts have read, if there are several; see `traced_agreement`."""
+        if not _has_several_hosts(group):
+            return {}
+        values = fed(self._host.executors[known.local[0][1]], leaves)
+        new = {index: ref for index, ref in values.items() if ref not in known.agreed}
+        if new:
+            device, refs = dict(known.local), list(new.values())
+            everyones = self._exchange(
+                serial,
+                group,
+                known,
+                lambda env: kinds(self._host.executors[device[env.rank]], refs),
+                "arguments",
+            )
+            known.agreed.update(zip(refs, rows_of(everyones, list(new)), strict=True))
+        return most_rows({index: known.agreed[ref] for index, ref in values.items()}, partial_batch)
+
+    def _released(self, values: Sequence[tuple[int, int]]) -> None:
+        """The notebook has let go of these."""
+        for known in self._groups.values():
+            for serial, leaf in values if known.agreed else ():
+                known.agreed.pop(Ref(serial, leaf), None)
 
     @staticmethod
     def _padded(known: _GroupPrograms, key: Any, rows: int) -> int:
@@ -383,7 +428,7 @@ class TracedExecutor:
         }
         self.traces += 1
         program = trace_program(known.mesh, traced, arguments, variables, envs[0])
-        if len({device.worker for device in group.devices}) > 1:
+        if _has_several_hosts(group):
             self._compare(serial, group, known, program)
         return program
 
@@ -395,16 +440,7 @@ class TracedExecutor:
           DeadlineExceededError: If a host does not come in time.
         """
         mine = np.frombuffer(program.digest, np.uint8)[np.newaxis]
-        options = CommunicationOptions(timeout_seconds=120.0)
-
-        def gather(env: ReplicaEnv) -> Any:
-            env.communicator.begin(env.step, serial)
-            with env.communicator.internal("programs"):
-                found = env.communicator.all_gather(mine, 0, site="programs", options=options)
-            env.communicator.finish()
-            return found
-
-        found = self._on_devices(group, known, gather)
+        found = self._exchange(serial, group, known, lambda env: mine, "programs")
         different = [rank for rank in range(len(found)) if (found[rank] != found[0]).any()]
         if different:
             hosts = ", ".join(dict.fromkeys(group.devices[rank].host for rank in different))
@@ -412,6 +448,29 @@ class TracedExecutor:
                 f"hosts traced different programs: that of {hosts} is not that of {group.devices[0].host}; the "
                 f"function must not depend on the host (its name, time, files, or arguments whose shapes differ)"
             )
+
+    def _exchange(
+        self,
+        serial: int,
+        group: LocalGroup,
+        known: _GroupPrograms,
+        mine: Callable[[ReplicaEnv], Any],
+        what: str,
+    ) -> Any:
+        """What `mine(env)` returns on each replica of all hosts, in rank order; none of them waits for devices.
+
+        Raises:
+          DeadlineExceededError: If a host does not come in time.
+        """
+        options = CommunicationOptions(timeout_seconds=120.0)
+
+        def gather(env: ReplicaEnv) -> Any:
+            # The step is not marked as finished: there may be a second exchange in it.
+            env.communicator.begin(env.step, serial)
+            with env.communicator.internal(what):
+                return env.communicator.all_gather(mine(env), 0, site=what, options=options)
+
+        return self._on_devices(group, known, gather)
 
     def _on_devices(
         self, group: LocalGroup, known: _GroupPrograms, function: Callable[[ReplicaEnv], Any]
@@ -571,6 +630,10 @@ class Idle:
         with self._changed:
             while self._open and not gave_up():
                 self._changed.wait(1.0)
+
+
+def _has_several_hosts(group: LocalGroup) -> bool:
+    return len({device.worker for device in group.devices}) > 1
 
 
 def free_address(host: str) -> str:

@@ -45,6 +45,7 @@ def arguments_of(
     structure: Any,
     leaves: Sequence[Any],
     partial_batch: PartialBatch,
+    most_rows: dict[int, int],
     padded_to: Callable[[int, int], int],
 ) -> Arguments:
     """Puts the arguments of a step where the program takes them.
@@ -55,6 +56,7 @@ def arguments_of(
       structure: Of the arguments.
       leaves: `Ref`s, or values for all replicas.
       partial_batch: What to do with components of different length.
+      most_rows: By leaf, the most rows that any replica of any host has, where there are several hosts.
       padded_to: Called as `padded_to(leaf, rows)`; says to how many rows to pad.
 
     Raises:
@@ -72,7 +74,13 @@ def arguments_of(
                 shared.append(value)
         else:
             components = [executor.kept(leaf) for executor in executors]
-            kind, values, sign = _distributed(mesh, components, index, partial_batch, padded_to)
+            kind, values, sign = _distributed(
+                mesh,
+                components,
+                index,
+                partial_batch,
+                lambda index, rows: padded_to(index, max(rows, most_rows.get(index, 0))),
+            )
             rows += values
             if kind == "row" and isinstance(components[0], np.ndarray):
                 _keep_rows(executors, leaf, values[0])
