@@ -1,11 +1,13 @@
-"""What `import workbench` loads: next to nothing, so that it is instant."""
+"""What is loaded: by `import workbench` next to nothing, so that it is instant, and never what nobody uses."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-HEAVY = ["cryptography", "cupy", "dask", "distributed", "ipywidgets", "IPython", "jax", "numpy", "optree"]
+import pytest
+
+HEAVY = ["cryptography", "cupy", "dask", "distributed", "ipywidgets", "IPython", "anywidget", "jax", "numpy", "optree"]
 HEAVY += ["pandas", "panel", "psutil", "pyarrow", "torch", "tornado"]
 
 
@@ -28,3 +30,18 @@ def test_listing_the_public_names_loads_no_library() -> None:
 
 def test_the_command_line_starts_without_the_libraries() -> None:
     assert loaded_after("import workbench.cli").isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_no_process_of_an_embedded_cluster_loads_dasks_dashboard(processes: bool) -> None:
+    # It would import all of Bokeh, where that is installed.
+    program = f"""
+import sys, workbench as wb
+with wb.connect(replicas=1, processes={processes}):
+    found = wb.OneDeviceStrategy("CPU:0").run(lambda: "distributed.dashboard" in sys.modules)
+    print("distributed.dashboard" in sys.modules, found.values)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100
+    )
+    assert done.stdout == "False (False,)\n"

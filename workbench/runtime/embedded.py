@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import dask
-from distributed import LocalCluster, Nanny
+from distributed import LocalCluster, Nanny, Worker
 from distributed.core import Status
 from distributed.deploy.cluster import Cluster as DaskCluster
 from distributed.security import Security
@@ -27,6 +27,9 @@ except ImportError:  # Windows has no such limits
 # pid -> how worker processes ended, as their nannies saw it.
 _exits: dict[int, WorkerExit] = {}
 _exit_seen = threading.Condition()
+# For LocalCluster a worker with an address for its web pages has Dask's dashboard too, which imports all of Bokeh; one
+# without might listen on all interfaces.
+_NO_DASHBOARD: dict[str, Any] = {"dashboard": False}
 _nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
 # Measured: what a driver with 1, 2 and 8 workers has open, with room for files of the user.
 _DESCRIPTORS = 64
@@ -63,8 +66,7 @@ class ReportingNanny(Nanny):
         """`gpus`: Each worker process sees one of these only, by its number."""
         if gpus:
             env = (env or {}) | {"CUDA_VISIBLE_DEVICES": gpus[int(name) % len(gpus)]}
-        # Without dashboard=False the worker imports all of Dask's dashboard, which nobody serves here.
-        super().__init__(scheduler, name=name, env=env, **(kwargs | {"dashboard": False}))
+        super().__init__(scheduler, name=name, env=env, **(kwargs | _NO_DASHBOARD))
         _nannies.add(self)
 
     async def instantiate(self) -> Status:
@@ -84,6 +86,13 @@ class ReportingNanny(Nanny):
                 _exits[self._worker_pid] = WorkerExit(exitcode, over_memory)
                 _exit_seen.notify_all()
         super()._on_worker_exit_sync(exitcode)  # type: ignore[no-untyped-call]
+
+
+class QuietWorker(Worker):
+    """A worker in this process, without Dask's dashboard."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **(kwargs | _NO_DASHBOARD))
 
 
 class EmbeddedCluster(LocalCluster):
@@ -160,7 +169,7 @@ def start(
     logging.getLogger("distributed").setLevel(
         logging.CRITICAL
     )  # lost workers are reported by us, in the cell
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"worker_class": QuietWorker}
     if processes:
         leave_main_out()
         options = {
