@@ -130,9 +130,11 @@ def distributed_dataset_html(dataset: DistributedDataset) -> str:
 
 def _doing(worker: WorkerLink, group: int = -1, rank: int = -1) -> str:
     """What a worker, or one replica on it, did at its last heartbeat."""
+    from workbench.runtime.cells import with_cell_names
+
     for group_id, replica, busy, step, seq, op, phase, site in worker.statuses:
         if busy and (group < 0 or (group_id, replica) == (group, rank)):
-            where = f" at {site}" if site else ""
+            where = f" at {with_cell_names(site)}" if site else ""
             return f"step {step}: {op} #{seq}, {phase}{where}" if op else f"step {step}: {phase}"
     return "idle"
 
