@@ -49,10 +49,18 @@ def test_functions_and_places_are_told_apart() -> None:
 
 def test_large_results_and_those_that_stayed_away_are_not_kept() -> None:
     large = step(0, np.ones(100))
-    away = step(1, RemoteLeaf("numpy.ndarray", "float32", (), 8))
-    results = recent(large, away)
-    assert results.bad_since(step(2, NAN), 0, 0) == (2, False)
-    assert not results._places
+    away = step(1, RemoteLeaf("numpy.ndarray", "float32", (), 8), site="a.py:2")
+    many = step(2, 1.0, site="a.py:3")
+    many.leaves = [[(1.0,)] * 5]
+    results = recent(large, away, many)
+    assert results.bad_since(step(3, NAN), 0, 0) == (3, False)
+    assert not any(results._places.values())
+
+
+def test_a_result_that_stays_away_later_ends_what_is_known() -> None:
+    bad = step(2, NAN)
+    results = recent(step(0, 1.0), step(1, RemoteLeaf("numpy.ndarray", "float32", (99,), 396)), bad)
+    assert results.bad_since(bad, 0, 0) == (2, False)
 
 
 def test_memory_is_bounded_in_steps_and_places() -> None:
