@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.gpu import checks
+from tests.gpu.hardware import hardware
 from tests.gpu.results import Row, Skip, table
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
@@ -29,11 +30,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--only", default="", help="checks whose name contains this")
     options = parser.parse_args(argv)
     try:
-        hardware = checks.hardware()
+        found = hardware()
     except Exception as error:
         print(f"no GPU to test: {error}")
         return 1
-    print(json.dumps(hardware, indent=1))
+    print(json.dumps(found, indent=1))
     rows: list[Row] = []
     for name, check in checks.ALL.items():
         if options.only in name:
@@ -43,7 +44,7 @@ def main(argv: list[str]) -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     when = datetime.now(UTC)
     path = RESULTS / f"gpu-{when:%Y%m%d-%H%M%S}.json"
-    kept = {"date": when.isoformat(), "hardware": hardware, "rows": [asdict(row) for row in rows]}
+    kept = {"date": when.isoformat(), "hardware": found, "rows": [asdict(row) for row in rows]}
     path.write_text(json.dumps(kept, indent=1) + "\n")
     print(f"\nkept in {path}")
     return sum(row.state == "FAILED" for row in rows)

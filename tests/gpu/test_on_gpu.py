@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.gpu import checks
+from tests.gpu.hardware import hardware
 from tests.gpu.results import Skip
 from workbench.errors import BackendUnavailable
 
@@ -14,7 +15,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 @pytest.fixture(scope="module", autouse=True)
 def needs_a_gpu() -> None:
     try:
-        checks.hardware()
+        hardware()
     except BackendUnavailable as error:
         pytest.skip(str(error))
 

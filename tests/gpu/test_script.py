@@ -10,7 +10,8 @@ import pytest
 
 import workbench as wb
 from tests.collectives.simulated_gpu import SimulatedGpus
-from tests.gpu import checks, programs
+from tests.gpu import kernels, programs, sharing
+from tests.gpu.replicas import threads_of
 from tests.gpu.results import Row, held, table
 from workbench.backends import cupy as gpu
 
@@ -27,11 +28,11 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> SimulatedGpus:
 
 
 def test_replicas_that_share_a_gpu(simulated: SimulatedGpus) -> None:
-    assert [row.state for row in checks.shared_gpu(True)] == ["ok"] * 3
+    assert [row.state for row in sharing.shared_gpu(True)] == ["ok"] * 3
 
 
 def test_replicas_of_one_process_on_two_gpus(simulated: SimulatedGpus) -> None:
-    assert checks._threads(2, {0: 0, 1: 1}) == []
+    assert threads_of(2, {0: 0, 1: 1}) == []
 
 
 def test_a_wrong_result_is_found(simulated: SimulatedGpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,11 +42,11 @@ def test_a_wrong_result_is_found(simulated: SimulatedGpus, monkeypatch: pytest.M
         combine("sum" if op == "prod" else op, *args, **options)
 
     monkeypatch.setattr(simulated, "combine", broken)
-    assert any("prod float32" in text for text in checks._threads(2, {0: 0, 1: 0}))
+    assert any("prod float32" in text for text in threads_of(2, {0: 0, 1: 0}))
 
 
 def test_the_fused_kernel_check(simulated: SimulatedGpus) -> None:
-    assert [row.state for row in checks.fused_correctness(True)] == ["ok", "ok"]
+    assert [row.state for row in kernels.fused_correctness(True)] == ["ok", "ok"]
 
 
 def test_training_on_cpus() -> None:

@@ -1,4 +1,4 @@
-"""Two processes that talk over real NCCL: `python -m tests.gpu.two_ranks own|shared`, started by the checks."""
+"""Two processes that talk over real NCCL: `python -m tests.gpu.two_ranks own|shared`, started by the cases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from multiprocessing.connection import Connection
 
-from tests.gpu import checks, programs
+from tests.gpu import cases, programs
 from workbench.backends import cupy as gpu
 from workbench.collectives import Bootstrap, Gpus, Member, Topology
 from workbench.errors import CollectiveAborted, ReplicaLost, WorkbenchError
@@ -21,13 +21,13 @@ def replica(rank: int, pipe: Connection) -> None:
     bootstrap = Bootstrap(topology, f"p{rank}", gpus=Gpus({rank: 0}, gpu.accelerator))
     pipe.send(bootstrap.address)
     communicator = bootstrap.connect(pipe.recv())[rank]
-    wrong = programs.collectives(communicator, checks.dtypes(), checks.values, checks.expected, checks.same)
+    wrong = programs.collectives(communicator, cases.dtypes(), cases.values, cases.expected, cases.same)
     if rank == 1:
         pipe.send(wrong)
         os._exit(9)
     try:
         communicator.begin(1)
-        communicator.all_reduce([gpu.array(checks.values(0, 9, checks.dtypes()[0]))], "sum")
+        communicator.all_reduce([gpu.array(cases.values(0, 9, cases.dtypes()[0]))], "sum")
         communicator.finish()
         wrong.append("the end of the other process was not noticed")
     except (ReplicaLost, CollectiveAborted):

@@ -1,0 +1,64 @@
+"""Checks of tensors and arrays of other libraries on the GPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from tests.gpu.replicas import alone
+from tests.gpu.results import Row, Skip, held
+
+
+def torch_tensors(quick: bool) -> Iterator[Row]:
+    """Tensors on the GPU go in without a copy and come back as tensors."""
+    try:
+        import torch
+    except ImportError as error:
+        raise Skip("PyTorch is not installed") from error
+    if not torch.cuda.is_available():
+        raise Skip("this PyTorch has no CUDA")
+    communicator = alone(None)
+    wrong = []
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.complex64):
+        tensor = torch.arange(10, device="cuda").to(dtype)
+        (result,) = communicator.all_reduce([tensor], "sum")
+        if type(result) is not torch.Tensor or result.dtype != dtype or not torch.equal(result, tensor):
+            wrong.append(str(dtype))
+        if result.data_ptr() == tensor.data_ptr():
+            wrong.append(f"{dtype} is not owned")
+    weight = torch.ones(3, device="cuda", requires_grad=True)
+    (weight**2).sum().backward()
+    (gradient,) = communicator.all_reduce([weight.grad], "mean")
+    if gradient.tolist() != [2.0, 2.0, 2.0]:
+        wrong.append("gradient")
+    communicator.close()
+    yield held("PyTorch tensors on the GPU", not wrong, f"wrong: {wrong or 'none'}")
+
+
+def jax_arrays(quick: bool) -> Iterator[Row]:
+    """Arrays of JAX on the GPU, in a process of their own: JAX must not take all memory."""
+    code = (
+        "import jax, numpy as np; from tests.gpu.replicas import alone\n"
+        "assert jax.devices()[0].platform == 'gpu', jax.devices()\n"
+        "c = alone(None); x = jax.numpy.arange(10.0)\n"
+        "(y,) = c.all_reduce([x], 'sum'); c.finish(); c.close()\n"
+        "assert isinstance(y, jax.Array) and (np.asarray(y) == np.arange(10.0)).all(); print('right')"
+    )
+    try:
+        import jax  # noqa: F401
+    except ImportError as error:
+        raise Skip("JAX is not installed") from error
+    environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    if "assert jax.devices()" in done.stderr:
+        raise Skip("this JAX has no CUDA")
+    yield held("JAX arrays on the GPU", done.returncode == 0, (done.stdout or done.stderr[-80:]).strip())

@@ -1,0 +1,57 @@
+"""Checks of times in the telemetry, and of what it costs."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.gpu.replicas import alone
+from tests.gpu.results import Row, held
+from workbench.backends import cupy as gpu
+from workbench.telemetry.ring import Ring
+
+
+def event_timing(quick: bool) -> Iterator[Row]:
+    """Times in the telemetry against the clock around a synchronised call."""
+    cupy, ring = gpu.namespace(), Ring(replica=0)
+    communicator = alone(ring)
+    array = cupy.ones(min(1 << 28, gpu.memory(0).free // 16) // 4, np.float32)
+    ratios = []
+    for step in range(8):
+        communicator.begin(step)
+        cupy.cuda.Device().synchronize()
+        began = time.monotonic_ns()
+        communicator.all_reduce([array], "sum")
+        cupy.cuda.Device().synchronize()
+        ended = time.monotonic_ns()
+        communicator.finish()
+        record = ring.recent()[-1]
+        # The clock also sees the launch; the record's own end is what must not be off.
+        ratios.append((record.t_end_ns - began) / (ended - began))
+    communicator.close()
+    middle = statistics.median(ratios[2:])
+    found = f"the record ends at {middle:.1%} of the clock's time"
+    yield held("event timing against the clock", 0.95 <= middle <= 1.02, found, "95 to 102 %")
+
+
+def telemetry_overhead(quick: bool) -> Iterator[Row]:
+    """Steps with and without telemetry, in turns."""
+    cupy = gpu.namespace()
+    array = cupy.ones(25_000_000, np.float32)  # 100 MB of gradients
+    pairs = {"on": alone(Ring(replica=0)), "off": alone(None)}
+    times: dict[str, list[float]] = {"on": [], "off": []}
+    for turn in range(10 if quick else 60):
+        for name, communicator in pairs.items():
+            began = time.perf_counter()
+            communicator.begin(turn)
+            communicator.all_reduce([array], "sum")
+            communicator.finish()
+            times[name].append(time.perf_counter() - began)
+    for communicator in pairs.values():
+        communicator.close()
+    on, off = (statistics.median(times[name][3:]) for name in ("on", "off"))
+    found = f"{on * 1e6:,.0f} µs with, {off * 1e6:,.0f} µs without: {on / off - 1:+.1%}"
+    yield held("overhead of telemetry", quick or on <= 1.02 * off, found, "<= 1 % (2 % noise)")
