@@ -115,6 +115,28 @@ def test_a_function_decorates_functions_only() -> None:
         wb.function(3)  # type: ignore[call-overload]
 
 
+def test_a_plain_function_travels_again_when_something_it_uses_has_changed(strategy: Any) -> None:
+    with strategy.scope():
+        held = [wb.Variable(np.float32(1))]
+    factor, known = 2, strategy.group.gang.shipping.pickled
+
+    def step() -> Any:
+        return held[0] * np.float32(factor)
+
+    seen = [strategy.run(step).values[1]]
+    first = len(known)
+    seen.append(strategy.run(step).values[1])
+    assert len(known) == first
+    factor = 3
+    seen.append(strategy.run(step).values[1])
+    with strategy.scope():
+        held[0] = wb.Variable(np.float32(5))
+    seen.append(strategy.run(step).values[1])
+    held[0].assign(7)
+    seen.append(strategy.run(step).values[1])
+    assert seen == [2, 2, 3, 15, 21]
+
+
 def test_a_merge_function_sees_all_replicas_and_each_gets_its_part(strategy: Any) -> None:
     def merge(s: Any, x: Any, *, y: Any) -> Any:
         first, second = s.local_results(x)

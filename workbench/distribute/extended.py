@@ -184,6 +184,7 @@ class _Update:
     """A user's update function as the program of each replica: in update context, with the replica's component."""
 
     __slots__ = ("fn", "strategy", "variable")
+    travels_as_parts = True
 
     def __init__(self, strategy: Strategy, fn: Callable[..., Any], variable: Variable | None) -> None:
         self.strategy = strategy

@@ -291,6 +291,7 @@ class ReplicaProgram:
     """
 
     __slots__ = ("checked", "fn", "strategy")
+    travels_as_parts = True
 
     def __init__(self, strategy: Strategy, fn: Callable[..., Any], checked: bool = False) -> None:
         self.strategy = strategy

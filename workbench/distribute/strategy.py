@@ -74,6 +74,7 @@ class Strategy:
     """
 
     is_default = False
+    travels_by_id = True
 
     def __init__(
         self,

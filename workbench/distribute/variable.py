@@ -61,6 +61,7 @@ class Variable(ArrayLike, DistributedValues):
     """
 
     __slots__ = ("__dict__",)
+    travels_by_id = True
 
     def __init__(
         self,

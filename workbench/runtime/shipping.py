@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 import itertools
 import threading
+import weakref
 from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import Any
 
 import cloudpickle
 
 from workbench.runtime.captures import check_size, explain_unpicklable
+from workbench.runtime.snapshot import Snapshot, snapshot
 from workbench.runtime.wire import dumps
+
+_MOST_SNAPSHOTS = 64  # of one piece of code
 
 
 class Prepared:
@@ -41,11 +46,15 @@ class Shipping:
         self.pickled: dict[int, bytes] = {}
         self._ids: dict[bytes, int] = {}
         self._structures: dict[Any, int] = {}
+        # By the code of the user's function and the key of a snapshot: that snapshot, and the id of what was pickled.
+        self._known: weakref.WeakKeyDictionary[CodeType, dict[tuple[int, ...], tuple[Snapshot, int]]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._next = itertools.count()
         self._lock = threading.Lock()
 
     def prepare(self, program: Callable[..., Any], user_function: Callable[..., Any] | None) -> Prepared:
-        """Pickles `program`, which calls `user_function` (None for internal work).
+        """Pickles `program`, which calls `user_function` (None for internal work), if it may have changed.
 
         Raises:
           CaptureError: if it does not pickle or takes along more than 10 MB; the text names the variable.
@@ -55,12 +64,24 @@ class Shipping:
         counts = user_function is not None
         if self.by_reference:
             return Prepared(program, name, counts=counts)
+        now = snapshot(program) if type(user_function) is FunctionType else None
+        if user_function is None or now is None:
+            return Prepared(self._pickled(program, named), name, counts=counts)
+        known = self._known.setdefault(user_function.__code__, {})
+        before = known.get(now.key)
+        if before is None:
+            if len(known) >= _MOST_SNAPSHOTS:
+                known.clear()
+            before = known[now.key] = now, self._pickled(program, named)
+        return Prepared(before[1], name, counts=counts)
+
+    def _pickled(self, program: Callable[..., Any], named: Callable[..., Any]) -> int:
         try:
             pickled = cloudpickle.dumps(program, protocol=5)
         except Exception as error:
             raise explain_unpicklable(named, error) from error
         check_size(named, len(pickled))
-        return Prepared(self._intern(pickled), name, counts=counts)
+        return self._intern(pickled)
 
     def structure_id(self, spec: Any) -> int:
         """The id of the structure of a call's arguments."""
