@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.contracts.processes import Group, Layout, Pool, wait_for_gate
+from tests.contracts.processes import Group, Layout, Pool, wait_for_gate, wait_for_last_gate
 from workbench.backends import numpy as backend
 from workbench.collectives import CommunicationOptions, Communicator
 from workbench.errors import (
@@ -324,12 +324,15 @@ def _late(c: Communicator) -> float:
     return float(c.all_reduce([np.ones(9)], "sum")[0][0])
 
 
-def _with_timeout(c: Communicator, op: str, late: list[int]) -> None:
+def _with_timeout(c: Communicator, op: str, late: list[int], impatient: int) -> None:
     c.begin(6)
-    c.barrier()  # all are there: whoever is late afterwards is the one that should be
+    c.barrier()
+    options = None
     if c.rank in late:
-        wait_for_gate()
-    options = CommunicationOptions(timeout_seconds=0.05)
+        wait_for_last_gate()
+    elif c.rank == impatient:
+        wait_for_gate()  # until the others wait already, so that nobody else is late, however busy the machine is
+        options = CommunicationOptions(timeout_seconds=0.05)
     if op == "all_reduce":
         c.all_reduce([np.ones(9)], "sum", site="train.py:7", options=options)
     elif op == "large all_reduce":
@@ -504,9 +507,19 @@ class CommunicatorContract:
         several.all("open_gate")
         assert several.collect() == [float(several.size)] * several.size
 
-    @pytest.mark.parametrize("late", ["first", "last", "second", "all but one"])
-    @pytest.mark.parametrize("op", ["all_reduce", "large all_reduce", "shared all_reduce", "broadcast"])
-    def test_timeout_names_who_is_missing_and_nobody_else(self, several: Group, op: str, late: str) -> None:
+    @pytest.mark.parametrize(
+        ("op", "late", "impatient"),
+        [
+            ("all_reduce", "first", -1),
+            ("all_reduce", "last", 0),
+            ("large all_reduce", "second", -1),
+            ("shared all_reduce", "all but one", 0),
+            ("broadcast", "last", -1),
+        ],
+    )
+    def test_timeout_names_who_is_missing_and_nobody_else(
+        self, several: Group, op: str, late: str, impatient: int
+    ) -> None:
         size = several.size
         missing = {
             "first": [0],
@@ -514,10 +527,13 @@ class CommunicatorContract:
             "second": [1],
             "all but one": [rank for rank in range(size) if rank != size // 2],
         }[late]
-        several.start(_with_timeout, op, missing)
         waiting = [rank for rank in range(size) if rank not in missing]
-        several.until_ended(waiting)  # all of them, although those that are late have not come yet
+        last = waiting[impatient]
+        several.start(_with_timeout, op, missing, last)
+        several.until_waiting([rank for rank in waiting if rank != last], "#2")
         several.all("open_gate")
+        several.until_ended([last])  # although those that are late have not come yet
+        several.all("open_last_gate")
         outcomes = several.collect()
         names = "replica" if len(missing) == 1 else "replicas"
         names += f" {', '.join(map(str, missing))}, which {'has' if len(missing) == 1 else 'have'} not come"

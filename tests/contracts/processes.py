@@ -53,11 +53,12 @@ class _Replicas:
         self.rings: dict[int, Ring] = {}
         self.threads: list[threading.Thread] = []
         self.outcomes: dict[int, Any] = {}
-        self.gate = threading.Event()
+        self.gate, self.last_gate = threading.Event(), threading.Event()
         self.gpus: Gpus | None = None
 
     def listen(self, topology: Topology, process: str, generation: int, gpus: str = "") -> Any:
         self.gate.clear()
+        self.last_gate.clear()
         self.rings = {rank: Ring(replica=rank) for rank in topology.ranks(process)}
         self.gpus = _gpus(topology.ranks(process), process, shared=gpus == "shared") if gpus else None
         self.bootstrap = Bootstrap(
@@ -129,6 +130,9 @@ class _Replicas:
     def open_gate(self) -> None:
         self.gate.set()
 
+    def open_last_gate(self) -> None:
+        self.last_gate.set()
+
     def close(self) -> None:
         for communicator in self.communicators.values():
             communicator.close()
@@ -154,6 +158,12 @@ def wait_for_gate() -> None:
     """In a body: waits until the test opens the gate of this process."""
     assert _here is not None
     assert _here.gate.wait(DEADLINE_SECONDS)
+
+
+def wait_for_last_gate() -> None:
+    """As `wait_for_gate`, at a second one."""
+    assert _here is not None
+    assert _here.last_gate.wait(DEADLINE_SECONDS)
 
 
 def _serve(pipe: Connection, directory: Path) -> None:
@@ -303,13 +313,14 @@ class Group:
     def process_of(self, rank: int) -> Process:
         return self.processes[int(self.topology.members[rank].process[1:])]
 
-    def until_waiting(self, ranks: Sequence[int]) -> None:
-        """Asks for the status of replicas until all of `ranks` wait in a collective."""
+    def until_waiting(self, ranks: Sequence[int], number: str = "") -> None:
+        """Asks for the status of replicas until all of `ranks` wait in a collective, in the one of that number."""
         for _ in range(100_000):
             statuses: dict[int, Status] = {}
             for part in self.all("statuses"):
                 statuses |= part
-            if all(statuses[rank].phase == "waiting" and statuses[rank].op for rank in ranks):
+            there = [statuses[rank] for rank in ranks]
+            if all(s.phase == "waiting" and s.op and f"#{s.seq + 1}".startswith(number) for s in there):
                 return
         raise AssertionError(f"replicas {ranks} never waited: {statuses}")
 
