@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from workbench import runtime
+
 HEAVY = ["cryptography", "cupy", "dask", "distributed", "ipywidgets", "IPython", "anywidget", "jax", "numpy", "optree"]
 HEAVY += ["pandas", "panel", "psutil", "pyarrow", "torch", "tornado"]
 
@@ -45,3 +47,20 @@ with wb.connect(replicas=1, processes={processes}):
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100
     )
     assert done.stdout == "False (False,)\n"
+
+
+def test_a_worker_does_not_load_what_only_the_notebook_needs() -> None:
+    code = "import workbench.runtime.plugin, workbench.distribute.mirrored, sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert "workbench.runtime.host" in loaded
+    assert loaded.isdisjoint(
+        {"workbench.runtime.cluster", "workbench.runtime.gang", "workbench.telemetry.feed"}
+    )
+
+
+def test_every_name_of_the_runtime_can_be_imported() -> None:
+    assert {getattr(runtime, name).__name__ for name in runtime.__all__} == set(runtime.__all__)
+    assert not hasattr(runtime, "no_such_name")

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import optree
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _SMALL_TYPES = (int, float, bool, complex, type(None))
 # Results that most steps have; their structure need not be looked for.
 _LEAVES = frozenset({int, float, bool, complex, np.ndarray, np.float32, np.float64})
-_LEAF: Any = optree.tree_structure(0, namespace="workbench")
+_LEAF = optree.tree_structure(cast("Any", 0), namespace="workbench")
 
 
 class StepSkipped(WorkbenchError):
