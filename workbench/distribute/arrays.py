@@ -40,6 +40,8 @@ def as_array(value: Any) -> Array:
 
 def namespace_of(array: Any) -> Any:
     """The module with the functions for an array: NumPy, `jax.numpy` (also for traced values) or CuPy."""
+    if type(array) is np.ndarray:
+        return np
     library = type(array).__module__.partition(".")[0]
     if library in ("jax", "jaxlib"):
         return sys.modules["jax"].numpy

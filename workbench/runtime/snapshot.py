@@ -17,6 +17,7 @@ import cloudpickle
 import numpy as np
 
 _CONSTANTS = frozenset({int, float, complex, bool, str, bytes, type(None)})
+_NUMPY_CONSTANTS = (np.number, np.bool_, np.ufunc)
 _MOST = 1000  # values; a function that takes along more is pickled each time
 _NOTHING = object()
 
@@ -49,7 +50,7 @@ class Snapshot:
         kind, marks = type(value), self._marks
         if len(marks) > _MOST:
             raise _MayChangeUnnoticedError
-        if kind in _CONSTANTS or value is _NOTHING or isinstance(value, np.number | np.bool_ | np.ufunc):
+        if kind in _CONSTANTS or value is _NOTHING or isinstance(value, _NUMPY_CONSTANTS):
             marks.append(value)
         elif kind is CellType:
             self._add(_content(value), visited)
