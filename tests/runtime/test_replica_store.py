@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +57,35 @@ def test_committed_steps_cannot_be_undone() -> None:
     store["v"] = 2
     store.rollback(1)
     assert store["v"] == 1
+
+
+def test_a_step_that_assigns_again_and_again_keeps_only_what_was_before_it() -> None:
+    class Value:
+        pass
+
+    store, first, between = ReplicaStore(), Value(), Value()
+    store.begin(1)
+    store["v"] = first
+    store.begin(2)
+    store["v"] = between
+    gone = weakref.ref(between)
+    del between
+    store["v"] = Value()
+    assert gone() is None
+    store.rollback(2)
+    assert store["v"] is first
+
+
+def test_what_a_step_has_made_and_deleted_again_is_gone_when_it_is_undone() -> None:
+    store = ReplicaStore()
+    store.begin(1)
+    store["v"] = 1
+    del store["v"]
+    store.rollback(1)
+    assert "v" not in store
+    assert store.written("v").times == 0
+    with pytest.raises(KeyError):
+        del store["v"]
 
 
 def test_every_way_of_writing_is_undone() -> None:

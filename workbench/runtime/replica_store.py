@@ -38,12 +38,14 @@ class ReplicaStore(dict[Hashable, Any]):
         super().__init__()
         self._log: deque[tuple[int, Hashable, Any, Written]] = deque()
         self._written: dict[Hashable, Written] = {}
+        self._logged: set[Hashable] = set()  # in the present step
         self._serial = -1
         self._step = -1
 
     def begin(self, serial: int, step: int = -1) -> None:
         """Assignments from now on belong to step `serial`, which the user knows as `step`."""
         self._serial, self._step = serial, step
+        self._logged.clear()
 
     def written(self, key: Hashable) -> Written:
         """How the value came to be there."""
@@ -51,13 +53,23 @@ class ReplicaStore(dict[Hashable, Any]):
 
     def __setitem__(self, key: Hashable, value: Any) -> None:
         before = self._written.get(key, _NEVER)
-        self._log.append((self._serial, key, self.get(key, _ABSENT), before))
+        if key not in self._logged:
+            self._remember(key, before)
         self._written[key] = Written(before.times + 1, self._step, time.monotonic_ns())
         super().__setitem__(key, value)
 
     def __delitem__(self, key: Hashable) -> None:
-        self._log.append((self._serial, key, self[key], self._written.pop(key, _NEVER)))
+        if key not in self:
+            raise KeyError(key)
+        before = self._written.pop(key, _NEVER)
+        if key not in self._logged:
+            self._remember(key, before)
         super().__delitem__(key)
+
+    def _remember(self, key: Hashable, written: Written) -> None:
+        # Once in each step: undoing needs no value in between, and a step that loops would keep them all.
+        self._logged.add(key)
+        self._log.append((self._serial, key, self.get(key, _ABSENT), written))
 
     # What dict has of these would not come by the log.
     update = MutableMapping.update
@@ -83,14 +95,15 @@ class ReplicaStore(dict[Hashable, Any]):
     def rollback(self, serial: int) -> None:
         """Undoes everything since before step `serial`."""
         log = self._log
+        self._logged.clear()
         while log and log[-1][0] >= serial:
             _, key, old, written = log.pop()
-            self._written[key] = written
             if old is _ABSENT:
-                super().__delitem__(key)
-                del self._written[key]
+                dict.pop(self, key, None)
+                self._written.pop(key, None)
             else:
                 super().__setitem__(key, old)
+                self._written[key] = written
 
 
 class RowStore(ReplicaStore):
