@@ -1,8 +1,8 @@
 """The ring into which one replica writes a record per collective.
 
 One writer (the replica's thread) and one reader (the thread that ships). Neither locks: the writer appends a
-numbered tuple, which costs a third of packing the numbers into memory; the reader copies the deque in one go and
-makes columns of it. When the reader is too slow the oldest records are lost, which the numbers tell.
+numbered tuple, which costs a third of packing the numbers into memory; the reader takes the tuples out one by one
+and makes columns of them. When the reader is too slow the oldest records are lost, which the numbers tell.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 import uuid
 from collections import deque
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from workbench.telemetry.events import Event
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _NUMBERS: Final = ("step", "seq", "count", "bytes", "t_enter_ns", "t_start_ns", "t_end_ns")
 _WIDTH: Final = 2 + len(_NUMBERS)
 _OWN: Final = ("run_id", "replica", "host", "device", "clock_offset_ns", "clock_err_ns")
+_Row = tuple[int, int, int, int, int, int, int, int, int]
 _MAX_SIGNATURES: Final = 4096
 _MAX_EVENTS: Final = 1024
 _MAX_MESSAGE: Final = 8192
@@ -77,7 +78,8 @@ class Ring:
         self.clock_offset_ns = 0
         self.clock_err_ns = 0
         # Its number, that of its signature, then `_NUMBERS`, of each of the newest records.
-        self._records: deque[tuple[int, int, int, int, int, int, int, int, int]] = deque(maxlen=capacity)
+        self._records: deque[_Row] = deque(maxlen=capacity)
+        self._drained: deque[_Row] = deque(maxlen=capacity)  # for `recent`; the reader only appends
         self._append = self._records.append
         self._head = 0  # records ever written; moved by the writer only
         self._tail = 0  # records ever drained or dropped; moved by the reader only
@@ -173,11 +175,14 @@ class Ring:
         """
         from workbench.telemetry import batches
 
-        rows = self._read(self._tail)
-        if len(rows):
-            first, last = int(rows[0, 0]), int(rows[-1, 0])
-            self.dropped += first - self._tail
-            self._tail = last + 1
+        # Not "until empty", lest a busy writer keep us here. It may push the oldest out meanwhile, never the last.
+        taken = [self._records.popleft() for _ in range(len(self._records))]
+        self._drained.extend(taken)
+        rows = _array(taken)
+        if taken:
+            head = taken[-1][0] + 1
+            self.dropped += head - self._tail - len(taken)
+            self._tail = head
         events = self._take_events()
         losses = (self.dropped, self.dropped_events)
         waiting = in_flight if in_flight != self._waiting_told else None
@@ -197,17 +202,11 @@ class Ring:
 
         Takes nothing out; any thread may call it.
         """
-        columns = self._columns(self._read(max(0, self._head - limit)))
+        # What moves from one to the other while we look may be in both.
+        rows = {row[0]: row for row in (*self._drained.copy(), *self._records.copy())}
+        newest = [rows[number] for number in sorted(rows)[-limit:]]
+        columns = self._columns(_array(newest))
         return [Record(*row) for row in zip(*(columns[name].tolist() for name in COLUMNS), strict=True)]
-
-    def _read(self, tail: int) -> np.ndarray:
-        """What still exists of the records from number `tail` on; shape `(rows, _WIDTH)`."""
-        import numpy as np
-
-        records = self._records.copy()  # in one go: the writer cannot append meanwhile
-        known = max(0, tail - records[0][0]) if records else 0
-        numbers = chain.from_iterable(islice(records, known, None))
-        return np.fromiter(numbers, np.int64).reshape(-1, _WIDTH)
 
     def _entered(self, waiting: InFlight) -> Record:
         known = {name: getattr(waiting, name) for name in InFlight.__dataclass_fields__}
@@ -248,3 +247,10 @@ class Ring:
         for name in ("clock_offset_ns", "clock_err_ns"):
             columns[name] = np.full(rows, getattr(self, name), dtype=np.int64)
         return columns
+
+
+def _array(rows: list[_Row]) -> np.ndarray:
+    """Rows as int64, shape `(rows, _WIDTH)`."""
+    import numpy as np
+
+    return np.fromiter(chain.from_iterable(rows), np.int64, _WIDTH * len(rows)).reshape(-1, _WIDTH)
