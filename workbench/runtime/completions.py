@@ -58,6 +58,12 @@ class Completions:
             with contextlib.suppress(LinkClosed):
                 self._link.send(message)
 
+    def send_all(self, messages: list[Message]) -> None:
+        """As `send`; the driver wakes once for all of them."""
+        with self._lock:
+            self._held += messages
+            self._send_held()
+
     def flush(self) -> None:
         """Sends what was held back."""
         if self._held:
