@@ -14,7 +14,7 @@ from workbench.distribute.strategy import Strategy
 from workbench.distribute.tpu_sampling import SampledCollective, sample
 from workbench.distribute.value_context import RunOptions
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
-from workbench.runtime.traced import Traced
+from workbench.runtime.traced_program import Traced
 
 if TYPE_CHECKING:
     from workbench.runtime.group import Group

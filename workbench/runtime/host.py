@@ -18,6 +18,7 @@ from workbench.devices import Device
 from workbench.errors import ClusterClosed, WorkbenchError
 from workbench.runtime import gpus, sleeping
 from workbench.runtime.completions import Completions
+from workbench.runtime.device_threads import Idle
 from workbench.runtime.env import ReplicaEnv, current_env
 from workbench.runtime.executor import DeviceExecutor
 from workbench.runtime.links import Link, LinkClosed, readable
@@ -25,7 +26,7 @@ from workbench.runtime.objects import ShippedObjects
 from workbench.runtime.output import ReplicaOutput
 from workbench.runtime.replica_store import ReplicaStore, RowStore
 from workbench.runtime.reports import report
-from workbench.runtime.traced import Idle, TracedExecutor
+from workbench.runtime.traced import TracedExecutor
 from workbench.runtime.wire import (
     CONNECT,
     DONE,

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from workbench.backends.jax import ReplicaMesh
     from workbench.backends.jax_program import Compiled
-    from workbench.runtime.traced import Traced
     from workbench.runtime.traced_arguments import Arguments
+    from workbench.runtime.traced_program import Traced
 
 Shapes = dict[Any, tuple[tuple[int, ...], np.dtype[Any]]]
 _tracing = threading.local()
