@@ -31,7 +31,8 @@ def test_type_checkers_see_the_same_names_from_the_same_modules() -> None:
         for alias in node.names
     }  # fmt: skip
 
-    view = {"collectives": "workbench.ui.timings"}  # what the folder of that name does when it is called
+    # What the modules of these names do when they are called.
+    view = {"collectives": "workbench.ui.timings", "devices": "workbench.ui.cluster_views"}
     assert seen == {**dict.fromkeys(wb._MODULES, "workbench"), **wb._EXPORTS, **view}
 
 

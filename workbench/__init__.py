@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
     from workbench import debugging as debugging
     from workbench import distribute as distribute
     from workbench import errors as errors
-    from workbench.data.explain import explain_sharding as explain_sharding
     from workbench.device_spec import DeviceSpec as DeviceSpec
     from workbench.devices import device as device
     from workbench.distribute.aggregation import VariableAggregation as VariableAggregation
@@ -30,21 +29,25 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
     from workbench.runtime.cluster import Cluster as Cluster
     from workbench.runtime.cluster import connect as connect
     from workbench.runtime.cluster import current_cluster as current_cluster
+    from workbench.ui.cluster_views import devices as devices
+    from workbench.ui.cluster_views import log as log
+    from workbench.ui.cluster_views import topology as topology
     from workbench.ui.diagnosis import diagnose as diagnose
     from workbench.ui.inspection import inspect as inspect
     from workbench.ui.progress import progress as progress
     from workbench.ui.recording import record as record
+    from workbench.ui.sharding import explain_sharding as explain_sharding
     from workbench.ui.timings import collectives as collectives
     from workbench.ui.timings import open_run as open_run
 
 __version__ = "0.1.0"
 
 _MODULES = frozenset(
-    {"collectives", "data", "debugging", "distribute", "errors"}
-)  # collectives can also be called
+    {"collectives", "data", "debugging", "devices", "distribute", "errors"}
+)  # collectives and devices can also be called
 
 _EXPORTS = {
-    "explain_sharding": "workbench.data.explain",
+    "explain_sharding": "workbench.ui.sharding",
     "DeviceSpec": "workbench.device_spec",
     "device": "workbench.devices",
     "VariableAggregation": "workbench.distribute.aggregation",
@@ -61,6 +64,8 @@ _EXPORTS = {
     "connect": "workbench.runtime.cluster",
     "current_cluster": "workbench.runtime.cluster",
     "diagnose": "workbench.ui.diagnosis",
+    "log": "workbench.ui.cluster_views",
+    "topology": "workbench.ui.cluster_views",
     "inspect": "workbench.ui.inspection",
     "progress": "workbench.ui.progress",
     "record": "workbench.ui.recording",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from workbench.device_spec import DeviceSpec
@@ -198,3 +201,13 @@ def _listing(available: Sequence[Device]) -> str:
         texts.append(f"{span} on {host}")
     shown = ", ".join(texts[:8])
     return f"{shown} and {len(texts) - 8} more" if len(texts) > 8 else shown or "no devices"
+
+
+class _CallableModule(ModuleType):
+    """Importing a module binds its name in the package, so the view of the same name can only be the module itself."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return importlib.import_module("workbench.ui.cluster_views").devices(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule

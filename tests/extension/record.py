@@ -25,7 +25,8 @@ from workbench.ui.array_model import array_model
 from workbench.ui.cluster_model import DeviceHistory, topology_model
 from workbench.ui.collectives_model import collectives_model
 from workbench.ui.dataset_model import dataset_model
-from workbench.ui.models import Collectives, Topology, Values, plain
+from workbench.ui.models import Collectives, Topology, Values
+from workbench.ui.plain import plain
 from workbench.ui.runs_model import runs_model
 
 TARGET = Path(__file__).parents[2] / "extension" / "tests" / "recorded"

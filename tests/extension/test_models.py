@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from workbench.telemetry.snapshot import merge
-from workbench.ui.models import MODELS, plain
+from workbench.ui.models import MODELS
+from workbench.ui.plain import plain
 
 EXTENSION = Path(__file__).parents[2] / "extension"
 RECORDED = EXTENSION / "tests" / "recorded"

@@ -15,7 +15,7 @@ from workbench.ui.array_model import array_model
 from workbench.ui.cluster_model import DeviceHistory, topology_model
 from workbench.ui.collectives_model import collectives_model
 from workbench.ui.dataset_model import dataset_model
-from workbench.ui.models import plain
+from workbench.ui.plain import plain
 from workbench.ui.runs_model import compared, runs_model
 
 replica = wb.distribute.get_replica_context

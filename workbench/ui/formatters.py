@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from workbench.ui import html
 
 if TYPE_CHECKING:
+    from workbench.data.explain import Sharding
     from workbench.distribute.input import DistributedDataset
     from workbench.distribute.strategy import Strategy
     from workbench.distribute.values import DistributedValues
@@ -26,6 +27,12 @@ DRAWN: Final = (
     ("workbench.distribute.input", "DistributedDataset", "distributed_dataset_html"),
 )
 """Module and name of a class, and the function below that draws it and its subclasses."""
+LIVE: Final = (
+    ("workbench.runtime.cluster", "Cluster", "cluster_bundle"),
+    ("workbench.distribute.strategy", "Strategy", "strategy_bundle"),
+    ("workbench.data.explain", "Sharding", "sharding_bundle"),
+)
+"""The same for those with a live view; without a kernel this is what they print anyway."""
 _MAX_ROWS: Final = 32
 
 
@@ -33,6 +40,34 @@ def register(html_formatter: Any) -> None:
     """Tells IPython's formatter of "text/html" what to draw."""
     for module, name, function in DRAWN:
         html_formatter.for_type_by_name(module, name, globals()[function])
+
+
+def register_live(mimebundle_formatter: Any) -> None:
+    """Tells IPython which objects have a live view beside their text and HTML."""
+    for module, name, function in LIVE:
+        mimebundle_formatter.for_type_by_name(module, name, globals()[function])
+
+
+def cluster_bundle(cluster: Cluster, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    """A cluster: its topology."""
+    from workbench.ui.cluster_views import topology
+
+    bundle = topology(cluster)._repr_mimebundle_()
+    return bundle | {"text/plain": repr(cluster), "text/html": cluster_html(cluster)}
+
+
+def strategy_bundle(strategy: Strategy, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    """A strategy: the topology of its cluster."""
+    texts = {"text/plain": repr(strategy), "text/html": strategy_html(strategy)}
+    cluster = None if strategy.is_default else strategy.group.gang.cluster
+    return texts if cluster is None else cluster_bundle(cluster) | texts
+
+
+def sharding_bundle(sharding: Sharding, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    """A dataset's sharding: who reads what at which step."""
+    from workbench.ui.sharding import dataset_bundle
+
+    return dataset_bundle(sharding)
 
 
 def cluster_html(cluster: Cluster) -> str:

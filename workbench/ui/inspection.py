@@ -21,6 +21,8 @@ from workbench.runtime.replica_store import Written
 from workbench.ui.inspection_text import inspection_html, inspection_text
 from workbench.ui.since import empty_input, result_since, variable_since
 from workbench.ui.summaries import assigned, described, differences, summarise
+from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.sources import Fixed
 
 if TYPE_CHECKING:
     from workbench.devices import Device
@@ -112,6 +114,11 @@ class Inspection:
 
     def _repr_html_(self) -> str:
         return inspection_html(self.values)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from workbench.ui.models import Values  # which has the classes above
+
+        return mimebundle(Fixed("values", Values(self.values)), text=repr(self), html=self._repr_html_())
 
 
 def inspect(value: Any, *, name: str = "") -> Inspection:

@@ -7,12 +7,13 @@ has no meaning, never NaN; tuples are lists there. Times are seconds or µs as t
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.sweeps import Sweep
 from workbench.ui.inspection import InspectedValue
+from workbench.ui.plain import plain as plain  # how a model travels
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,19 +372,3 @@ MODELS: Final[dict[str, type]] = {
     "runs": Runs,
 }
 """View -> what it draws."""
-
-
-def plain(model: Any) -> dict[str, Any]:
-    """A model as JSON-able dicts and lists; what is not finite becomes None."""
-    found: dict[str, Any] = _plain(asdict(model))
-    return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return None
-    return value

@@ -18,6 +18,7 @@ def install() -> None:
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is not None:
         formatters.register(shell.display_formatter.formatters["text/html"])
+        formatters.register_live(shell.display_formatter.mimebundle_formatter)
         shell.events.register("post_run_cell", wait_for_steps)
 
 

@@ -18,6 +18,8 @@ from workbench.telemetry.text import snapshot_text
 from workbench.ui import html
 from workbench.ui.limits import measure_limits
 from workbench.ui.timings_table import HEADINGS, LEFT_COLUMNS, timing_cells
+from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.collectives import CollectivesSource
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +35,7 @@ class _Source(Protocol):
 
 
 class Timings:
-    """Timings of collectives as they were when asked for. Prints as a table; ask again for newer ones.
+    """Timings of collectives as they were when asked for. Prints as a table; a notebook shows the newest all the time.
 
     Attributes:
       snapshot: Everything that is shown.
@@ -51,13 +53,15 @@ class Timings:
         internal: bool = False,
         status: str = "live",
         silent: Sequence[str] = (),
+        cluster: Cluster | None = None,
     ) -> None:
         self._source = source
+        self._cluster = cluster
         self.group = group
         self.status = status
         self.silent = tuple(silent)
         self.internal = internal
-        self.snapshot = _only(source.snapshot(), group)
+        self.snapshot = self._newest()
 
     @property
     def rows(self) -> tuple[TableRow, ...]:
@@ -99,6 +103,22 @@ class Timings:
     def to_dict(self) -> dict[str, Any]:
         """Everything that is shown, as JSON-able values."""
         return self.snapshot.as_dict()
+
+    def _newest(self) -> Snapshot:
+        return _only(self._source.snapshot(), self.group)
+
+    def _newest_shown(self) -> Snapshot:
+        newest = self._newest()
+        if not self.internal:
+            return newest
+        return replace(newest, table=tuple(sorted(newest.table + newest.internal, key=_group_of)))
+
+    def _status_now(self) -> str:
+        return self.status if self._cluster is None else self._cluster.status
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        source = CollectivesSource("collectives", self._newest_shown, self._status_now, self.silent)
+        return mimebundle(source, text=repr(self), html=self._repr_html_())
 
     def __repr__(self) -> str:
         shown = replace(self.snapshot, table=self.rows)
@@ -159,7 +179,14 @@ def collectives(of: Strategy | Cluster | None = None, *, internal: bool = False)
     if not cluster.closed:
         measure_limits(cluster, group)
         silent = cluster.flush_telemetry()
-    return Timings(cluster.feed, group=group, internal=internal, status=cluster.status, silent=silent)
+    return Timings(
+        cluster.feed,
+        group=group,
+        internal=internal,
+        status=cluster.status,
+        silent=silent,
+        cluster=cluster,
+    )
 
 
 def open_run(path: str | os.PathLike[str], *, internal: bool = False) -> Timings:

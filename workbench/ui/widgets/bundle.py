@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
+from workbench.ui.widgets.built import is_built
 from workbench.ui.widgets.sources import Source
 
 MIME: Final = "application/vnd.workbench.view+json"
@@ -20,13 +21,10 @@ def mimebundle(source: Source, *, text: str, html: str) -> dict[str, Any]:
       html: The script-free HTML.
     """
     bundle: dict[str, Any] = {"text/plain": text, "text/html": html}
-    if not in_a_kernel():
-        return bundle
-    from workbench.ui.widgets.widget import ViewWidget, is_built
-
-    if not is_built():
+    if not in_a_kernel() or not is_built():
         return bundle
     from workbench.ui.widgets.pusher import pusher
+    from workbench.ui.widgets.widget import ViewWidget
 
     widget = ViewWidget(source)
     pusher.add(widget)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any, Protocol
 
-from workbench.telemetry.snapshot import Snapshot, delta
-from workbench.ui.collectives_model import collectives_model
-from workbench.ui.models import plain
+from workbench.ui.plain import plain
 
 Message = dict[str, Any]
 
@@ -119,67 +116,3 @@ class Polled:
     def ended(self) -> bool:
         """As `Source.ended`."""
         return self._ended()
-
-
-class CollectivesSource:
-    """The feed of a cluster: only what changed is sent."""
-
-    interval_seconds = 0.1
-
-    def __init__(
-        self,
-        view: str,
-        snapshot: Callable[[], Snapshot],
-        status: Callable[[], str],
-        silent: tuple[str, ...] = (),
-    ) -> None:
-        """Makes the source.
-
-        Args:
-          view: "collectives" or one of its parts.
-          snapshot: Gives the newest.
-          status: Gives one word.
-          silent: Workers that did not answer.
-        """
-        self.view = view
-        self._snapshot = snapshot
-        self._status = status
-        self._silent = silent
-        self._since = 0
-        self._told = ""
-
-    def model(self) -> Message:
-        """As `Source.model`."""
-        snapshot, status = self._snapshot(), self._status()
-        model = collectives_model(snapshot, status=status, silent=self._silent)
-        self._since, self._told = snapshot.version, status
-        return plain(model)
-
-    def change(self) -> Message | None:
-        """As `Source.change`."""
-        snapshot, status = self._snapshot(), self._status()
-        if snapshot.version == self._since and status == self._told:
-            return None
-        model = collectives_model(snapshot, status=status, silent=self._silent)
-        change = {"since": self._since} | delta(snapshot, self._since)
-        self._since, self._told = snapshot.version, status
-        facts = {name: part for name, part in plain_parts(model).items() if name != "snapshot"}
-        return {"kind": "collectives", "change": change, **facts}
-
-    def answer(self, request: Message) -> Message | None:
-        """None: there is nothing to ask."""
-        return None
-
-    @property
-    def ended(self) -> bool:
-        """The cluster was closed, or it is a recorded run."""
-        return self._status() in ("stopped", "replay")
-
-
-def plain_parts(model: Any) -> Message:
-    """The parts of collectives beside the snapshot, which is large and sent as a change."""
-    return {
-        "status": model.status,
-        "silent": list(model.silent),
-        "sweeps": [asdict(sweep) for sweep in model.sweeps],
-    }

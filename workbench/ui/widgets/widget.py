@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import threading
 from functools import cache
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import anywidget
 import ipywidgets
 import traitlets
 
 from workbench.errors import WorkbenchError
+from workbench.ui.widgets.built import STATIC
 from workbench.ui.widgets.sources import Message, Source
-
-STATIC: Final = Path(__file__).parents[2] / "static"
 
 
 class ViewCode(ipywidgets.Widget):  # type: ignore[misc]  # ipywidgets has no annotations
@@ -35,11 +33,6 @@ def _digest() -> str:
     return (STATIC / "sources.sha256").read_text(encoding="ascii").strip()
 
 
-def is_built() -> bool:
-    """Whether the views were built; a checkout that was never installed has none."""
-    return (STATIC / "widget.js").is_file() and (STATIC / "loader.js").is_file()
-
-
 class ViewWidget(anywidget.AnyWidget):
     """Shows a `Source` in a notebook output.
 
@@ -50,6 +43,8 @@ class ViewWidget(anywidget.AnyWidget):
       digest: Which ones these are.
       watched: False where every view of it is out of sight.
     """
+
+    _esm = STATIC / "loader.js"
 
     view = traitlets.Unicode().tag(sync=True)
     model = traitlets.Dict().tag(sync=True)

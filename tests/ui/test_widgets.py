@@ -1,0 +1,323 @@
+"""Live views of a notebook: what they are sent, when, and that they end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jupyter_client.manager import start_new_async_kernel
+
+import workbench as wb
+from workbench.telemetry.feed import Feed
+from workbench.telemetry.snapshot import merge
+from workbench.ui.widgets.built import is_built
+from workbench.ui.widgets.bundle import MIME, mimebundle
+from workbench.ui.widgets.collectives import CollectivesSource
+from workbench.ui.widgets.sources import Fixed, Polled
+
+ROOT = Path(__file__).parents[2]
+WIDGET = "application/vnd.jupyter.widget-view+json"
+MAX_SENT_BYTES = 64 * 1024
+CONNECT = """
+import time
+from pathlib import Path
+import numpy as np
+import workbench as wb
+cluster = wb.connect(replicas=2, processes=False)
+strategy = wb.MirroredStrategy()
+def step():
+    wb.distribute.get_replica_context().all_reduce("sum", np.ones(8))
+"""
+RUN_UNTIL = """
+ends = time.monotonic() + 60
+while not Path({path!r}).exists() and time.monotonic() < ends:
+    strategy.run(step)
+"""
+
+built = pytest.mark.skipif(not is_built(), reason="the views are not built: python extension/hatch_build.py")
+
+
+@dataclass
+class _Empty:
+    """A model with nothing in it."""
+
+
+@dataclass
+class _Count:
+    count: int
+
+
+class Kernel:
+    """A kernel, and what it publishes.
+
+    Attributes:
+      opened: State of each widget that was opened, by id.
+    """
+
+    def __init__(self, client: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._client = client
+        self._loop = loop
+        self.opened: dict[str, dict[str, Any]] = {}
+
+    def run(
+        self, code: str, on_message: Callable[[dict[str, Any]], None] = lambda message: None
+    ) -> dict[str, Any]:
+        """Executes code; the MIME bundle that it displays, and each message while it runs to `on_message`."""
+        id = self._client.execute(code)
+        shown: dict[str, Any] = {}
+        while True:
+            message = self._loop.run_until_complete(self._client.get_iopub_msg(timeout=100))
+            content = message["content"]
+            if message["msg_type"] == "comm_open":
+                self.opened[content["comm_id"]] = content["data"]["state"]
+            on_message(message)
+            if message["parent_header"].get("msg_id") != id:
+                continue
+            if message["msg_type"] == "execute_result":
+                shown = content["data"]
+            elif message["msg_type"] == "error":
+                raise AssertionError("\n".join(content["traceback"]))
+            elif message["msg_type"] == "status" and content["execution_state"] == "idle":
+                return shown
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """A kernel with a cluster in it."""
+    loop = asyncio.new_event_loop()  # the blocking client would leave one of its own open
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        starting = start_new_async_kernel(
+            kernel_name="python3", cwd=str(tmp_path_factory.mktemp("kernel")), startup_timeout=100
+        )
+        manager, client = loop.run_until_complete(starting)
+    try:
+        kernel = Kernel(client, loop)
+        kernel.run(CONNECT)
+        yield kernel
+        kernel.run("cluster.close()")
+    finally:
+        client.stop_channels()
+        loop.run_until_complete(manager.shutdown_kernel(now=True))
+        loop.close()
+
+
+def pushes(message: dict[str, Any]) -> dict[str, Any] | None:
+    """The content of a message to a view, if this is one."""
+    data = message["content"].get("data", {}) if message["msg_type"] == "comm_msg" else {}
+    return data["content"] if data.get("method") == "custom" else None
+
+
+@built
+@pytest.mark.parametrize(
+    ("code", "view"),
+    [
+        ("cluster", "topology"),
+        ("strategy", "topology"),
+        ("wb.topology()", "topology"),
+        ("wb.devices()", "devices"),
+        ("wb.log()", "log"),
+        ("wb.collectives()", "collectives"),
+        ("wb.inspect(strategy.run(lambda: np.ones(3)))", "values"),
+        ("wb.explain_sharding(strategy.run(lambda: np.ones(3)))", "array_sharding"),
+        ("wb.explain_sharding(wb.data.Dataset.range(10).batch(4), 2)", "dataset_sharding"),
+    ],
+)
+def test_a_notebook_gets_text_html_the_model_and_the_live_view(kernel: Kernel, code: str, view: str) -> None:
+    shown = kernel.run(code)
+
+    assert set(shown) == {"text/plain", "text/html", MIME, WIDGET}
+    state = kernel.opened[shown[WIDGET]["model_id"]]
+    assert (state["view"], shown[MIME]["view"]) == (view, view)
+    assert state["model"] == shown[MIME]["model"]
+    assert "<script" not in shown["text/html"]
+    assert max(map(len, shown["text/plain"].splitlines())) <= 88
+
+
+@built
+def test_the_code_of_the_views_is_sent_once_per_kernel(kernel: Kernel) -> None:
+    for _ in range(2):
+        kernel.run("wb.topology()")
+
+    assert sum("text" in state and "attach" in state["text"] for state in kernel.opened.values()) == 1
+
+
+@built
+def test_looking_at_a_large_variable_sends_little(kernel: Kernel) -> None:
+    kernel.run("with strategy.scope(): big = wb.Variable(np.ones(1 << 22, np.float32))")
+    kernel.opened.clear()
+
+    shown = kernel.run("wb.inspect(big)")
+
+    assert len(json.dumps([shown, kernel.opened])) <= MAX_SENT_BYTES
+
+
+@built
+def test_a_view_is_brought_up_to_date_while_a_cell_runs(kernel: Kernel, tmp_path: Path) -> None:
+    enough = tmp_path / "enough"
+    shown = kernel.run("wb.collectives()")
+    own, model = shown[WIDGET]["model_id"], shown[MIME]["model"]
+    updates: list[dict[str, Any]] = []
+
+    def on_message(message: dict[str, Any]) -> None:
+        content = pushes(message)
+        if content is not None and message["content"]["comm_id"] == own:
+            updates.append(content)
+            if len(updates) == 3:
+                enough.touch()  # only now the cell ends: all of these came while it ran
+
+    kernel.run(RUN_UNTIL.format(path=str(enough)), on_message)
+
+    snapshot = model["snapshot"]
+    for update in updates:
+        assert update["change"]["since"] <= snapshot["version"] < update["change"]["version"]
+        snapshot = merge(snapshot, update["change"])
+    assert snapshot["counters"]["collectives"] > model["snapshot"]["counters"]["collectives"]
+    assert len(updates) >= 3
+
+
+def test_outside_of_a_kernel_there_are_only_texts() -> None:
+    bundle = mimebundle(Fixed("values", _Empty()), text="t", html="<b>h</b>")
+
+    assert bundle == {"text/plain": "t", "text/html": "<b>h</b>"}
+
+
+@built
+class TestPusher:
+    """The thread, without a kernel: widgets whose messages are kept."""
+
+    @pytest.fixture
+    def sent(self, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+        from workbench.ui.widgets.widget import ViewWidget
+
+        sent: list[dict[str, Any]] = []
+        monkeypatch.setattr(ViewWidget, "send", lambda widget, content, buffers=None: sent.append(content))
+        return sent
+
+    def run(self, source: Any, *, watched: bool = True) -> None:
+        """Pushes until the source has ended."""
+        from workbench.ui.widgets.pusher import Pusher
+        from workbench.ui.widgets.widget import ViewWidget
+
+        widget = ViewWidget(source)
+        widget.watched = watched
+        pusher = Pusher()
+        pusher.add(widget)
+        (thread,) = [thread for thread in threading.enumerate() if thread.name == "workbench-views"]
+        thread.join(60)
+        assert not thread.is_alive()
+        widget.close()
+
+    def test_only_what_differs_is_sent_and_the_thread_ends_with_the_source(
+        self, sent: list[dict[str, Any]]
+    ) -> None:
+        counts = iter([0, 1, 1, 2, 2, 2])
+        last = [0]
+
+        def make() -> _Count:
+            last[0] = next(counts, 3)
+            return _Count(last[0])
+
+        self.run(Polled("topology", make, interval_seconds=0.0, ended=lambda: last[0] == 3))
+
+        assert [message["model"]["count"] for message in sent] == [1, 2, 3]
+
+    def test_a_view_out_of_sight_costs_nothing_until_its_end(self, sent: list[dict[str, Any]]) -> None:
+        asked = [0]
+        ends = time.monotonic() + 0.3
+
+        def make() -> _Count:
+            asked[0] += 1
+            return _Count(asked[0])
+
+        self.run(
+            Polled("topology", make, interval_seconds=0.0, ended=lambda: time.monotonic() > ends),
+            watched=False,
+        )
+
+        assert asked[0] == 2  # when it was made, and at the end
+        assert len(sent) == 1
+
+    def test_a_source_that_fails_is_given_up(
+        self, sent: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        counts = iter([_Count(0)])
+
+        self.run(Polled("topology", lambda: next(counts), interval_seconds=0.0, ended=lambda: False))
+
+        assert "the view topology cannot be kept up to date" in caplog.text
+        assert sent == []
+
+
+@built
+def test_a_front_end_that_comes_later_gets_the_newest_and_others_the_whole() -> None:
+    from workbench.ui.widgets.widget import ViewWidget
+
+    numbers = iter(range(10))
+    sent: list[dict[str, Any]] = []
+    widget = ViewWidget(
+        Polled("topology", lambda: _Count(next(numbers)), interval_seconds=0.1, ended=lambda: False)
+    )
+    widget.send = lambda content, buffers=None: sent.append(content)
+
+    state = widget.get_state()
+    widget.push()
+
+    assert state["model"] == {"count": 1}
+    assert sent == [{"kind": "model", "model": {"count": 2}}]
+    widget.close()
+
+
+@built
+def test_what_cannot_be_answered_is_said_in_the_view() -> None:
+    from workbench.ui.widgets.widget import ViewWidget
+
+    def refuse(request: dict[str, Any]) -> None:
+        raise ValueError(f"no {request['kind']} here")
+
+    sent: list[dict[str, Any]] = []
+    widget = ViewWidget(Fixed("runs", _Empty(), refuse))
+    widget.send = lambda content, buffers=None: sent.append(content)
+    widget._on_message(widget, {"kind": "open_run", "path": "x"}, [])
+
+    assert sent == [{"kind": "problem", "text": "no open_run here"}]
+    widget.close()
+
+
+def test_a_feed_that_did_not_change_sends_nothing() -> None:
+    feed = Feed()
+    source = CollectivesSource("collectives", feed.snapshot, lambda: "live")
+    source.model()
+
+    assert source.change() is None
+
+
+def test_the_views_of_a_cluster_print(cluster: wb.Cluster, strategy: wb.MirroredStrategy) -> None:
+    def speak() -> np.ndarray:
+        if wb.distribute.get_replica_context().replica_id_in_sync_group == 1:
+            print("spoken")
+        return np.ones(2)
+
+    strategy.run(speak)
+
+    topology, devices, log = repr(wb.topology(strategy)), repr(wb.devices(cluster)), repr(wb.log())
+    assert "cpu:1" in topology
+    assert "r1" in topology
+    assert "worker 1" in devices
+    assert "MiB" in devices
+    assert "r1@a" in log
+    assert "spoken" in log
+    assert max(map(len, f"{topology}\n{devices}\n{log}".splitlines())) <= 88
+
+
+def test_a_view_of_something_else_is_refused(cluster: wb.Cluster) -> None:
+    with pytest.raises(TypeError, match=r"wb\.topology\(\)"):
+        wb.topology(3)  # type: ignore[arg-type]

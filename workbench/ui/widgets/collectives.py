@@ -1,0 +1,71 @@
+"""The timings of a feed as the source of a widget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from workbench.telemetry.snapshot import Snapshot, delta
+from workbench.ui.collectives_model import collectives_model
+from workbench.ui.plain import plain
+from workbench.ui.widgets.sources import Message
+
+
+class CollectivesSource:
+    """The feed of a cluster: only what changed is sent."""
+
+    interval_seconds = 0.1
+
+    def __init__(
+        self,
+        view: str,
+        snapshot: Callable[[], Snapshot],
+        status: Callable[[], str],
+        silent: tuple[str, ...] = (),
+    ) -> None:
+        """Makes the source.
+
+        Args:
+          view: "collectives" or one of its parts.
+          snapshot: Gives the newest.
+          status: Gives one word.
+          silent: Workers that did not answer.
+        """
+        self.view = view
+        self._snapshot = snapshot
+        self._status = status
+        self._silent = silent
+        self._since = 0
+        self._told = ""
+
+    def model(self) -> Message:
+        """As `Source.model`."""
+        snapshot, status = self._snapshot(), self._status()
+        model = collectives_model(snapshot, status=status, silent=self._silent)
+        self._since, self._told = snapshot.version, status
+        return plain(model)
+
+    def change(self) -> Message | None:
+        """As `Source.change`."""
+        snapshot, status = self._snapshot(), self._status()
+        if snapshot.version == self._since and status == self._told:
+            return None
+        model = collectives_model(snapshot, status=status, silent=self._silent)
+        change = {"since": self._since} | delta(snapshot, self._since)
+        self._since, self._told = snapshot.version, status
+        return {
+            "kind": "collectives",
+            "change": change,
+            "status": model.status,
+            "silent": list(model.silent),
+            "sweeps": [asdict(sweep) for sweep in model.sweeps],
+        }
+
+    def answer(self, request: Message) -> Message | None:
+        """None: there is nothing to ask."""
+        return None
+
+    @property
+    def ended(self) -> bool:
+        """The cluster was closed, or it is a recorded run."""
+        return self._status() in ("stopped", "replay")
