@@ -44,6 +44,24 @@ def test_xp_is_cupy(strategy: wb.MirroredStrategy) -> None:
     assert strategy.local_results(strategy.run(fn)) == ("cupy", "cupy")
 
 
+def test_arguments_are_on_the_gpu(strategy: wb.MirroredStrategy) -> None:
+    batches = strategy.distribute_dataset(
+        wb.data.Dataset.from_tensor_slices(
+            {"x": np.ones((4, 3), np.float32), "name": ["a", "b", "c", "d"]}
+        ).batch(4)
+    )
+
+    def fn(batch: Any, scale: Any, count: int) -> Any:
+        xp = wb.distribute.get_replica_context().xp
+        kinds = [type(part).__module__ for part in (batch["x"], scale, batch["name"])]
+        return kinds, xp.matmul(batch["x"], scale) * count
+
+    for batch in batches:
+        kinds, product = strategy.run(fn, (batch, np.full((3, 1), 2.0, np.float32), 5))
+        assert [strategy.local_results(kind)[1] for kind in kinds] == ["cupy", "cupy", "numpy"]
+        np.testing.assert_array_equal(strategy.gather(product, axis=0), np.full((4, 1), 30.0))
+
+
 def test_values_in_the_notebook_are_numpy_arrays(strategy: wb.MirroredStrategy) -> None:
     def fn() -> Any:
         ctx = wb.distribute.get_replica_context()

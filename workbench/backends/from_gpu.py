@@ -1,4 +1,4 @@
-"""What comes from a GPU to the notebook: values as they can travel, errors in words."""
+"""Between the notebook and a GPU: values as they can travel, values as replicas are given them, errors in words."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ def fetched(value: Any) -> Any:
         jax: Any = sys.modules["jax"]
         return jax.device_get(value)
     return gpu.to_host(value)
+
+
+def sent(value: Any) -> Any:
+    """`value` as a replica on a GPU is given it: arrays of numbers on the current GPU, everything else as it is."""
+    if type(value) is np.ndarray and value.dtype.kind in "biufc":
+        return gpu.namespace().asarray(value)
+    return value
 
 
 def described_error(error: BaseException, replica: int) -> BaseException:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from workbench import tree
+from workbench.backends.from_gpu import sent
 from workbench.backends.library import namespace_named
 from workbench.debugging import numerics
 from workbench.distribute import contexts, traced_merge
@@ -300,6 +301,8 @@ class ReplicaProgram:
 
     def __call__(self, env: ReplicaEnv, *args: Any, **kwargs: Any) -> Any:
         """One run of the function on one replica."""
+        if self.strategy.library == "cupy":  # what the replica computes with is where it computes
+            args, kwargs = tree.map(sent, (args, kwargs))
         context = ReplicaContext(self.strategy, env)
         thread = contexts.thread
         outer = thread.context
