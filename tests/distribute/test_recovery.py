@@ -23,6 +23,24 @@ def _die_on_replica_1() -> None:
 
 
 @pytest.mark.slow
+def test_one_loss_is_told_once_however_many_steps_were_on_their_way() -> None:
+    with wb.connect(replicas=2):
+        strategy = wb.MirroredStrategy(["CPU:0", "CPU:1"])
+
+        @wb.function
+        def step(number: int) -> int:
+            if number == 1:
+                _die_on_replica_1()
+            return number
+
+        strategy.run(step, args=(0,))
+        results = [strategy.run(step, args=(number,)) for number in (1, 2, 3, 4)]
+        with pytest.raises(ReplicaLost):
+            _ = results[-1].values
+        assert strategy.run(lambda: 5).values == (5, 5)
+
+
+@pytest.mark.slow
 def test_a_replaced_replica_gets_its_variables_and_its_input_again() -> None:
     with wb.connect(replicas=2):
         strategy = wb.MirroredStrategy(["CPU:0", "CPU:1"])

@@ -16,7 +16,7 @@ import numpy as np
 import optree
 
 from workbench.devices import Device
-from workbench.errors import ClusterClosed, ReplicaLost, RunInterrupted
+from workbench.errors import ClusterClosed, ReplicaLost, ReplicaStalled, RunInterrupted
 from workbench.runtime.captures import explain_unpicklable_argument
 from workbench.runtime.cells import file_name
 from workbench.runtime.failures import is_effect, step_error, structure_error
@@ -39,6 +39,7 @@ _ids = itertools.count(1)
 MAX_IN_FLIGHT = 32
 # How often recovery starts over because a worker is lost during it.
 _SEEDINGS = 4
+_LOSSES = (ReplicaLost, ReplicaStalled)
 _PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None)})
 # Types that are a leaf wherever they stand. None is part of the structure.
 _LEAVES = _PLAIN - {type(None)} | {Handle, np.ndarray}
@@ -351,7 +352,7 @@ class Group:
             # Replicas that succeeded hold results that nobody will have a handle to.
             most = max((len(leaves) for leaves in step.leaves if leaves is not None), default=0)
             self.gang.released.extend((step.serial, leaf) for leaf in range(most))
-            if self._unreported is None and step.error is not self._reported:
+            if self._unreported is None and not _is_told(step.error, self._reported):
                 self._unreported = step.error
 
     def _find_error(self, step: Step) -> None:
@@ -377,7 +378,7 @@ class Group:
     def reported(self, error: BaseException | None) -> None:
         """The user has been shown this error."""
         self._reported = error
-        if self._unreported is error:
+        if _is_told(self._unreported, error):
             self._unreported = None
 
     def forget_errors(self) -> None:
@@ -467,6 +468,13 @@ def _positional(count: int) -> Any:
     """The structure of a call with so many positional arguments, all of them leaves."""
     call: Any = (0,) * count, {}
     return optree.tree_structure(call, namespace="workbench")
+
+
+def _is_told(error: BaseException | None, shown: BaseException | None) -> bool:
+    """Whether who was shown one error knows of another: all steps on their way tell of the same lost replica."""
+    if not (isinstance(error, _LOSSES) and isinstance(shown, _LOSSES)):
+        return error is shown
+    return (error.replica, error.generation) == (shown.replica, shown.generation)
 
 
 def _places(gang: Gang, devices: Sequence[Device]) -> list[tuple[str, int]]:
