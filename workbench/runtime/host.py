@@ -264,6 +264,10 @@ class ReplicaHost:
         """Sends to the driver; a driver that is gone is noticed by the reading thread."""
         self._completions.send(message)
 
+    def send_all(self, messages: list[Message]) -> None:
+        """As `send`, for several messages at once."""
+        self._completions.send_all(messages)
+
     def flush(self) -> None:
         """Sends completions that were held back; the signals thread's, lest a long step delay those before it."""
         self._completions.flush()
