@@ -16,7 +16,7 @@ CORE = (
     "distributed",
     "cloudpickle",
     "cryptography",
-    "ipywidgets",
+    "anywidget",
     "optree",
     "psutil",
     "pyarrow",
