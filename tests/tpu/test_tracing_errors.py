@@ -41,6 +41,26 @@ def has_a_shape_that_depends_on_values(x: Any) -> Any:
     return rows[rows > 0]
 
 
+def wants_a_size(x: Any) -> Any:
+    return get_replica_context().xp.arange(x)
+
+
+def looks_for_rows(x: Any) -> Any:
+    return get_replica_context().xp.nonzero(x * np.ones(3))
+
+
+def reshapes_by_a_value(x: Any) -> Any:
+    return (x * np.ones(3)).reshape(x.astype(int))
+
+
+def looks_up(x: Any) -> Any:
+    return {0: x, 1: -x}[get_replica_context().replica_id_in_sync_group]
+
+
+def formats(x: Any) -> Any:
+    return f"{x:.3f}"
+
+
 def prints(x: Any) -> Any:
     print("loss", x)
     return x
@@ -76,6 +96,11 @@ def asks_for_its_device(x: Any) -> Any:
         (wants_a_number, "outside"),
         (wants_an_integer, "x.shape"),
         (has_a_shape_that_depends_on_values, r"jax\.numpy\.where"),
+        (wants_a_size, r"x\.shape"),
+        (looks_for_rows, "size=n"),
+        (reshapes_by_a_value, r"x\.shape"),
+        (looks_up, r"jax\.numpy\.take"),
+        (formats, r"jax\.debug\.print"),
         (prints, r"jax\.debug\.print"),
         (opens_a_file, "as an argument"),
         (draws_random_numbers, r"jax\.random"),
@@ -137,3 +162,26 @@ def test_narrowing_to_32_bits_is_said_once(strategy: Any, capfd: pytest.CaptureF
         result = strategy.run(lambda x: x, (np.arange(3, dtype=np.float64),))
 
     assert strategy.local_results(result)[0].dtype == np.float32
+
+
+def test_integers_that_do_not_fit_into_32_bits_are_refused(strategy: Any) -> None:
+    for value in (
+        np.int64(2**40),
+        np.array([1, -(2**33)]),
+        2**40,
+        by_replica(strategy, *[np.int64(2**40)] * 4),
+    ):
+        with pytest.raises(wb.errors.InvalidArgumentError, match=r"fit.*JAX_ENABLE_X64"):
+            strategy.run(lambda x: x, (value,))
+    assert strategy.reduce("SUM", strategy.run(lambda x: x, (np.int64(2**20),)), axis=None) == 4 * 2**20
+
+
+def test_an_axis_that_does_not_exist_is_named(strategy: Any) -> None:
+    with pytest.raises(wb.errors.InvalidArgumentError, match=r"axis 3 is out of range for float32\[1\]"):
+        strategy.run(lambda x: get_replica_context().all_gather(x.reshape(1), axis=3), (ids(strategy),))
+
+
+@pytest.mark.parametrize("seconds", [0, -1, "long"])
+def test_a_deadline_that_is_none_is_refused(seconds: Any) -> None:
+    with pytest.raises(ValueError, match="timeout_seconds must be a number above 0"):
+        wb.distribute.RunOptions(timeout_seconds=seconds)

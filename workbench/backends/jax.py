@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backends.numpy import view
-from workbench.errors import BackendUnavailable, UnavailableError
+from workbench.errors import BackendUnavailable, InvalidArgumentError, UnavailableError
 
 try:
     import jax
@@ -69,15 +69,23 @@ def namespace() -> Any:
     return jnp
 
 
-def warn_if_narrowed(dtype: np.dtype[Any]) -> None:
-    """Warns, once in a process, that JAX makes 32 bits of 64."""
+def check_width(array: np.ndarray[Any, Any]) -> None:
+    """Warns, once in a process, that JAX makes 32 bits of 64.
+
+    Raises:
+      InvalidArgumentError: If integers would become others by that.
+    """
     global _warned_narrow
-    if (
-        dtype.itemsize == 8
-        and dtype.kind in "iuf"
-        and not jax.config.read("jax_enable_x64")
-        and not _warned_narrow
-    ):
+    kind, dtype = array.dtype.kind, array.dtype
+    if dtype.itemsize != 8 or kind not in "iuf" or jax.config.read("jax_enable_x64"):
+        return
+    limits = np.iinfo(np.int32 if kind == "i" else np.uint32) if kind != "f" else None
+    if limits is not None and array.size and (array.max() > limits.max or array.min() < limits.min):
+        raise InvalidArgumentError(
+            f"values from {array.min()} to {array.max()} do not fit into the 32 bits that JAX makes of {dtype.name}; "
+            f"connect with wb.connect(tpu=..., environment={{'JAX_ENABLE_X64': '1'}}), or use smaller numbers"
+        )
+    if not _warned_narrow:
         _warned_narrow = True
         warnings.warn(
             f"JAX narrows {dtype.name} to 32 bits; to keep it connect with "
@@ -195,7 +203,8 @@ class ReplicaMesh:
     def stack(self, components: Sequence[Any]) -> Rows:
         """Puts this process's components, of equal shape and dtype, on their devices."""
         arrays = [np.asarray(view(component)) for component in components]
-        warn_if_narrowed(arrays[0].dtype)
+        for array in arrays:
+            check_width(array)
         # `device_put` may alias memory that its owner writes to later: what is put here is always a fresh copy.
         rows = [
             jax.device_put(np.array(array[np.newaxis]), device)
@@ -211,8 +220,18 @@ class ReplicaMesh:
         return self.stack([np.empty(rows.shape, rows.dtype)] * len(self._local)).array
 
     def share(self, value: Any) -> Any:
-        """One value for all replicas, as an argument of a program; a Python number stays without dtype of its own."""
+        """One value for all replicas, as an argument of a program; a Python number stays without dtype of its own.
+
+        Raises:
+          InvalidArgumentError: If an integer has more bits than JAX has.
+        """
         if isinstance(value, np.ndarray):
-            warn_if_narrowed(value.dtype)
+            check_width(value)
         weak = type(value) in (bool, int, float, complex)
-        return jax.device_put(value if weak else np.array(value), self.same)
+        try:
+            return jax.device_put(value if weak else np.array(value), self.same)
+        except OverflowError as error:
+            raise InvalidArgumentError(
+                f"the integer {value} does not fit: {error}; connect with "
+                f"wb.connect(tpu=..., environment={{'JAX_ENABLE_X64': '1'}}) for 64 bits, or pass a float"
+            ) from error

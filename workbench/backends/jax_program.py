@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from workbench.backends.jax import AXIS, ReplicaMesh, Rows
 from workbench.backends.jax_operations import Operation, operations
 from workbench.errors import TracingError
 
+# How JAX names its function where that needs a size: "jnp.arange argument", "the size argument of jnp.nonzero".
+_SIZE = re.compile(r"jnp\.\w+ argument|argument of jnp\.|jit-compiling jnp\.")
 _PLAIN = (str, bytes, bool, int, float, complex, np.generic, np.ndarray)
 _LEAK = (
     "a traced value of an earlier trace is used: it was kept in a global, an attribute or a list; return it from the "
@@ -190,10 +193,11 @@ def explain(error: BaseException) -> str:
             "steps, so Python cannot decide by its values; use ctx.select(condition, a, b), jax.numpy.where or "
             "jax.lax.cond"
         )
-    elif isinstance(error, errors.NonConcreteBooleanIndexError):
+    elif isinstance(error, errors.NonConcreteBooleanIndexError) or _wants_shape(error):
         text = (
             "the shape of a result depends on values, which a compiled program cannot have; keep the shape and mask: "
-            "jax.numpy.where(mask, x, 0), or jax.numpy.nonzero(mask, size=n)"
+            "jax.numpy.where(mask, x, 0), jax.numpy.nonzero(mask, size=n), jax.numpy.unique(x, size=n); take "
+            "sizes from x.shape or a constant"
         )
     elif isinstance(error, errors.TracerIntegerConversionError):
         text = (
@@ -212,9 +216,27 @@ def explain(error: BaseException) -> str:
             "a traced value is needed as a concrete number here (float(), int(), .item()); return it and look at it "
             "outside of the replica function"
         )
+    elif isinstance(error, TypeError) and "unhashable type" in str(error) and "Tracer" in str(error):
+        text = (
+            "a traced value is looked up in a dictionary or a set, which needs to know it now; index an array with it: "
+            "jax.numpy.take(jax.numpy.asarray([...]), i)"
+        )
+    elif isinstance(error, TypeError) and "__format__" in str(error) and "Tracer" in str(error):
+        text = (
+            "a traced value is put into a text, which needs to know it now; use jax.debug.print('{}', x), or return "
+            "the value and format it outside of the replica function"
+        )
     elif isinstance(error, TracingError):
         text = str(error)
     return text
+
+
+def _wants_shape(error: BaseException) -> bool:
+    """Whether a traced value was given where JAX needs a size."""
+    text = str(error)
+    if isinstance(error, TypeError) and text.startswith("Shapes must be 1D sequences of concrete values"):
+        return True
+    return type(error) is jax.errors.ConcretizationTypeError and _SIZE.search(text) is not None
 
 
 def wait(rows: Sequence[Rows]) -> None:

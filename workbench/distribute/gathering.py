@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.distribute.arrays import as_array, describe
+from workbench.distribute.arrays import as_array, as_operand, describe
 from workbench.distribute.host_reduce import reduce_slices
 from workbench.distribute.indexed_slices import IndexedSlices
 from workbench.distribute.reduce_op import as_reduce_op
@@ -40,7 +40,7 @@ def checked_axis(value: Any, axis: int) -> int:
         )
     if not -array.ndim <= axis < array.ndim:
         raise InvalidArgumentError(
-            f"axis {axis} is out of range for {describe(as_array(value))}; use one of 0 to {array.ndim - 1}"
+            f"axis {axis} is out of range for {describe(as_operand(value))}; use one of 0 to {array.ndim - 1}"
         )
     return axis % int(array.ndim)
 

@@ -42,3 +42,8 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.partial_batch not in ("recompile", "pad"):
             raise ValueError(f"partial_batch must be 'recompile' or 'pad', got {self.partial_batch!r}")
+        seconds = self.timeout_seconds
+        if seconds is not None and not (isinstance(seconds, (int, float)) and seconds > 0):
+            raise ValueError(
+                f"timeout_seconds must be a number above 0, or None for any time, got {seconds!r}"
+            )
