@@ -38,8 +38,9 @@ export function mount<K extends ViewName>(
 ): Mounted<Models[K]> {
   const view = VIEWS[name] as View<Models[K]>;
   const selection = options.selection ?? pageSelection;
-  const root = document.createElement("section");
+  const root = document.createElement("div");
   root.className = `wb wb-${name.replaceAll("_", "-")}`;
+  root.setAttribute("role", "group");
   root.setAttribute("aria-label", view.title);
   if (options.theme) root.dataset["theme"] = options.theme;
   addStyle(element);

@@ -36,7 +36,7 @@ for (const name of NAMES) {
     const shown = show(name, MODELS[name]);
 
     assert.ok(textOf(shown.root).length > 20);
-    assert.equal(shown.root.querySelector("section")?.getAttribute("aria-label"), VIEWS[name].title);
+    assert.equal(shown.root.querySelector(".wb")?.getAttribute("aria-label"), VIEWS[name].title);
     shown.unmount();
     assert.equal(shown.root.childNodes.length, 0);
   });
@@ -264,10 +264,10 @@ test("of 512 workers 32 are drawn, the lost one among them", () => {
 
 test("an update replaces what was drawn, without new elements for what stays", async () => {
   const shown = show("topology", recorded.topology);
-  const section = shown.root.querySelector("section");
+  const section = shown.root.querySelector(".wb");
   await shown.update(recorded.topologyLost);
 
-  assert.equal(shown.root.querySelector("section"), section);
+  assert.equal(shown.root.querySelector(".wb"), section);
   assert.match(textOf(shown.root), /✖ lost/);
   shown.unmount();
 });

@@ -82,7 +82,7 @@ const COLUMNS: Column<RunEntry>[] = [
   },
   { title: "file", text: (run) => sizeText(run.size_bytes), order: (run) => run.size_bytes },
   {
-    title: "",
+    title: "problem",
     left: true,
     text: (run) => run.problem,
     show: (run) =>

@@ -82,7 +82,12 @@ function Strategies({ strategies }: { strategies: readonly StrategyNode[] }) {
               <dd>{strategy.generation}</dd>
             </div>
           )}
-          <StatusWord word={strategy.status} />
+          <div>
+            <dt>status</dt>
+            <dd>
+              <StatusWord word={strategy.status} />
+            </dd>
+          </div>
         </dl>
       ))}
     </>
