@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
-import numpy as np
 
 from workbench import tree
 from workbench.data.context import InputContext, InputOptions
@@ -18,6 +17,7 @@ from workbench.data.dataset import Dataset
 from workbench.data.distributed import HostPipeline, distribute_for_host, distribute_function_for_host
 from workbench.data.iterator import Optional
 from workbench.distribute import contexts
+from workbench.distribute.input_elements import RemoteElements
 from workbench.distribute.input_plan import InputPlan, plan_input
 from workbench.distribute.input_programs import ByReference, Request, fetch, open_input
 from workbench.distribute.values import PerReplica, PerReplicaSpec
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 _PROCESS = f"{os.getpid():x}-{uuid.uuid4().hex[:8]}"
 _numbers = itertools.count()
-# One message to the replicas fetches up to so many steps, of up to so many bytes per replica.
-_MOST_STEPS = 16
-_CHUNK_BYTES = 8 << 20
 _NOTHING = object()
 
 
@@ -88,33 +85,11 @@ class DistributedDataset:
         for (value,) in self._plan.pipelines[0].values_for([0], epoch=epoch):
             yield tree.map(lambda leaf: PerReplica((leaf,)), value)
 
-    def _from_replicas(self, epoch: int) -> Iterator[Any]:
-        """Elements out of chunks; while those of one are given, the next one is on its way."""
+    def _from_replicas(self, epoch: int) -> RemoteElements:
         iterator = f"{self._id}.{next(_numbers)}"
-        structure = tree.flatten(self._plan.pipelines[0].element_spec)[1]
-        width = structure.num_leaves
-        first, count, ahead = 0, 1, False
-        chunk = self._fetch(iterator, epoch, first, count, ahead=ahead)
-        try:
-            while True:
-                available = max(chunk[0].values())  # a host that has ended gets empty batches until all have
-                following: tuple[Handle, ...] | None = None
-                if available == count:
-                    count = _more_steps(count, chunk, self._plan)
-                    following = self._fetch(iterator, epoch, first + available, count, ahead=True)
-                for index in range(available):
-                    leaves = chunk[1 + index * width : 1 + (index + 1) * width]
-                    yield tree.unflatten(structure, [PerReplica(leaf) for leaf in leaves])
-                first += available
-                if not available and not ahead:
-                    return
-                ahead = following is not None
-                if following is None:  # the end, or an element that failed: now it is its turn to tell
-                    count = 1
-                    following = self._fetch(iterator, epoch, first, count, ahead=ahead)
-                chunk = following
-        finally:
-            self._strategy.inputs.forget(self._id, iterator)
+        inputs, name = self._strategy.inputs, self._id
+        fetch = partial(self._fetch, iterator, epoch)
+        return RemoteElements(self._plan, fetch, lambda: inputs.forget(name, iterator))
 
     def _fetch(self, iterator: str, epoch: int, first: int, count: int, *, ahead: bool) -> tuple[Handle, ...]:
         strategy = self._strategy
@@ -244,17 +219,3 @@ def distribute_datasets_from_function(
         )
 
     return DistributedDataset(strategy, plan_input(strategy.devices, make))
-
-
-def _more_steps(count: int, chunk: tuple[Handle, ...], plan: InputPlan) -> int:
-    """How many steps the next message fetches: more and more; pipelines with side effects stay close."""
-    most = _MOST_STEPS if plan.pure else max(1, min(_MOST_STEPS, plan.pipelines[0].read_ahead))
-    if count >= most:
-        return count
-    size = sum(_nbytes(handle) for handle in chunk[1:]) // count
-    return max(1, min(most, 2 * count, _CHUNK_BYTES // max(1, size)))
-
-
-def _nbytes(handle: Handle) -> int:
-    spec = handle.spec(0)
-    return 0 if spec is None else math.prod(spec[1]) * np.dtype(spec[0]).itemsize
