@@ -72,9 +72,10 @@ def reseed(env: ReplicaEnv, kinds: Mapping[str, Kind], root: int, holder: int, l
     """After replicas were replaced: the holder keeps anew what replica `root`, a survivor, can still read."""
     for key, kind in kinds.items():
         mine = variable_programs.stored(env, key).array if env.rank == root else None
-        array = env.communicator.broadcast(mine, root, site="recovery")
-        mine = _put(env, key, array, library) if env.rank == holder else None
-        place = env.communicator.broadcast(mine, holder, site="recovery")
+        with env.communicator.internal("recovery"):
+            array = env.communicator.broadcast(mine, root, site="recovery")
+            mine = _put(env, key, array, library) if env.rank == holder else None
+            place = env.communicator.broadcast(mine, holder, site="recovery")
         if env.rank != holder:
             _follow(env, key, place, kind, library)
 
