@@ -18,6 +18,7 @@ from jupyter_client.manager import start_new_async_kernel
 import workbench as wb
 from workbench.telemetry.feed import Feed
 from workbench.telemetry.snapshot import merge
+from workbench.ui.sharding import what_if
 from workbench.ui.widgets.built import is_built
 from workbench.ui.widgets.bundle import MIME, mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource
@@ -290,6 +291,36 @@ def test_what_cannot_be_answered_is_said_in_the_view() -> None:
 
     assert sent == [{"kind": "problem", "text": "no open_run here"}]
     widget.close()
+
+
+def test_another_layout_of_a_dataset_is_explained_on_request() -> None:
+    dataset = wb.data.Dataset.range(10).batch(4)
+    request = {"kind": "what_if", "batch_size": 6, "hosts": 1, "replicas_per_host": 3, "policy": "DATA"}
+
+    model = what_if(dataset, request)
+
+    assert (model.policy, model.steps, model.counts) == ("DATA", 2, (4, 4, 2))
+    assert [reading.ranges for reading in model.readers[0].readings] == [((0, 1),), ((6, 7),)]
+    with pytest.raises(wb.errors.InvalidArgumentError):
+        what_if(dataset, request | {"hosts": 0})
+
+
+@built
+def test_the_view_of_a_dataset_answers_what_would_be_if(kernel: Kernel) -> None:
+    shown = kernel.run("wb.explain_sharding(wb.data.Dataset.range(10).batch(4), 2)")
+    own = shown[WIDGET]["model_id"]
+    request = {"kind": "what_if", "batch_size": 5, "hosts": 1, "replicas_per_host": 5, "policy": "AUTO"}
+    answers: list[dict[str, Any]] = []
+
+    def on_message(message: dict[str, Any]) -> None:
+        if (content := pushes(message)) is not None and message["content"]["comm_id"] == own:
+            answers.append(content)
+
+    ask = f"__import__('ipywidgets').Widget.widgets[{own!r}]"
+    kernel.run(f"(lambda w: w._on_message(w, {request!r}, []))({ask})", on_message)
+
+    (answer,) = answers
+    assert answer["model"]["counts"] == [2, 2, 2, 2, 2]
 
 
 def test_a_feed_that_did_not_change_sends_nothing() -> None:

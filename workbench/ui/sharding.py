@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from workbench.data.dataset import Dataset
-from workbench.data.explain import (
-    DEFAULT_MAX_ELEMENTS,
-    DEFAULT_MAX_STEPS,
-    Sharding,
-)
-from workbench.data.explain import (
-    explain_sharding as explain_dataset,
-)
+from workbench.data.explain import DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STEPS, Shape, Sharding
+from workbench.data.explain import explain_sharding as explain_dataset
 from workbench.data.options import AutoShardPolicy
 from workbench.telemetry.formatting import size_text
 from workbench.ui import html
 from workbench.ui.array_model import array_model
 from workbench.ui.dataset_model import dataset_model
-from workbench.ui.models import ArrayPart, ArraySharding
+from workbench.ui.models import ArrayPart, ArraySharding, DatasetSharding
 from workbench.ui.plain import plain
 from workbench.ui.text_table import aligned
 from workbench.ui.widgets.bundle import mimebundle
@@ -26,6 +21,8 @@ from workbench.ui.widgets.sources import Fixed
 
 _MAX_ROWS = 32
 _LEFT = ("replica", "host:device", "slice")
+_datasets: dict[int, Dataset] = {}
+"""By the id of its explanation, as long as that lives: for the view's question what would be if."""
 
 
 class ArrayShardingView:
@@ -104,20 +101,40 @@ def explain_sharding(
       InvalidArgumentError: If elements have no batch dimension.
     """
     if isinstance(value, Dataset):
-        return explain_dataset(
+        found = explain_dataset(
             value, shape, policy=policy, epoch=epoch, max_steps=max_steps, max_elements=max_elements
         )
+        _datasets[id(found)] = value
+        weakref.finalize(found, _datasets.pop, id(found), None)
+        return found
     return ArrayShardingView(array_model(value))
 
 
 def dataset_bundle(sharding: Sharding, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """What a notebook shows of a dataset's sharding."""
     bundle = sharding._repr_mimebundle_()
-    return mimebundle(
-        Fixed("dataset_sharding", dataset_model(sharding)),
-        text=bundle["text/plain"],
-        html=bundle["text/html"],
+    dataset = _datasets.get(id(sharding))
+    source = Fixed(
+        "dataset_sharding",
+        dataset_model(sharding),
+        None if dataset is None else lambda request: what_if(dataset, request),
     )
+    return mimebundle(source, text=bundle["text/plain"], html=bundle["text/html"])
+
+
+def what_if(dataset: Dataset, request: dict[str, Any]) -> DatasetSharding:
+    """What another batch size, other hosts or another policy would do, without running anything.
+
+    Args:
+      dataset: Batched for all replicas together.
+      request: batch_size, hosts, replicas_per_host and policy, as the view asks.
+
+    Raises:
+      WorkbenchError: if that is not possible.
+    """
+    shape = Shape(int(request["hosts"]), int(request["replicas_per_host"]))
+    batched = dataset.unbatch().batch(int(request["batch_size"]))
+    return dataset_model(explain_dataset(batched, shape, policy=str(request["policy"])))
 
 
 def _place(part: ArrayPart) -> str:
