@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import subprocess
 import sys
-import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,15 +88,14 @@ class Terminal:
 
     def __init__(self, command: list[str]) -> None:
         self._driver, end = os.openpty()
+        # Not by preexec_fn: it would fork this process, which has many threads.
         self._process = subprocess.Popen(
-            command,
+            ["setsid", "--ctty", *command],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=end,
             stdout=end,
             stderr=end,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(end)
 
