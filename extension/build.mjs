@@ -1,5 +1,6 @@
-// Bundles the views for notebook outputs: one ES module with the style sheet inside, and a small one that loads it.
+// Bundles the views, for notebook outputs and for JupyterLab. For outputs: one ES module with the style sheet inside, and a small one that loads it.
 import { build } from "esbuild";
+import { buildLab } from "./lab.mjs";
 
 await build({
   entryPoints: { widget: "src/widget.ts", loader: "src/loader.ts" },
@@ -12,3 +13,4 @@ await build({
   loader: { ".css": "text" },
   logLevel: "warning",
 });
+await buildLab();

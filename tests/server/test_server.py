@@ -224,12 +224,24 @@ def recorded(server: Server, cluster: wb.Cluster) -> str:
 
 
 def test_recorded_runs_are_listed_and_open_with_no_cluster(server: Server, recorded: str) -> None:
-    listed = server.request("GET", f"{API}/runs").json()
-    assert {run["path"] for run in listed} == {recorded, "runs/damaged.parquet"}
+    listed = {run["path"]: run for run in server.request("GET", f"{API}/runs").json()["runs"]}
+    assert listed.keys() == {recorded, "runs/damaged.parquet"}
+    assert listed[recorded]["replicas"] == 2
+    assert "runs/damaged.parquet" in listed["runs/damaged.parquet"]["problem"]
+    assert str(server.home) not in json.dumps(listed)
 
     run = server.request("GET", f"{API}/runs/{recorded}").json()
-    assert run["frame"]["status"] == "replay"
+    assert run["status"] == "replay"
     assert [row["op"] for row in run["snapshot"]["table"]] == ["all_reduce"]
+
+
+def test_two_runs_are_compared(server: Server, recorded: str) -> None:
+    both = f"compare={recorded}&compare={recorded}"
+    rows = server.request("GET", f"{API}/runs?{both}").json()["rows"]
+
+    assert [row["ratio"] for row in rows] == [1.0]
+    assert server.request("GET", f"{API}/runs?compare={recorded}").status == 400
+    assert server.request("GET", f"{API}/runs?{both}/../../x.parquet").status == 404
 
 
 @pytest.mark.parametrize(
@@ -267,7 +279,8 @@ def test_a_damaged_run_is_named(server: Server, recorded: str) -> None:
     answer = server.request("GET", f"{API}/runs/runs/damaged.parquet")
 
     assert answer.status == 422
-    assert "damaged.parquet" in answer.json()["message"]
+    assert "runs/damaged.parquet" in answer.json()["message"]
+    assert str(server.home) not in answer.json()["message"]
 
 
 # -- the socket

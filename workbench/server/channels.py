@@ -7,6 +7,9 @@ from typing import Any, Final
 
 from workbench.runtime import Cluster
 from workbench.telemetry.snapshot import Snapshot
+from workbench.telemetry.sweeps import sweeps
+from workbench.ui.cluster_model import DeviceHistory, topology_model
+from workbench.ui.models import plain
 
 FEED: Final = "collectives"
 """The channel that travels as changes of a snapshot; the others travel whole, when they have changed."""
@@ -29,13 +32,16 @@ CHANNEL_OF: Final[dict[str, str]] = {
 
 CHANNELS: Final = frozenset(CHANNEL_OF.values())
 
-Look = Callable[[Cluster, Snapshot], dict[str, Any]]
+
+def feed_frame(snapshot: Snapshot, status: str) -> dict[str, Any]:
+    """What the views of the feed draw beside its snapshot; see `models.Collectives`."""
+    return {"status": status, "silent": [], "sweeps": [plain(sweep) for sweep in sweeps(snapshot.table)]}
 
 
-def feed_frame(cluster: Cluster, snapshot: Snapshot) -> dict[str, Any]:
-    """What the views of the feed draw beside its snapshot."""
-    return {"status": cluster.status, "silent": []}
-
-
-LOOKS: Final[dict[str, Look]] = {}
-"""Channel -> its model, for those that can be looked at whenever somebody wants to see them."""
+def looks(cluster: Cluster) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Channel -> its model now, for those that can be looked at whenever somebody wants to see them."""
+    devices = DeviceHistory(cluster)
+    return {
+        "topology": lambda: plain(topology_model(cluster)),
+        "devices": lambda: plain(devices.model()),
+    }

@@ -18,7 +18,7 @@ _LOOK_SECONDS: Final = 1.0
 _START_SECONDS: Final = 60.0
 _ANSWER_SECONDS: Final = 10.0
 _SCALE_SECONDS: Final = 90.0
-_MAX_ENDED: Final = 8
+_MAX_ENDED: Final = 4
 _MAX_STARTED: Final = 8
 
 

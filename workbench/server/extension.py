@@ -12,6 +12,7 @@ from workbench.runtime.registry import Registry
 from workbench.server.client_socket import ClientSocket
 from workbench.server.clusters import Clusters
 from workbench.server.handlers import ClusterHandler, ClustersHandler, RunsHandler, ViewsHandler
+from workbench.server.recorded import RecordedRuns
 
 ROOT: Final = "/workbench/api"
 
@@ -43,11 +44,12 @@ class WorkbenchApp(ExtensionApp):
 
 def handlers(clusters: Clusters, root: Path) -> list[tuple[str, type, dict[str, Any]]]:
     """Path below `ROOT`, handler and its arguments."""
+    runs = RecordedRuns(root)
     return [
         (r"clusters", ClustersHandler, {"clusters": clusters}),
         (r"clusters/([0-9a-f]{8})", ClusterHandler, {"clusters": clusters}),
         (r"views", ViewsHandler, {}),
-        (r"runs", RunsHandler, {"root": root}),
-        (r"runs/(.+)", RunsHandler, {"root": root}),
+        (r"runs", RunsHandler, {"runs": runs}),
+        (r"runs/(.+)", RunsHandler, {"runs": runs}),
         (r"socket", ClientSocket, {"clusters": clusters, "clients": set()}),
     ]

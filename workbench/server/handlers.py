@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from jupyter_server.auth.decorator import authorized
@@ -145,11 +144,12 @@ class ViewsHandler(_Handler):
 class RunsHandler(_Handler):
     """`/runs` and `/runs/{path}`: recorded runs below the server's root folder."""
 
-    def initialize(self, root: Path) -> None:
+    def initialize(self, runs: RecordedRuns) -> None:
         """Called by tornado."""
-        self.runs = RecordedRuns(root)
+        self.runs = runs
 
     @guarded
     async def get(self, path: str = "") -> None:
-        """Lists them, or gives what the views of one draw."""
-        self.answer(await (self.runs.open(path) if path else self.runs.all()))
+        """Lists them (`?compare=a&compare=b` compares two), or gives what the views of one draw."""
+        compare = self.get_query_arguments("compare", strip=False)
+        self.answer(await (self.runs.open(path) if path else self.runs.all(compare)))

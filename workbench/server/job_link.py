@@ -140,7 +140,10 @@ class JobLink:
         if self._writer is not None:
             self._writer.close()
         if self.summary is not None:
-            self.summary = self.summary | {"status": "stopped", "replicas_live": 0}
+            strategies = [one | {"status": "stopped"} for one in self.summary["strategies"]]
+            # A new one: sessions compare it with the one that they have told.
+            end = {"status": "stopped", "replicas_live": 0, "strategies": strategies}
+            self.summary = {**self.summary, **end}
         if self.feed_frame:
             self.feed_frame = self.feed_frame | {"status": "stopped"}
             self._count(FEED)

@@ -9,7 +9,7 @@ import time
 from typing import Any, Final
 
 from workbench.runtime import Cluster
-from workbench.server.channels import CHANNELS, FEED, LOOKS, feed_frame
+from workbench.server.channels import CHANNELS, FEED, feed_frame, looks
 from workbench.server.frames import Requests, encode
 from workbench.server.summary import summarise
 
@@ -38,17 +38,19 @@ class Publisher:
         self._sock = sock
         self._published = published
         self._requests = Requests(sock)
+        self._looks = looks(cluster)
         # Not a pipe: a socket that was closed meanwhile refuses, where a descriptor could be another file's by then.
         self._bell, self._ear = socket.socketpair()
         self._bell.setblocking(False)
         self._wanted: frozenset[str] = frozenset()
         self._sent: dict[str, Any] = {}  # channel -> what the server has of it; of the feed, the version
+        self._look_at = 0.0
         self._ending = False
         sock.settimeout(_SEND_SECONDS)
         self._thread = threading.Thread(target=self._serve, name="workbench-publisher", daemon=True)
         self._thread.start()
 
-    def wake(self, _: object = None) -> None:
+    def wake(self) -> None:
         """Something may have changed. Any thread."""
         try:
             self._bell.send(b"x")
@@ -68,23 +70,25 @@ class Publisher:
         return not self._thread.is_alive()
 
     def _serve(self) -> None:
-        self._cluster.telemetry_listeners.append(self.wake)
+        self._cluster.telemetry_listeners.append(self._on_telemetry)
         try:
             self._send_news()
             while not self._ending:
                 self._wait()
                 self._send_news()
-            self._wanted = (
-                CHANNELS  # the panes keep the end of what they may have shown, and what they had not
-            )
+            self._wanted = CHANNELS  # panes keep the end of what they have shown, and may open others then
             self._send_news()
         except (OSError, ValueError):
             pass  # the server has gone, or what connected was none
         finally:
-            self._cluster.telemetry_listeners.remove(self.wake)
+            self._cluster.telemetry_listeners.remove(self._on_telemetry)
             self._sock.close()
             self._bell.close()
             self._ear.close()
+
+    def _on_telemetry(self, batch: bytes) -> None:
+        if FEED in self._wanted:  # else the summary is soon enough
+            self.wake()
 
     def _wait(self) -> None:
         """Until there may be news, but a tenth of a second at least; answers requests meanwhile."""
@@ -108,6 +112,7 @@ class Publisher:
         match request:
             case {"watch": list(channels)}:
                 self._wanted = CHANNELS & {str(channel) for channel in channels}
+                self._look_at = 0.0
                 # Who stops looking may forget: what it gets next is whole.
                 self._sent = {name: sent for name, sent in self._sent.items() if name in {*self._wanted, ""}}
                 self.wake()
@@ -126,17 +131,22 @@ class Publisher:
         cluster = self._cluster
         snapshot = cluster.feed.snapshot()
         self._send_if_new("", {"summary": summarise(cluster, snapshot).as_dict()})
+        # Not at the end: the scheduler may hang, and nobody wants to wait for it then.
+        look = not self._ending and time.monotonic() >= self._look_at
+        if look:
+            self._look_at = time.monotonic() + _LOOK_SECONDS
         for channel in sorted(self._wanted - {FEED}):
-            look = LOOKS.get(channel)
-            if look is not None:
-                model = look(cluster, snapshot)
+            if channel in self._looks:
+                if not look:
+                    continue
+                model = self._looks[channel]()
             elif channel in self._published:
                 model = self._published[channel]
             else:
                 continue
             self._send_if_new(channel, {"view": channel, "model": model})
         if FEED in self._wanted:
-            frame = feed_frame(cluster, snapshot)
+            frame = feed_frame(snapshot, cluster.status)
             since, old = self._sent.get(FEED, (0, None))
             if (snapshot.version, frame) != (since, old):
                 change = {"since": since} | cluster.feed.delta(since)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import stat
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from workbench.errors import DataCorruption, NotFoundError
+from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
+from workbench.server.channels import feed_frame
 from workbench.telemetry.runs import open_run
+from workbench.ui.models import ComparedRow, RunEntry, Runs, plain
+from workbench.ui.runs_model import compared, run_entry
 
 _MAX_DEPTH: Final = 4
 _MAX_FOLDERS: Final = 2000
-_MAX_RUNS: Final = 500
+_MAX_RUNS: Final = 200
 _MAX_BYTES: Final = 1024**3
 _IGNORED: Final = frozenset({"node_modules", "__pycache__", "site-packages"})
 
@@ -30,57 +32,75 @@ class RecordedRuns:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
+        self._known: dict[tuple[Path, int, int], RunEntry] = {}
 
-    async def all(self) -> list[dict[str, Any]]:
-        """Path, size and time of each, newest first."""
-        return await asyncio.to_thread(self._all)
-
-    async def open(self, path: str) -> dict[str, Any]:
-        """What the views draw of a run: a frame and a snapshot.
+    async def all(self, compare: Sequence[str] = ()) -> dict[str, Any]:
+        """All runs, newest first, and two of them compared; see `models.Runs`.
 
         Raises:
-          NotFoundError: if `path` is none that `all` could give.
+          InvalidArgumentError: if those to compare are not two.
+          NotFoundError, DataCorruption: as `open`.
+        """
+        return await asyncio.to_thread(self._all, compare)
+
+    async def open(self, path: str) -> dict[str, Any]:
+        """What the views draw of a run; see `models.Collectives`.
+
+        Raises:
+          NotFoundError: if `path` is none of those that `all` gives.
           DataCorruption: if the file is damaged.
         """
         return await asyncio.to_thread(self._open, path)
 
-    def _all(self) -> list[dict[str, Any]]:
-        found = []
-        for file in self._files():
-            about = file.lstat()
-            found.append(
-                {
-                    "path": file.relative_to(self.root).as_posix(),
-                    "size_bytes": about.st_size,
-                    "written": datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds"),
-                }
-            )
-        return sorted(found, key=lambda run: str(run["written"]), reverse=True)
+    def _all(self, compare: Sequence[str]) -> dict[str, Any]:
+        if len(compare) not in (0, 2):
+            raise InvalidArgumentError(f"two runs can be compared, not {len(compare)}")
+        rows: tuple[ComparedRow, ...] = ()
+        if compare:
+            first, second = (open_run(self._inside(path)).table() for path in compare)
+            rows = compared(first, second)
+        entries = sorted(map(self._entry, self._files()), key=lambda run: run.written, reverse=True)
+        return plain(Runs(".", tuple(entries), tuple(Path(path).stem for path in compare), rows))
+
+    def _entry(self, file: Path) -> RunEntry:
+        """Read once, as long as the file stays as it is."""
+        about = file.lstat()
+        key = file, about.st_mtime_ns, about.st_size
+        if key not in self._known:
+            if len(self._known) >= 2 * _MAX_RUNS:
+                self._known.clear()
+            path = file.relative_to(self.root).as_posix()
+            entry = run_entry(file)
+            # Where the server's folder is does not concern a page.
+            self._known[key] = replace(entry, path=path, problem=entry.problem.replace(str(file), path))
+        return self._known[key]
 
     def _open(self, path: str) -> dict[str, Any]:
         file = self._inside(path)
-        snapshot = open_run(file).snapshot()
-        whole: dict[str, Any] = json.loads(json.dumps(snapshot.as_dict(), allow_nan=False))
-        return {"frame": {"status": "replay", "silent": []}, "snapshot": whole}
+        try:
+            snapshot = open_run(file).snapshot()
+        except DataCorruption as error:
+            raise DataCorruption(str(error).replace(str(file), path)) from error
+        return feed_frame(snapshot, "replay") | {"snapshot": plain(snapshot)}
 
     def _inside(self, path: str) -> Path:
         """The file that a client means.
 
         Raises:
           NotFoundError: if it is no recorded run below the root; the text names the path, and not what is there.
+          DataCorruption: if it is too large for a pane.
         """
         refused = NotFoundError(f"there is no recorded run {path[:200]!r} below the server's folder")
-        parts = path.split("/")
+        *folders, name = path.split("/")
         if (
             "\0" in path
             or "\\" in path
-            or any(part in ("", ".", "..") or part.startswith(".") for part in parts)
-            or not path.endswith(".parquet")
-            or len(parts) < 2
-            or parts[-2] != "runs"
+            or any(part.startswith(".") or not part for part in (*folders, name))
+            or not name.endswith(".parquet")
+            or folders[-1:] != ["runs"]
         ):
             raise refused
-        file = self.root.joinpath(*parts)
+        file = self.root.joinpath(*folders, name)
         try:
             if file.resolve(strict=True) != file:  # a link somewhere on the way
                 raise refused
@@ -98,19 +118,15 @@ class RecordedRuns:
         for folders, (here, names, files) in enumerate(os.walk(self.root)):
             folder = Path(here)
             depth = len(folder.relative_to(self.root).parts)
-            names[:] = sorted(
-                name
-                for name in names
-                if not name.startswith(".") and name not in _IGNORED and depth < _MAX_DEPTH
-            )
-            if folder.name == "runs" and folder != self.root:
-                for name in sorted(files):
-                    if (
-                        name.endswith(".parquet")
-                        and not name.startswith(".")
-                        and not (folder / name).is_symlink()
-                    ):
+            names[:] = sorted(name for name in names if depth < _MAX_DEPTH and _is_shown(name))
+            if folder.name == "runs" and depth:
+                for name in sorted(filter(_is_shown, files)):
+                    if name.endswith(".parquet") and stat.S_ISREG((folder / name).lstat().st_mode):
                         runs += 1
                         yield folder / name
             if folders >= _MAX_FOLDERS or runs >= _MAX_RUNS:
                 return
+
+
+def _is_shown(name: str) -> bool:
+    return not name.startswith(".") and name not in _IGNORED

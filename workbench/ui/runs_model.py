@@ -35,13 +35,14 @@ def runs_model(folder: str | os.PathLike[str], compare: tuple[str, str] | None =
         rows = compared(first, second)
     return Runs(
         folder=str(where),
-        runs=tuple(map(_entry, files[:_MAX_RUNS])),
+        runs=tuple(map(run_entry, files[:_MAX_RUNS])),
         compared=() if compare is None else tuple(Path(path).stem for path in compare),
         rows=rows,
     )
 
 
-def _entry(path: Path) -> RunEntry:
+def run_entry(path: Path) -> RunEntry:
+    """What the list says of one recorded run; of one that cannot be opened, why."""
     status = path.stat()
     written = datetime.datetime.fromtimestamp(status.st_mtime).astimezone().isoformat(timespec="seconds")
     try:

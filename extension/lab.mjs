@@ -1,0 +1,49 @@
+// Builds the JupyterLab extension: the plugin in a container that JupyterLab can load, and what it reads beside that.
+import { build } from "esbuild";
+import { createHash } from "node:crypto";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+
+const out = "../workbench/labextension";
+const { name, version, description, license } = JSON.parse(readFileSync("package.json", "utf8"));
+
+export async function buildLab() {
+  // JupyterLab's packages are asked for at run time; preact and the views come along.
+  const external = ["@jupyterlab/*", "@lumino/*"];
+  const done = await build({
+    entryPoints: ["src/lab/plugin.ts"],
+    bundle: true,
+    format: "cjs",
+    target: "es2022",
+    minify: true,
+    legalComments: "none",
+    loader: { ".css": "text" },
+    logLevel: "warning",
+    external,
+    metafile: true,
+    write: false,
+  });
+  const imports = Object.values(done.metafile.outputs).flatMap((output) => output.imports);
+  const shared = [...new Set(imports.filter((one) => one.external).map((one) => one.path))].sort();
+  // Not as a replacement string, in which "$&" would mean something.
+  const entry = readFileSync("src/lab/container.js", "utf8")
+    .replace("WORKBENCH_NAME", () => name)
+    .replace("WORKBENCH_SHARED", () => JSON.stringify(shared))
+    .replace("WORKBENCH_BUNDLE;", () => done.outputFiles[0].text);
+  const load = `static/remoteEntry.${createHash("sha256").update(entry).digest("hex").slice(0, 12)}.js`;
+
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(`${out}/static`, { recursive: true });
+  mkdirSync(`${out}/schemas/${name}`, { recursive: true });
+  writeFileSync(`${out}/${load}`, entry);
+  const jupyterlab = { extension: true, _build: { load, extension: "./extension" } };
+  const about = JSON.stringify({ name, version, description, license, jupyterlab }, null, 2);
+  writeFileSync(`${out}/package.json`, `${about}\n`);
+  writeFileSync(`${out}/schemas/${name}/package.json.orig`, `${about}\n`);
+  copyFileSync("schema/plugin.json", `${out}/schemas/${name}/plugin.json`);
+  const install = {
+    packageManager: "python",
+    packageName: "workbench",
+    uninstallInstructions: "pip uninstall workbench",
+  };
+  writeFileSync(`${out}/install.json`, `${JSON.stringify(install, null, 2)}\n`);
+}

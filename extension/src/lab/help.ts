@@ -1,0 +1,46 @@
+// The help pane: what the views show and which keys there are, as text.
+import type { TranslationBundle } from "@jupyterlab/translation";
+import { Widget } from "@lumino/widgets";
+import { VIEWS } from "../views";
+
+export function helpPane(trans: TranslationBundle): Widget {
+  const pane = new Widget();
+  pane.id = "workbench-help";
+  pane.addClass("wb-help");
+  pane.node.tabIndex = 0;
+  pane.title.label = trans.__("Workbench help");
+  pane.title.closable = true;
+  const head = (text: string) => Object.assign(document.createElement("h2"), { textContent: text });
+  const line = (text: string) => Object.assign(document.createElement("p"), { textContent: text });
+  const list = (texts: readonly string[]) => {
+    const all = document.createElement("ul");
+    all.append(...texts.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+    return all;
+  };
+  pane.node.append(
+    head(trans.__("See a cluster")),
+    line(
+      trans.__(
+        "Run wb.connect() or make a strategy, in a notebook or in a script elsewhere on this machine. The cluster appears by itself, in the left panel and in every pane that follows the newest one.",
+      ),
+    ),
+    head(trans.__("Panes")),
+    list(Object.values(VIEWS).map((view) => view.title)),
+    line(
+      trans.__(
+        "wb.inspect(value) and wb.explain_sharding(dataset, strategy) fill the panes of values and of dataset sharding. Panes come back after a reload, and keep what they showed when a kernel ends.",
+      ),
+    ),
+    head(trans.__("Keys")),
+    list([
+      trans.__("Tab, arrow keys: every number of a view; Enter on a heading sorts"),
+      trans.__("Alt N in a pane: follow the newest cluster"),
+      trans.__("Alt C in a pane: the next cluster"),
+      trans.__("Alt P in a pane: the left panel"),
+      trans.__("The command palette has all of it under Workbench"),
+    ]),
+    head(trans.__("In Python")),
+    line(trans.__("help(wb), wb.collectives(), wb.diagnose() and wb.open_run(path) say the same as text.")),
+  );
+  return pane;
+}

@@ -1,0 +1,233 @@
+// What the plugin uses of JupyterLab's packages. They are JupyterLab's at run time, so they are no dependencies of the build;
+// in an application that has not got one of them, such as Notebook 7, what it exports is undefined.
+
+declare module "@lumino/signaling" {
+  export interface ISignal<T, U> {
+    connect(slot: (sender: T, args: U) => void): boolean;
+    disconnect(slot: (sender: T, args: U) => void): boolean;
+  }
+}
+
+declare module "@lumino/messaging" {
+  export interface Message {
+    readonly type: string;
+  }
+}
+
+declare module "@lumino/coreutils" {
+  export class Token<T> {
+    private readonly _: T;
+  }
+  export class MimeData {
+    setData(mime: string, data: unknown): void;
+  }
+}
+
+declare module "@lumino/dragdrop" {
+  import type { MimeData } from "@lumino/coreutils";
+  export class Drag {
+    constructor(options: {
+      mimeData: MimeData;
+      dragImage?: HTMLElement;
+      proposedAction: "copy";
+      supportedActions: "copy";
+      source: unknown;
+    });
+    start(x: number, y: number): Promise<string>;
+    dispose(): void;
+  }
+}
+
+declare module "@lumino/widgets" {
+  import type { ISignal } from "@lumino/signaling";
+  import type { Message } from "@lumino/messaging";
+  export class Widget {
+    constructor(options?: { node?: HTMLElement });
+    readonly node: HTMLElement;
+    readonly isDisposed: boolean;
+    readonly isVisible: boolean;
+    readonly isAttached: boolean;
+    readonly disposed: ISignal<Widget, void>;
+    readonly title: {
+      label: string;
+      caption: string;
+      icon: unknown;
+      iconClass: string;
+      closable: boolean;
+      className: string;
+    };
+    id: string;
+    addClass(name: string): void;
+    dispose(): void;
+    show(): void;
+    hide(): void;
+    protected onAfterShow(message: Message): void;
+    protected onAfterHide(message: Message): void;
+    protected onAfterAttach(message: Message): void;
+    protected onBeforeDetach(message: Message): void;
+    protected onActivateRequest(message: Message): void;
+  }
+}
+
+declare module "@lumino/commands" {
+  export interface CommandOptions {
+    label: string | ((args: Record<string, unknown>) => string);
+    caption?: string | ((args: Record<string, unknown>) => string);
+    icon?: unknown;
+    isEnabled?: (args: Record<string, unknown>) => boolean;
+    isVisible?: (args: Record<string, unknown>) => boolean;
+    describedBy?: unknown;
+    execute(args: Record<string, unknown>): unknown;
+  }
+  export interface CommandRegistry {
+    addCommand(id: string, options: CommandOptions): unknown;
+    execute(id: string, args?: Record<string, unknown>): Promise<unknown>;
+    hasCommand(id: string): boolean;
+    notifyCommandChanged(id?: string): void;
+  }
+}
+
+declare module "@jupyterlab/application" {
+  import type { Token } from "@lumino/coreutils";
+  import type { CommandRegistry } from "@lumino/commands";
+  import type { Widget } from "@lumino/widgets";
+  import type { WidgetTracker } from "@jupyterlab/apputils";
+  export interface JupyterFrontEnd {
+    readonly commands: CommandRegistry;
+    readonly serviceManager: { readonly serverSettings: unknown };
+    readonly restored: Promise<unknown>;
+    readonly shell: {
+      readonly currentWidget: Widget | null;
+      add(widget: Widget, area: string, options?: Record<string, unknown>): void;
+      activateById(id: string): void;
+    };
+    contextMenuHitTest(test: (node: HTMLElement) => boolean): HTMLElement | undefined;
+  }
+  export interface JupyterFrontEndPlugin<T> {
+    id: string;
+    description: string;
+    autoStart: boolean;
+    requires?: Token<unknown>[];
+    optional?: Token<unknown>[];
+    // Services in the order of `requires` and `optional`; null for an optional one that is not there.
+    activate(app: JupyterFrontEnd, ...services: never[]): T;
+  }
+  export interface ILayoutRestorer {
+    add(widget: Widget, name: string): void;
+    restore<W extends Widget>(
+      tracker: WidgetTracker<W>,
+      options: {
+        command: string;
+        args: (widget: W) => Record<string, unknown>;
+        name: (widget: W) => string;
+        when?: Promise<unknown>;
+      },
+    ): Promise<unknown>;
+  }
+  export const ILayoutRestorer: Token<ILayoutRestorer>;
+}
+
+declare module "@jupyterlab/apputils" {
+  import type { Token } from "@lumino/coreutils";
+  import type { Widget } from "@lumino/widgets";
+  export class WidgetTracker<W extends Widget> {
+    constructor(options: { namespace: string });
+    readonly currentWidget: W | null;
+    readonly size: number;
+    add(widget: W): Promise<void>;
+    save(widget: W): Promise<void>;
+    find(test: (widget: W) => boolean): W | undefined;
+    forEach(run: (widget: W) => void): void;
+    has(widget: Widget): boolean;
+  }
+  export interface ICommandPalette {
+    addItem(item: { command: string; category: string; args?: Record<string, unknown> }): unknown;
+  }
+  export const ICommandPalette: Token<ICommandPalette>;
+  export const InputDialog: {
+    getNumber(options: {
+      title: string;
+      label?: string;
+      value?: number;
+    }): Promise<{ value: number | null; button: { accept: boolean } }>;
+  };
+  export function showErrorMessage(title: string, error: unknown): Promise<void>;
+}
+
+declare module "@jupyterlab/services" {
+  export const ServerConnection: {
+    makeSettings(): ServerConnection.ISettings;
+    makeRequest(url: string, init: RequestInit, settings: ServerConnection.ISettings): Promise<Response>;
+  };
+  export namespace ServerConnection {
+    interface ISettings {
+      readonly baseUrl: string;
+      readonly wsUrl: string;
+      readonly token: string;
+      readonly appendToken: boolean;
+      readonly WebSocket: typeof WebSocket;
+    }
+  }
+}
+
+declare module "@jupyterlab/notebook" {
+  import type { Token } from "@lumino/coreutils";
+  import type { Widget } from "@lumino/widgets";
+  export interface Notebook extends Widget {
+    readonly activeCell: {
+      readonly model: { readonly sharedModel: { setSource(text: string): void } };
+    } | null;
+  }
+  export interface NotebookPanel extends Widget {
+    readonly content: Notebook;
+  }
+  export interface INotebookTracker {
+    readonly currentWidget: NotebookPanel | null;
+  }
+  export const INotebookTracker: Token<INotebookTracker>;
+  export const NotebookActions: { insertBelow(notebook: Notebook): void };
+}
+
+declare module "@jupyterlab/settingregistry" {
+  import type { Token } from "@lumino/coreutils";
+  import type { ISignal } from "@lumino/signaling";
+  export interface ISettings {
+    readonly composite: Record<string, unknown>;
+    readonly changed: ISignal<ISettings, void>;
+  }
+  export interface ISettingRegistry {
+    load(plugin: string): Promise<ISettings>;
+  }
+  export const ISettingRegistry: Token<ISettingRegistry>;
+}
+
+declare module "@jupyterlab/statusbar" {
+  import type { Token } from "@lumino/coreutils";
+  import type { Widget } from "@lumino/widgets";
+  export interface IStatusBar {
+    registerStatusItem(
+      id: string,
+      item: { item: Widget; align: "left" | "middle" | "right"; rank?: number; isActive?: () => boolean },
+    ): unknown;
+  }
+  export const IStatusBar: Token<IStatusBar>;
+}
+
+declare module "@jupyterlab/translation" {
+  import type { Token } from "@lumino/coreutils";
+  export interface TranslationBundle {
+    __(text: string, ...args: unknown[]): string;
+    _n(one: string, many: string, count: number, ...args: unknown[]): string;
+  }
+  export interface ITranslator {
+    load(domain: string): TranslationBundle;
+  }
+  export const ITranslator: Token<ITranslator>;
+  export const nullTranslator: ITranslator;
+}
+
+declare module "@jupyterlab/ui-components" {
+  export class LabIcon {
+    constructor(options: { name: string; svgstr: string });
+  }
+}

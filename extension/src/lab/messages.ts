@@ -1,0 +1,67 @@
+// What the Jupyter server says, as workbench/server defines it; tests/extension compares the two.
+import type { Change } from "../delta";
+import type { Collectives, Models } from "../models";
+
+export interface StrategySummary {
+  label: string;
+  replicas: number;
+  status: string;
+  step: number;
+}
+
+export interface Summary {
+  status: string;
+  text: string;
+  replicas: number;
+  replicas_live: number;
+  hosts: number;
+  busbw: number | null;
+  alerts: number;
+  nan: number;
+  stuck: number;
+  embedded: boolean;
+  strategies: StrategySummary[];
+}
+
+export interface ClusterInfo {
+  id: string;
+  /** "driver": a notebook or script that drives a cluster; "workers": waiting for one. */
+  kind: string;
+  name: string;
+  pid: number;
+  started: number;
+  workers_of: string;
+  connect_code: string;
+  summary: Summary;
+}
+
+/** View -> the channel that it draws; `runs` is no channel of a cluster. */
+export const CHANNEL_OF = {
+  topology: "topology",
+  values: "values",
+  array_sharding: "array_sharding",
+  dataset_sharding: "dataset_sharding",
+  collective_table: "collectives",
+  lanes: "collectives",
+  sweep: "collectives",
+  heat_map: "collectives",
+  stuck: "collectives",
+  log: "collectives",
+  collectives: "collectives",
+  devices: "devices",
+} as const satisfies Partial<Record<keyof Models, string>>;
+
+export type Channel = (typeof CHANNEL_OF)[keyof typeof CHANNEL_OF];
+export type AnyModel = Models[keyof Models];
+
+export type ServerMessage =
+  | { type: "clusters"; clusters: ClusterInfo[] }
+  | { type: "model"; cluster: string; channel: string; model: AnyModel; dropped: number }
+  | {
+      type: "feed";
+      cluster: string;
+      channel: string;
+      frame: Omit<Collectives, "snapshot">;
+      change: Change;
+      dropped: number;
+    };

@@ -1,0 +1,220 @@
+// A pane: one view of one cluster, or of a recorded run, which finds its cluster by itself.
+import type { TranslationBundle } from "@jupyterlab/translation";
+import type { Message } from "@lumino/messaging";
+import { Widget } from "@lumino/widgets";
+import { type Mounted, mount } from "../mount";
+import type { Models } from "../models";
+import type { Request } from "../view";
+import { VIEWS, type ViewName } from "../views";
+import type { Api } from "./api";
+import type { Connection } from "./connection";
+import { type AnyModel, CHANNEL_OF, type Channel } from "./messages";
+
+/** What a pane shows, as it is kept in the saved layout. */
+export interface PaneArgs {
+  view: ViewName;
+  /** Id of a cluster, or "" for the newest. */
+  cluster: string;
+  /** Path of a recorded run, or "". */
+  run: string;
+}
+
+export interface PaneServices {
+  connection: Connection;
+  api: Api;
+  trans: TranslationBundle;
+  openRun(path: string): void;
+}
+
+export class Pane extends Widget {
+  #args: PaneArgs;
+  #services: PaneServices;
+  #mounted: Mounted<AnyModel> | null = null;
+  #shown = new AbortController();
+  #watching = ""; // the cluster whose channel is watched
+  #stopWatching = new AbortController();
+  #compared: string[] = [];
+  #select: HTMLSelectElement;
+  #note: HTMLElement;
+  #body: HTMLElement;
+  /** The saved layout has to change. */
+  onArgsChanged: () => void = () => undefined;
+
+  constructor(args: PaneArgs, services: PaneServices) {
+    super();
+    const { trans } = services;
+    this.#args = args;
+    this.#services = services;
+    this.addClass("wb-pane");
+    this.node.tabIndex = -1;
+    const title = VIEWS[args.view].title;
+    this.title.label = args.run ? `${title}: ${args.run.split("/").at(-1) ?? ""}` : title;
+    this.title.caption = args.run || title;
+    this.title.closable = true;
+
+    const bar = document.createElement("div");
+    bar.className = "wb-pane-bar";
+    this.#select = document.createElement("select");
+    this.#select.setAttribute("aria-label", trans.__("Cluster"));
+    this.#select.addEventListener("change", () => this.follow(this.#select.value));
+    this.#select.hidden = args.run !== "" || args.view === "runs";
+    this.#note = document.createElement("span");
+    this.#note.setAttribute("role", "status");
+    bar.append(this.#select, this.#note);
+    this.#body = document.createElement("div");
+    this.#body.className = "wb-pane-body";
+    this.node.append(bar, this.#body);
+  }
+
+  get args(): PaneArgs {
+    return this.#args;
+  }
+
+  /** Shows another cluster; "" is the newest, whichever that is. */
+  follow(cluster: string): void {
+    this.#args = { ...this.#args, cluster };
+    this.onArgsChanged();
+    this.#refresh();
+  }
+
+  /** Shows the next of the clusters that there are. */
+  next(): void {
+    const { connection } = this.#services;
+    const ids = connection.clusters.filter((one) => one.kind === "driver").map((one) => one.id);
+    if (!ids.length) return;
+    const at = ids.indexOf(connection.find(this.#args.cluster)?.id ?? "");
+    this.follow(ids[(at + 1) % ids.length] ?? "");
+  }
+
+  override dispose(): void {
+    this.#hide();
+    this.#mounted?.unmount();
+    super.dispose();
+  }
+
+  protected override onAfterAttach(): void {
+    if (this.isVisible) this.#appear();
+  }
+
+  protected override onAfterShow(): void {
+    this.#appear();
+  }
+
+  protected override onAfterHide(): void {
+    this.#hide();
+  }
+
+  protected override onBeforeDetach(): void {
+    this.#hide();
+  }
+
+  protected override onActivateRequest(_: Message): void {
+    const first = this.#body.querySelector<HTMLElement>("[tabindex='0'], button, select, input");
+    (first ?? this.node).focus();
+  }
+
+  #appear(): void {
+    this.#hide();
+    this.#shown = new AbortController();
+    if (this.#args.run || this.#args.view === "runs") void this.#load();
+    else {
+      this.#services.connection.listen(() => this.#refresh(), this.#shown.signal);
+      this.#refresh();
+    }
+  }
+
+  /** A pane that cannot be seen costs nothing: nobody is asked for its model. */
+  #hide(): void {
+    this.#shown.abort();
+    this.#stopWatching.abort();
+    this.#watching = "";
+  }
+
+  #refresh(): void {
+    if (this.#shown.signal.aborted) return;
+    const { connection, trans } = this.#services;
+    const cluster = connection.find(this.#args.cluster);
+    this.#offer(cluster?.id ?? "");
+    const channel: Channel = CHANNEL_OF[this.#args.view as keyof typeof CHANNEL_OF];
+    if (!connection.connected) this.#note.textContent = trans.__("connecting to the Jupyter server …");
+    else if (!cluster) this.#note.textContent = trans.__("no cluster yet; run wb.connect() in a notebook");
+    else this.#note.textContent = this.#missing(cluster.id, channel);
+    if (!cluster || this.#watching === cluster.id) return;
+    this.#stopWatching.abort();
+    this.#stopWatching = new AbortController();
+    this.#watching = cluster.id;
+    const draw = () => {
+      const model = connection.model(cluster.id, channel);
+      if (model === undefined) return;
+      this.#note.textContent = this.#missing(cluster.id, channel);
+      this.#draw(model);
+    };
+    if (connection.model(cluster.id, channel) === undefined) this.#clear();
+    connection.watch(cluster.id, channel, draw, this.#stopWatching.signal);
+    draw();
+  }
+
+  /** What a person can do to see something here, or how much was left out. */
+  #missing(cluster: string, channel: Channel): string {
+    const { connection, trans } = this.#services;
+    if (connection.model(cluster, channel) === undefined) {
+      if (channel === "values") return trans.__("nothing yet: wb.inspect(value) shows it here");
+      if (channel === "dataset_sharding")
+        return trans.__("nothing yet: wb.explain_sharding(dataset) shows it here");
+      if (channel === "array_sharding") return trans.__("nothing yet: show a sharded array in a notebook");
+      return trans.__("waiting for the cluster …");
+    }
+    const { dropped } = connection;
+    return dropped ? trans._n("%1 update left out", "%1 updates left out", dropped, dropped) : "";
+  }
+
+  #offer(current: string): void {
+    const { connection, trans } = this.#services;
+    const drivers = connection.clusters.filter((one) => one.kind === "driver");
+    const options = drivers.map((one) => [one.id, `${one.name} (${one.id}), ${one.summary.status}`] as const);
+    const newest = drivers.find((one) => one.id === current);
+    const all = [["", trans.__("newest: %1", newest?.name ?? "–")] as const, ...options];
+    const chosen = options.some(([id]) => id === this.#args.cluster) ? this.#args.cluster : "";
+    const state = JSON.stringify(all);
+    if (this.#select.dataset["state"] !== state) {
+      this.#select.dataset["state"] = state;
+      this.#select.replaceChildren(...all.map(([id, label]) => new Option(label, id)));
+    }
+    this.#select.value = chosen;
+  }
+
+  #draw(model: AnyModel): void {
+    const { view } = this.#args;
+    if (this.#mounted) this.#mounted.update(model);
+    else {
+      // With nobody to ask, a view offers nothing to ask for: only runs have somebody here.
+      const options = view === "runs" ? { ask: (request: Request) => this.#answer(request) } : {};
+      this.#mounted = mount(view, this.#body, model as Models[typeof view] & AnyModel, options);
+    }
+  }
+
+  #clear(): void {
+    this.#mounted?.unmount();
+    this.#mounted = null;
+  }
+
+  async #load(): Promise<void> {
+    const { api } = this.#services;
+    const { signal } = this.#shown;
+    try {
+      const model = this.#args.run ? await api.run(this.#args.run) : await api.runs(this.#compared);
+      if (!signal.aborted) this.#draw(model);
+      this.#note.textContent = "";
+    } catch (error) {
+      this.#note.textContent = error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  #answer(request: Request): void {
+    if (request.kind === "open_run") this.#services.openRun(request.path);
+    if (request.kind === "compare_runs") {
+      this.#compared = [request.first, request.second];
+      void this.#load();
+    }
+  }
+}

@@ -1,0 +1,300 @@
+// The left panel: clusters, strategies, panes, recorded runs.
+import type { TranslationBundle } from "@jupyterlab/translation";
+import { Widget } from "@lumino/widgets";
+import { render } from "preact";
+import { useState } from "preact/hooks";
+import type { RunEntry } from "../models";
+import { VIEWS, type ViewName } from "../views";
+import type { Connection } from "./connection";
+import { dragConnectCode } from "./connect_code";
+import type { ClusterInfo } from "./messages";
+
+/** What the panel can have done. */
+export interface PanelActions {
+  start(replicas: number): Promise<void>;
+  scale(cluster: ClusterInfo, replicas: number): Promise<void>;
+  stop(cluster: ClusterInfo): Promise<void>;
+  insert(cluster: ClusterInfo): void;
+  openPane(view: ViewName, cluster: string): void;
+  openRun(path: string): void;
+  listRuns(): Promise<readonly RunEntry[]>;
+}
+
+interface Props {
+  connection: Connection;
+  actions: PanelActions;
+  trans: TranslationBundle;
+  runs: readonly RunEntry[];
+  problem: string;
+  attempt(what: () => Promise<unknown>): void;
+  refresh(): Promise<void>;
+}
+
+export class Panel extends Widget {
+  #shown = new AbortController();
+  #runs: readonly RunEntry[] = [];
+  #problem = "";
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly actions: PanelActions,
+    private readonly trans: TranslationBundle,
+  ) {
+    super();
+    this.id = "workbench-panel";
+    this.addClass("wb-panel");
+    this.title.caption = trans.__("Workbench: clusters, strategies, panes, recorded runs");
+    this.node.setAttribute("role", "region");
+    this.node.setAttribute("aria-label", "Workbench");
+  }
+
+  protected override onAfterShow(): void {
+    this.#appear();
+  }
+
+  protected override onAfterAttach(): void {
+    if (this.isVisible) this.#appear();
+  }
+
+  protected override onAfterHide(): void {
+    this.#shown.abort();
+  }
+
+  protected override onBeforeDetach(): void {
+    this.#shown.abort();
+    render(null, this.node);
+  }
+
+  protected override onActivateRequest(): void {
+    this.node.querySelector<HTMLElement>("button, input")?.focus();
+  }
+
+  /** Lists the recorded runs anew. */
+  async refreshRuns(): Promise<void> {
+    this.#runs = await this.actions.listRuns();
+    this.#draw();
+  }
+
+  #appear(): void {
+    this.#shown.abort();
+    this.#shown = new AbortController();
+    this.connection.listen(() => this.#draw(), this.#shown.signal);
+    this.#draw();
+    this.#attempt(() => this.refreshRuns());
+  }
+
+  #attempt(what: () => Promise<unknown>): void {
+    this.#problem = "";
+    what().then(
+      () => this.#draw(),
+      (error: unknown) => {
+        this.#problem = error instanceof Error ? error.message : String(error);
+        this.#draw();
+      },
+    );
+  }
+
+  #draw(): void {
+    const { connection, actions, trans } = this;
+    const attempt = (what: () => Promise<unknown>) => this.#attempt(what);
+    const refresh = () => this.refreshRuns();
+    const props = { connection, actions, trans, attempt, refresh, runs: this.#runs, problem: this.#problem };
+    render(<Contents {...props} />, this.node);
+  }
+}
+
+function Contents(props: Props) {
+  const { connection, trans, problem } = props;
+  const running = connection.clusters.filter((cluster) => cluster.summary.status !== "stopped");
+  const strategies = running.flatMap((cluster) =>
+    cluster.summary.strategies.map((strategy, index) => ({
+      cluster,
+      strategy,
+      key: `${cluster.id} ${index}`,
+    })),
+  );
+  return (
+    <>
+      {problem && (
+        <p class="wb-panel-problem" role="alert">
+          {problem}
+        </p>
+      )}
+      <section aria-label={trans.__("Clusters")}>
+        <h2>{trans.__("Clusters")}</h2>
+        <StartForm {...props} />
+        {!connection.connected && <p>{trans.__("connecting to the Jupyter server …")}</p>}
+        {connection.connected && !connection.clusters.length && (
+          <p>
+            {trans.__(
+              "None yet. They appear here by themselves: run wb.connect() in a notebook or a script.",
+            )}
+          </p>
+        )}
+        <ul>
+          {connection.clusters.map((cluster) => (
+            <Cluster key={cluster.id} cluster={cluster} {...props} />
+          ))}
+        </ul>
+      </section>
+      <section aria-label={trans.__("Strategies")}>
+        <h2>{trans.__("Strategies")}</h2>
+        {!strategies.length && <p>{trans.__("None yet.")}</p>}
+        <ul>
+          {strategies.map(({ cluster, strategy, key }) => (
+            <li key={key}>
+              <Status word={strategy.status} /> {strategy.label}
+              <small>
+                {trans._n("%1 replica", "%1 replicas", strategy.replicas, strategy.replicas)}
+                {strategy.step >= 0 && `, ${trans.__("step %1", strategy.step)}`}, {cluster.name}
+              </small>
+            </li>
+          ))}
+        </ul>
+      </section>
+      <section aria-label={trans.__("Panes")}>
+        <h2>{trans.__("Panes")}</h2>
+        <div class="wb-panel-panes">
+          {(Object.keys(VIEWS) as ViewName[]).map((view) => (
+            <button key={view} type="button" onClick={() => props.actions.openPane(view, "")}>
+              {VIEWS[view].title}
+            </button>
+          ))}
+        </div>
+      </section>
+      <Runs {...props} />
+    </>
+  );
+}
+
+function StartForm({ actions, trans, attempt }: Props) {
+  const [replicas, setReplicas] = useState(2);
+  const [starting, setStarting] = useState(false);
+  const start = (event: Event) => {
+    event.preventDefault();
+    setStarting(true);
+    attempt(() => actions.start(replicas).finally(() => setStarting(false)));
+  };
+  return (
+    <form class="wb-panel-start" onSubmit={start}>
+      <label>
+        {trans.__("Replicas")}{" "}
+        <input
+          type="number"
+          min={1}
+          max={256}
+          value={replicas}
+          onInput={(event) => setReplicas(Number((event.target as HTMLInputElement).value))}
+        />
+      </label>
+      <button type="submit" disabled={starting}>
+        {starting ? trans.__("Starting …") : trans.__("Start workers")}
+      </button>
+    </form>
+  );
+}
+
+function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: ClusterInfo }) {
+  const { summary } = cluster;
+  const [replicas, setReplicas] = useState(summary.replicas);
+  const over = summary.status === "stopped";
+  return (
+    <li
+      class="wb-cluster"
+      data-id={cluster.id}
+      onPointerDown={(event) => dragConnectCode(event, event.currentTarget as HTMLElement, cluster)}
+      title={`${summary.text}\n${trans.__("Drag into a notebook to connect.")}`}
+    >
+      <Status word={summary.status} /> <b>{cluster.name}</b>
+      <small>
+        {trans.__("%1 of %2 replicas", summary.replicas_live, summary.replicas)}
+        {summary.hosts > 1 && `, ${trans.__("%1 hosts", summary.hosts)}`}
+        {cluster.workers_of && `, ${trans.__("on workers %1", cluster.workers_of)}`}
+        {summary.stuck > 0 && `, ⚠ ${trans.__("stuck")}`}
+      </small>
+      <div class="wb-panel-buttons">
+        {!over && (
+          <button
+            type="button"
+            onClick={() => actions.insert(cluster)}
+            aria-label={named(trans.__("Insert code"), cluster)}
+          >
+            {trans.__("Insert code")}
+          </button>
+        )}
+        {cluster.kind === "workers" && !over && (
+          <>
+            <input
+              type="number"
+              min={1}
+              max={256}
+              value={replicas}
+              aria-label={named(trans.__("Replicas"), cluster)}
+              onInput={(event) => setReplicas(Number((event.target as HTMLInputElement).value))}
+            />
+            <button
+              type="button"
+              aria-label={named(trans.__("Scale"), cluster)}
+              onClick={() => attempt(() => actions.scale(cluster, replicas))}
+            >
+              {trans.__("Scale")}
+            </button>
+          </>
+        )}
+        <button
+          type="button"
+          aria-label={named(over ? trans.__("Forget") : trans.__("Stop"), cluster)}
+          onClick={() => attempt(() => actions.stop(cluster))}
+        >
+          {over ? trans.__("Forget") : trans.__("Stop")}
+        </button>
+      </div>
+    </li>
+  );
+}
+
+function Runs({ actions, trans, runs, attempt, refresh }: Props) {
+  return (
+    <section aria-label={trans.__("Recorded runs")}>
+      <h2>{trans.__("Recorded runs")}</h2>
+      {!runs.length && <p>{trans.__('None yet. wb.record("runs/first.parquet") makes one.')}</p>}
+      <ul>
+        {runs.slice(0, 20).map((run) => (
+          <li key={run.path}>
+            <button
+              type="button"
+              disabled={run.problem !== ""}
+              title={run.problem || run.path}
+              onClick={() => actions.openRun(run.path)}
+            >
+              {run.name}
+            </button>
+            <small>{run.written.replace("T", " ").slice(0, 16)}</small>
+          </li>
+        ))}
+      </ul>
+      <div class="wb-panel-buttons">
+        <button type="button" onClick={() => attempt(refresh)}>
+          {trans.__("Look again")}
+        </button>
+        <button type="button" onClick={() => actions.openPane("runs", "")}>
+          {trans.__("All runs, and compare two")}
+        </button>
+      </div>
+    </section>
+  );
+}
+
+/** Never colour alone: a sign of its own for each word. */
+function Status({ word }: { word: string }) {
+  const sign = { live: "●", stale: "◐", lost: "✖", stopped: "○", starting: "◌" }[word] ?? "•";
+  return (
+    <span class={`wb-status-${word}`} role="img" aria-label={word} title={word}>
+      {sign}
+    </span>
+  );
+}
+
+function named(action: string, cluster: ClusterInfo): string {
+  return `${action}: ${cluster.name}`;
+}

@@ -1,0 +1,264 @@
+// Puts panel, panes, status item and commands into JupyterLab. Every service but the commands may be missing, as in Notebook 7.
+import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from "@jupyterlab/application";
+import { ICommandPalette, InputDialog, showErrorMessage, WidgetTracker } from "@jupyterlab/apputils";
+import { INotebookTracker } from "@jupyterlab/notebook";
+import { ServerConnection } from "@jupyterlab/services";
+import { ISettingRegistry } from "@jupyterlab/settingregistry";
+import { IStatusBar } from "@jupyterlab/statusbar";
+import { ITranslator, nullTranslator } from "@jupyterlab/translation";
+import { LabIcon } from "@jupyterlab/ui-components";
+import { VIEWS, type ViewName } from "../views";
+import { Api, openSocket } from "./api";
+import { insertConnectCode } from "./connect_code";
+import { Connection } from "./connection";
+import { helpPane } from "./help";
+import type { ClusterInfo } from "./messages";
+import { Pane, type PaneArgs, type PaneServices } from "./pane";
+import { Panel } from "./panel";
+import { StatusItem } from "./status";
+import style from "./style.css";
+
+const PLUGIN = "workbench-lab:plugin";
+const CATEGORY = "Workbench";
+const MAX_REPLICAS = 256;
+
+/** Ids of the commands. */
+export const COMMANDS = {
+  openPane: "workbench:open-pane",
+  openRun: "workbench:open-run",
+  showPanel: "workbench:show-panel",
+  followNewest: "workbench:follow-newest",
+  nextCluster: "workbench:next-cluster",
+  insertCode: "workbench:insert-connect-code",
+  start: "workbench:start-workers",
+  scale: "workbench:scale-workers",
+  stop: "workbench:stop-cluster",
+  help: "workbench:help",
+} as const;
+
+const ICON =
+  '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16"><g class="jp-icon3" fill="#616161">' +
+  '<circle cx="8" cy="3" r="2"/><circle cx="3" cy="12" r="2"/><circle cx="13" cy="12" r="2"/>' +
+  '<path d="M7.3 4.4 3.9 10.2l.9.5L8.2 4.9zM8.7 4.4l3.4 5.8-.9.5L7.8 4.9zM5 11.5h6v1H5z"/></g></svg>';
+
+function activate(
+  app: JupyterFrontEnd,
+  palette: ICommandPalette | null,
+  restorer: ILayoutRestorer | null,
+  notebooks: INotebookTracker | null,
+  registry: ISettingRegistry | null,
+  statusBar: IStatusBar | null,
+  translator: ITranslator | null,
+): void {
+  const trans = (translator ?? nullTranslator).load("workbench");
+  const settings = (app.serviceManager.serverSettings ??
+    ServerConnection.makeSettings()) as ServerConnection.ISettings;
+  const connection = new Connection(() => openSocket(settings));
+  const api = new Api(settings);
+  const icon = new LabIcon({ name: "workbench:icon", svgstr: ICON });
+  const { commands, shell } = app;
+  const run = (command: string, args: Record<string, unknown> = {}) => void commands.execute(command, args);
+  document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
+
+  const panel = new Panel(
+    connection,
+    {
+      start: async (replicas) => void (await api.start(replicas)),
+      scale: async (cluster, replicas) => void (await api.scale(cluster.id, replicas)),
+      stop: (cluster) => api.stop(cluster.id),
+      insert: (cluster) => run(COMMANDS.insertCode, { cluster: cluster.id }),
+      openPane: (view, cluster) => run(COMMANDS.openPane, { view, cluster }),
+      openRun: (path) => run(COMMANDS.openRun, { run: path }),
+      listRuns: async () => (await api.runs()).runs,
+    },
+    trans,
+  );
+  panel.title.icon = icon;
+  shell.add(panel, "left", { rank: 400 });
+  restorer?.add(panel, "workbench-panel");
+
+  const tracker = new WidgetTracker<Pane>({ namespace: "workbench" });
+  const services: PaneServices = {
+    connection,
+    api,
+    trans,
+    openRun: (path) => run(COMMANDS.openRun, { run: path }),
+  };
+  const open = (args: PaneArgs, options: { activate: boolean; mode?: string; ref?: string }) => {
+    const pane = new Pane(args, services);
+    pane.id = paneId(args);
+    pane.title.icon = icon;
+    pane.onArgsChanged = () => void tracker.save(pane);
+    shell.add(pane, "main", options.mode ? { ...options } : { activate: options.activate });
+    void tracker.add(pane);
+    return pane;
+  };
+
+  const current = () => {
+    const widget = shell.currentWidget;
+    return widget instanceof Pane ? widget : tracker.currentWidget;
+  };
+  /** The cluster that a command is about: named, under the context menu, or the newest. */
+  const subject = (args: Record<string, unknown>): ClusterInfo | undefined => {
+    const node = app.contextMenuHitTest?.((element) => element.dataset["id"] !== undefined);
+    const id = String(args["cluster"] ?? node?.dataset["id"] ?? "");
+    return connection.clusters.find((cluster) => cluster.id === id) ?? (id ? undefined : connection.find(""));
+  };
+  const failed = (error: unknown) =>
+    showErrorMessage("Workbench", error instanceof Error ? error.message : String(error));
+
+  commands.addCommand(COMMANDS.openPane, {
+    label: (args) => {
+      const view = VIEWS[args["view"] as ViewName];
+      return view ? trans.__("Open pane: %1", view.title) : trans.__("Open a pane");
+    },
+    icon,
+    execute: (given) => {
+      const view = String(given["view"] ?? "collectives");
+      if (!(view in VIEWS)) throw new Error(`there is no view ${view}`);
+      const args = {
+        view: view as ViewName,
+        cluster: String(given["cluster"] ?? ""),
+        run: String(given["run"] ?? ""),
+      };
+      const there = tracker.find((pane) => pane.id === paneId(args));
+      const pane = there ?? open(args, { activate: true });
+      shell.activateById(pane.id);
+      return pane;
+    },
+  });
+  commands.addCommand(COMMANDS.openRun, {
+    label: trans.__("Open a recorded run"),
+    icon,
+    execute: (args) =>
+      commands.execute(
+        COMMANDS.openPane,
+        args["run"] ? { view: "collectives", run: args["run"] } : { view: "runs" },
+      ),
+  });
+  commands.addCommand(COMMANDS.showPanel, {
+    label: trans.__("Show the panel of clusters"),
+    icon,
+    execute: () => shell.activateById(panel.id),
+  });
+  commands.addCommand(COMMANDS.followNewest, {
+    label: trans.__("Follow the newest cluster"),
+    isEnabled: () => current() !== null,
+    execute: () => current()?.follow(""),
+  });
+  commands.addCommand(COMMANDS.nextCluster, {
+    label: trans.__("Show the next cluster"),
+    isEnabled: () => current() !== null,
+    execute: () => current()?.next(),
+  });
+  commands.addCommand(COMMANDS.insertCode, {
+    label: trans.__("Insert the code that connects to a cluster"),
+    isEnabled: () => notebooks !== null,
+    execute: (args) => {
+      const notebook = notebooks?.currentWidget;
+      const cluster = subject(args);
+      if (!notebook) return failed(trans.__("Open a notebook first: the code goes below its active cell."));
+      if (cluster) insertConnectCode(notebook, cluster);
+      return undefined;
+    },
+  });
+  const askReplicas = async (title: string, value: number): Promise<number | null> => {
+    const answer = await InputDialog.getNumber({ title, label: trans.__("Replicas"), value });
+    if (!answer.button.accept || answer.value === null) return null;
+    return Math.max(1, Math.min(MAX_REPLICAS, Math.round(answer.value)));
+  };
+  commands.addCommand(COMMANDS.start, {
+    label: trans.__("Start workers …"),
+    execute: async () => {
+      const replicas = await askReplicas(trans.__("Start workers"), 2);
+      if (replicas !== null) await api.start(replicas).catch(failed);
+    },
+  });
+  commands.addCommand(COMMANDS.scale, {
+    label: trans.__("Scale workers …"),
+    isEnabled: () => connection.clusters.some((cluster) => cluster.kind === "workers"),
+    execute: async (args) => {
+      const named = subject(args);
+      const cluster =
+        named?.kind === "workers" ? named : connection.clusters.find((one) => one.kind === "workers");
+      if (!cluster) return;
+      const replicas = await askReplicas(trans.__("Scale %1", cluster.name), cluster.summary.replicas);
+      if (replicas !== null) await api.scale(cluster.id, replicas).catch(failed);
+    },
+  });
+  commands.addCommand(COMMANDS.stop, {
+    label: trans.__("Stop the cluster"),
+    isEnabled: () => connection.clusters.length > 0,
+    execute: async (args) => {
+      const cluster = subject(args);
+      if (cluster) await api.stop(cluster.id).catch(failed);
+    },
+  });
+  commands.addCommand(COMMANDS.help, {
+    label: trans.__("Workbench help"),
+    execute: () => {
+      const pane = helpPane(trans);
+      shell.add(pane, "main");
+      shell.activateById(pane.id);
+    },
+  });
+
+  if (palette) {
+    for (const view of Object.keys(VIEWS))
+      palette.addItem({ command: COMMANDS.openPane, category: CATEGORY, args: { view } });
+    for (const [name, command] of Object.entries(COMMANDS)) {
+      if (name !== "openPane") palette.addItem({ command, category: CATEGORY });
+    }
+  }
+  if (statusBar) {
+    const item = new StatusItem(connection, trans, () => run(COMMANDS.showPanel));
+    statusBar.registerStatusItem("workbench:status", { item, align: "left", rank: 50 });
+  }
+
+  const restoring = restorer?.restore(tracker, {
+    command: COMMANDS.openPane,
+    args: (pane) => ({ ...pane.args }),
+    name: (pane) => pane.id,
+  });
+  void Promise.all([registry?.load(PLUGIN).catch(() => null), app.restored, restoring]).then(([loaded]) => {
+    const views = (loaded?.composite["openOnFirstCluster"] as string[] | undefined) ?? [];
+    openOnFirstCluster(connection, () => {
+      if (tracker.size > 0) return;
+      let ref = "";
+      for (const view of views.filter((name) => name in VIEWS)) {
+        const args = { view: view as ViewName, cluster: "", run: "" };
+        // Beside what the person works in, and without taking the focus from there.
+        const place = ref ? { mode: "tab-after", ref } : { mode: "split-right" };
+        ref ||= paneId(args);
+        open(args, { activate: false, ...place });
+      }
+    });
+  });
+}
+
+/** Calls `run` once, when there is a live cluster that somebody drives. */
+function openOnFirstCluster(connection: Connection, run: () => void): void {
+  const stop = new AbortController();
+  const look = () => {
+    const cluster = connection.find("");
+    if (stop.signal.aborted || !cluster || cluster.summary.status === "stopped") return;
+    stop.abort();
+    run();
+  };
+  connection.listen(look, stop.signal);
+  look();
+}
+
+function paneId(args: PaneArgs): string {
+  return `workbench-pane-${args.view}${args.run && `-${args.run}`}`;
+}
+
+const plugin: JupyterFrontEndPlugin<void> = {
+  id: PLUGIN,
+  description: "Clusters of workbench: panel, panes, status.",
+  autoStart: true,
+  optional: [ICommandPalette, ILayoutRestorer, INotebookTracker, ISettingRegistry, IStatusBar, ITranslator],
+  activate,
+};
+
+export default plugin;

@@ -1,0 +1,37 @@
+// The status bar item: how the newest cluster is, in a few words.
+import type { TranslationBundle } from "@jupyterlab/translation";
+import { Widget } from "@lumino/widgets";
+import { rateText } from "../format";
+import type { Connection } from "./connection";
+import type { ClusterInfo } from "./messages";
+
+/** As "4/4 replicas • 38 GB/s • 0 NaN". */
+export function statusText(cluster: ClusterInfo, trans: TranslationBundle): string {
+  const { summary } = cluster;
+  const parts = [trans.__("%1/%2 replicas", summary.replicas_live, summary.replicas)];
+  if (summary.busbw !== null) parts.push(rateText(summary.busbw));
+  parts.push(`${summary.nan} NaN`);
+  if (summary.stuck) parts.push(`⚠ ${trans.__("stuck")}`);
+  return parts.join(" • ");
+}
+
+export class StatusItem extends Widget {
+  constructor(connection: Connection, trans: TranslationBundle, onClick: () => void) {
+    super();
+    this.addClass("wb-status-item");
+    const button = document.createElement("button");
+    button.type = "button";
+    button.addEventListener("click", onClick);
+    this.node.append(button);
+    const stop = new AbortController();
+    this.disposed.connect(() => stop.abort());
+    const draw = () => {
+      const cluster = connection.find("");
+      const over = !cluster || cluster.summary.status === "stopped";
+      button.textContent = over ? trans.__("no cluster") : statusText(cluster, trans);
+      button.title = over ? trans.__("Workbench: no cluster runs") : `Workbench: ${cluster.summary.text}`;
+    };
+    connection.listen(draw, stop.signal);
+    draw();
+  }
+}

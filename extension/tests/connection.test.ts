@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Connection, type Socket } from "../src/lab/connection";
+import type { ClusterInfo } from "../src/lab/messages";
+import type { Collectives } from "../src/models";
+
+class FakeSocket implements Socket {
+  sent: unknown[] = [];
+  closed = false;
+  onopen: ((event: Event) => void) | null = null;
+  onmessage: ((event: MessageEvent) => void) | null = null;
+  onclose: ((event: CloseEvent) => void) | null = null;
+  send(text: string): void {
+    this.sent.push(JSON.parse(text));
+  }
+  close(): void {
+    this.closed = true;
+  }
+  open(): void {
+    this.onopen?.({} as Event);
+  }
+  say(message: unknown): void {
+    this.onmessage?.({ data: JSON.stringify(message) } as MessageEvent);
+  }
+}
+
+const round = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+function cluster(id: string, status: string, kind = "driver"): ClusterInfo {
+  return { id, kind, summary: { status } } as ClusterInfo;
+}
+
+function change(since: number, version: number, keys: string[], changed: string[]) {
+  const table = { keys, changed: changed.map((key) => ({ key })) };
+  const none = { keys: [], changed: [] };
+  return { since, version, counters: {}, table, internal: none, groups: [], events: none };
+}
+
+test("what several panes of a channel want is asked for once, and let go with the last of them", async () => {
+  const socket = new FakeSocket();
+  const connection = new Connection(() => socket);
+  const one = new AbortController();
+  const other = new AbortController();
+  connection.watch("a", "topology", () => undefined, one.signal);
+  connection.watch("a", "topology", () => undefined, other.signal);
+  socket.open();
+  await round();
+  assert.deepEqual(socket.sent, [{ watch: [["a", "topology"]] }]);
+
+  one.abort();
+  await round();
+  assert.equal(socket.sent.length, 1);
+  other.abort();
+  await round();
+  assert.deepEqual(socket.sent[1], { watch: [] });
+  connection.close();
+});
+
+test("changes of a feed are merged; one that begins after the state starts the connection anew", () => {
+  const socket = new FakeSocket();
+  const connection = new Connection(() => socket);
+  const drawn: string[][] = [];
+  const draw = () => {
+    const model = connection.model("a", "collectives") as Collectives;
+    drawn.push(model.snapshot.table.map((row) => row.key));
+  };
+  connection.watch("a", "collectives", draw, new AbortController().signal);
+  const feed = (part: unknown) => ({
+    type: "feed",
+    cluster: "a",
+    channel: "collectives",
+    frame: {},
+    change: part,
+    dropped: 2,
+  });
+  socket.say(feed(change(0, 3, ["x", "y"], ["x", "y"])));
+  socket.say(feed(change(3, 4, ["y", "z"], ["z"])));
+  assert.deepEqual(drawn, [
+    ["x", "y"],
+    ["y", "z"],
+  ]);
+  assert.equal(connection.dropped, 2);
+
+  socket.say(feed(change(9, 10, ["z"], [])));
+  assert.equal(socket.closed, true);
+  assert.equal(drawn.length, 2);
+  connection.close();
+});
+
+test("a connection that is lost is opened again, and told what is open", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const sockets: FakeSocket[] = [];
+  const connection = new Connection(() => sockets[sockets.push(new FakeSocket()) - 1] as FakeSocket);
+  connection.watch("a", "devices", () => undefined, new AbortController().signal);
+  sockets[0]?.open();
+  sockets[0]?.onclose?.({} as CloseEvent);
+  assert.equal(connection.connected, false);
+  context.mock.timers.tick(500);
+  sockets[1]?.open();
+  await round();
+  assert.deepEqual(sockets[1]?.sent, [{ watch: [["a", "devices"]] }]);
+  connection.close();
+});
+
+test("a pane finds the cluster that it names, else the newest live one, else the newest that has ended", () => {
+  const socket = new FakeSocket();
+  const connection = new Connection(() => socket);
+  assert.equal(connection.find(""), undefined);
+  const ended = [cluster("new", "stopped"), cluster("held", "live", "workers"), cluster("old", "stopped")];
+  socket.say({ type: "clusters", clusters: ended });
+  assert.equal(connection.find("")?.id, "new");
+  assert.equal(connection.find("old")?.id, "old");
+  socket.say({ type: "clusters", clusters: [...ended, cluster("live", "live")] });
+  assert.equal(connection.find("")?.id, "live");
+  assert.equal(connection.find("gone")?.id, "live");
+  connection.close();
+});

@@ -1,0 +1,190 @@
+"""A real JupyterLab in a real Chromium, in folders of their own; nothing leaves this machine."""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.extension.conftest import built, hatch_build
+
+__all__ = ["built", "hatch_build"]
+
+ROOT = Path(__file__).parents[2]
+ARTIFACTS = ROOT / "artifacts"
+TOKEN = "only-for-tests"
+PATIENCE_SECONDS = 45.0
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+ARGUMENTS += ["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
+SETTINGS = {
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
+}
+NOTEBOOK_IS_READY = """() => {
+  const shell = window.jupyterapp?.shell;
+  const panel = shell && [...shell.widgets('main')].find((widget) => widget.sessionContext && widget.content?.widgets);
+  const session = panel?.sessionContext;
+  return Boolean(session?.isReady && session.session?.kernel?.connectionStatus === 'connected'
+    && session.session.kernel.status === 'idle' && panel.content.widgets.length);
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A JupyterLab.
+
+    Attributes:
+      port: On loopback.
+      root: The folder that it serves.
+    """
+
+    port: int
+    root: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def request(self, method: str, path: str) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+        try:
+            connection.request(method, path, headers={"Authorization": f"token {TOKEN}"})
+            body = connection.getresponse().read()
+            return json.loads(body) if body else None
+        finally:
+            connection.close()
+
+    def notebook(self, name: str, *cells: str) -> str:
+        """Writes a notebook; returns its name."""
+        import nbformat.v4
+
+        content = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        content.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        (self.root / name).write_text(json.dumps(content), encoding="utf-8")
+        return name
+
+
+def _why_not() -> str:
+    """Why these tests cannot run here, or ""."""
+    if importlib.util.find_spec("playwright") is None:
+        return "playwright is not installed: pip install playwright"
+    if CHROMIUM is None:
+        return "there is no Chromium: apt-get install chromium"
+    return ""
+
+
+@pytest.fixture(scope="module")
+def lab(built: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One for each module, with the extension as it was just built."""
+    if why := _why_not():
+        pytest.skip(why)
+    home = tmp_path_factory.mktemp("lab")
+    root, extensions = home / "root", home / "labextensions"
+    root.mkdir()
+    extensions.mkdir()
+    (extensions / "workbench-lab").symlink_to(built.LAB_BUNDLE)
+    for name, values in SETTINGS.items():
+        file = home / "settings" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values), encoding="ascii")
+    environment = os.environ | {
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_CONFIG_PATH": str(ROOT / "extension" / "jupyter"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "WORKBENCH_RUNTIME_DIR": str(home / "workbench"),
+        "IPYTHONDIR": str(home / "ipython"),
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0"]
+    command += [
+        f"--IdentityProvider.token={TOKEN}",
+        f"--ServerApp.root_dir={root}",
+        "--expose-app-in-browser",
+    ]
+    command += [f"--LabServerApp.extra_labextensions_path={extensions}", "--LabApp.collaborative=False"]
+    log = home / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+    try:
+        yield Lab(_port(process, home / "runtime", log), root)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
+def _port(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> int:
+    """The port that it has chosen, once it answers there."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        for file in runtime.glob("jpserver-*.json"):
+            with suppress(ValueError, OSError, http.client.HTTPException):
+                port = int(json.loads(file.read_text(encoding="utf-8"))["port"])
+                Lab(port, runtime).request("GET", "/api/status")
+                return port
+        select.select([], [], [], 0.05)
+    raise RuntimeError("JupyterLab did not start:\n" + log.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def browser(lab: Lab) -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(lab: Lab, browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A page of its own; the test fails if anything was asked of another machine. Leaves a screenshot in artifacts/."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(1000 * PATIENCE_SECONDS)
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    yield page
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTIFACTS / f"{request.node.name}.png")
+    context.close()
+    for session in lab.request("GET", "/api/sessions"):
+        lab.request("DELETE", f"/api/sessions/{session['id']}")
+    assert [url for url in asked if not url.startswith((lab.url, "data:", "blob:"))] == []
+
+
+def open_notebook(page: Any, lab: Lab, name: str) -> None:
+    """Opens a notebook in an empty workspace, and waits until its kernel is ready."""
+    page.goto(f"{lab.url}/lab/tree/{name}?reset&token={TOKEN}")
+    wait_for_notebook(page)
+
+
+def wait_for_notebook(page: Any) -> None:
+    page.wait_for_selector("#jupyterlab-splash", state="detached")
+    page.wait_for_function(NOTEBOOK_IS_READY)
+
+
+def command(page: Any, name: str, **arguments: Any) -> None:
+    """Runs a command of JupyterLab, without waiting for its end."""
+    page.evaluate(
+        "([name, args]) => { void window.jupyterapp.commands.execute(name, args); }", [name, arguments]
+    )

@@ -1,0 +1,159 @@
+"""JupyterLab: panes fill by themselves, follow the theme, survive reload and kernel restart; everything by keys."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import PATIENCE_SECONDS, Lab, command, open_notebook, wait_for_notebook
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+CELL = """
+import numpy as np, workbench as wb
+cluster = wb.connect(replicas=2, processes=False)
+strategy = wb.MirroredStrategy()
+def step(x):
+    return wb.distribute.get_replica_context().all_reduce("sum", x)
+for _ in range(5):
+    strategy.run(step, args=(np.ones(1024, np.float32),))
+"""
+
+
+def expect(locator: Any) -> Any:
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=1000 * PATIENCE_SECONDS)
+    return expect(locator)
+
+
+@pytest.fixture
+def running(page: Any, lab: Lab) -> Any:
+    """A page in which one cell was run, and nothing else was done."""
+    open_notebook(page, lab, lab.notebook("one_cell.ipynb", CELL))
+    command(page, "notebook:run-all-cells")
+    expect(page.locator(".wb-collectives")).to_contain_text("all_reduce")
+    return page
+
+
+def test_panes_fill_after_one_cell_with_no_click(running: Any) -> None:
+    expect(running.locator(".wb-pane")).to_have_count(2)
+    expect(running.locator(".wb-status-item")).to_contain_text(re.compile(r"2/2 replicas • .*B/s • 0 NaN"))
+    running.screenshot(path="artifacts/lab_light.png")
+
+
+def test_the_dark_theme_flips_every_pane(running: Any) -> None:
+    def ground() -> str:
+        return str(
+            running.locator(".wb-collectives").evaluate("(node) => getComputedStyle(node).backgroundColor")
+        )
+
+    light = ground()
+    command(running, "apputils:change-theme", theme="JupyterLab Dark")
+    running.wait_for_selector("body[data-jp-theme-light='false']", state="attached")
+    running.wait_for_function(
+        "(light) => getComputedStyle(document.querySelector('.wb-collectives')).backgroundColor !== light",
+        arg=light,
+    )
+    running.screenshot(path="artifacts/lab_dark.png")
+    command(running, "apputils:change-theme", theme="JupyterLab Light")
+    running.wait_for_function(
+        "(light) => getComputedStyle(document.querySelector('.wb-collectives')).backgroundColor === light",
+        arg=light,
+    )
+
+
+def test_panes_come_back_after_a_reload_and_keep_their_history_after_a_restart(running: Any) -> None:
+    with running.expect_response(lambda response: _keeps(response, "workbench-pane-lanes")):
+        command(running, "workbench:open-pane", view="lanes")
+    expect(running.locator(".wb-lanes")).to_be_visible()
+
+    running.reload()
+    wait_for_notebook(running)
+    expect(running.locator(".wb-pane")).to_have_count(3)
+    expect(running.locator(".wb-lanes")).to_be_visible()
+
+    command(running, "workbench:open-pane", view="collectives")
+    expect(running.locator(".wb-collectives")).to_contain_text("all_reduce")
+    running.evaluate(
+        """() => [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.sessionContext)
+             .sessionContext.session.kernel.restart()"""
+    )
+    expect(running.locator(".wb-collectives")).to_contain_text("stopped")
+    expect(running.locator(".wb-collectives")).to_contain_text("all_reduce")
+    expect(running.locator(".wb-status-item")).to_contain_text("no cluster")
+
+    wait_for_notebook(running)
+    command(running, "notebook:run-all-cells")
+    expect(running.locator(".wb-collectives")).to_contain_text("live")
+
+
+def _keeps(response: Any, pane: str) -> bool:
+    """Whether this is the server's answer to the layout with a pane in it."""
+    if response.request.method != "PUT" or "/api/workspaces/" not in response.url:
+        return False
+    layout = json.loads(response.request.post_data)["data"].get("layout-restorer:data", {})
+    return pane in json.dumps(layout.get("main"))
+
+
+def test_the_panel_shows_the_cluster_and_inserts_its_code(running: Any) -> None:
+    command(running, "workbench:show-panel")
+    panel = running.locator("#workbench-panel")
+    live = panel.locator(".wb-cluster").filter(has=running.locator(".wb-status-live"))
+    expect(live).to_contain_text("2 of 2 replicas")
+    expect(panel.get_by_role("region", name="Strategies")).to_contain_text("MirroredStrategy")
+
+    id = live.get_attribute("data-id")
+    live.get_by_role("button", name="Insert code").click()
+    expect(running.locator(".jp-Notebook .jp-Cell").nth(1)).to_contain_text("wb.connect(replicas=2)")
+    running.screenshot(path="artifacts/lab_panel.png")
+
+    live.get_by_role("button", name="Stop: one_cell.ipynb").click()
+    stopped = panel.locator(f".wb-cluster[data-id='{id}']")
+    expect(stopped).to_contain_text("0 of 2 replicas")
+    stopped.get_by_role("button", name="Forget: one_cell.ipynb").click()
+    expect(stopped).to_have_count(0)
+
+
+def test_code_is_dragged_into_the_notebook(running: Any) -> None:
+    command(running, "workbench:show-panel")
+    live = running.locator("#workbench-panel .wb-cluster").filter(has=running.locator(".wb-status-live"))
+    live.drag_to(running.locator(".jp-Notebook .jp-Cell").first)
+
+    expect(running.locator(".jp-Notebook")).to_contain_text("wb.connect(replicas=2)")
+
+
+def test_everything_is_reached_by_keys_alone(running: Any) -> None:
+    keyboard = running.keyboard
+    keyboard.press("Control+Shift+C")
+    running.wait_for_selector(".lm-CommandPalette-input:focus")
+    keyboard.type("open pane collective timing")
+    running.wait_for_selector(".lm-CommandPalette-item.lm-mod-active >> text=Collective timing")
+    keyboard.press("Enter")
+    table = running.locator(".wb-collective-table")
+    expect(table).to_contain_text("all_reduce")
+    running.wait_for_selector(".wb-collective-table [role='grid'] :focus, .wb-pane :focus")
+
+    cell = table.locator("td[tabindex='0'], th[tabindex='0']").first
+    cell.focus()
+    keyboard.press("ArrowDown")
+    seen = []
+    for _ in range(6):
+        seen.append(running.evaluate("() => document.activeElement.textContent"))
+        keyboard.press("ArrowRight")
+    assert "all_reduce" in seen
+    assert len(set(seen)) > 3
+
+    keyboard.press("Alt+p")
+    running.wait_for_selector("#workbench-panel :focus")
+
+
+def test_the_settings_page_and_the_help_are_there(page: Any, lab: Lab) -> None:
+    open_notebook(page, lab, lab.notebook("empty.ipynb", ""))
+    command(page, "settingeditor:open", query="Workbench")
+    expect(page.locator(".jp-SettingsPanel")).to_contain_text("Panes that open by themselves")
+    command(page, "workbench:help")
+    expect(page.locator(".wb-help")).to_contain_text("follow the newest cluster")

@@ -1,0 +1,59 @@
+"""The plugin for JupyterLab and the server agree on the messages, and on the views that settings can name."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from workbench.server.channels import CHANNEL_OF
+from workbench.server.clusters import describe
+from workbench.server.summary import StrategySummary, Summary
+from workbench.ui.models import MODELS
+
+EXTENSION = Path(__file__).parents[2] / "extension"
+MESSAGES = EXTENSION / "src" / "lab" / "messages.ts"
+
+
+def body_of(declaration: str) -> str:
+    text = MESSAGES.read_text(encoding="utf-8")
+    found = re.search(re.escape(declaration) + r" (?:= )?\{(.*?)\n\}", text, re.DOTALL)
+    assert found is not None, declaration
+    return found.group(1)
+
+
+@pytest.mark.parametrize("model", [Summary, StrategySummary])
+def test_a_summary_has_the_same_fields_on_both_sides(model: type) -> None:
+    names = re.findall(r"^  (\w+):", body_of(f"export interface {model.__name__}"), re.MULTILINE)
+
+    assert names == [field.name for field in fields(model)]
+
+
+def test_a_cluster_has_the_same_fields_on_both_sides() -> None:
+    class Link:
+        summary = None
+
+        class entry:
+            id = kind = name = workers_of = ""
+            pid = started = 0
+
+    names = re.findall(r"^  (\w+):", body_of("export interface ClusterInfo"), re.MULTILINE)
+
+    assert names == list(describe(Link()))  # type: ignore[arg-type]
+
+
+def test_views_have_the_same_channels_on_both_sides() -> None:
+    pairs = re.findall(r'^  (\w+): "(\w+)"', body_of("export const CHANNEL_OF"), re.MULTILINE)
+
+    assert dict(pairs) == CHANNEL_OF
+
+
+def test_the_settings_know_every_view() -> None:
+    schema = json.loads((EXTENSION / "schema" / "plugin.json").read_text(encoding="utf-8"))
+    setting = schema["properties"]["openOnFirstCluster"]
+
+    assert set(setting["items"]["enum"]) == set(MODELS)
+    assert set(setting["default"]) <= set(MODELS)
