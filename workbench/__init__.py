@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
     from workbench import debugging as debugging
     from workbench import distribute as distribute
     from workbench import errors as errors
+    from workbench import testing as testing
     from workbench.device_spec import DeviceSpec as DeviceSpec
     from workbench.devices import device as device
     from workbench.distribute.aggregation import VariableAggregation as VariableAggregation
@@ -43,7 +44,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
 __version__ = "0.1.0"
 
 _MODULES = frozenset(
-    {"collectives", "data", "debugging", "devices", "distribute", "errors"}
+    {"collectives", "data", "debugging", "devices", "distribute", "errors", "testing"}
 )  # collectives and devices can also be called
 
 _EXPORTS = {

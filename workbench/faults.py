@@ -2,7 +2,7 @@
 
 Does nothing unless the environment variable WB_FAULTS holds a JSON list of rules when this module is
 imported, such as `[{"point": "all_reduce.after_send", "replica": 1, "nth": 3, "action": "kill"}]`.
-Actions: "kill" (SIGKILL to the own process), "stop" (SIGSTOP), "exit:N" (`os._exit(N)`), "raise",
+`workbench.testing.inject` uses `act` alone. Actions: "kill" (SIGKILL to the own process), "stop" (SIGSTOP), "exit:N" (`os._exit(N)`), "raise",
 "touch:PATH" (make a file, for tests that wait for one), "block:PATH" (go on once the file exists).
 """
 
@@ -24,7 +24,7 @@ def _fault(point: str, *, replica: int = -1) -> None:
             continue
         _counts[index] = _counts.get(index, 0) + 1
         if _counts[index] == rule.get("nth", 1) and not _fired_before(rule):
-            _act(rule["action"], point)
+            act(rule["action"], point)
 
 
 def _fired_before(rule: dict[str, Any]) -> bool:
@@ -39,7 +39,8 @@ def _fired_before(rule: dict[str, Any]) -> bool:
     return False
 
 
-def _act(action: str, point: str) -> None:
+def act(action: str, point: str) -> None:
+    """Makes the own process fail in the way that `action` says; `point` is where."""
     kind, _, argument = action.partition(":")
     match kind:
         case "kill":

@@ -1,0 +1,202 @@
+"""Checks of what replicas asked of each other: which collectives, in which order, of which size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench.distribute.strategy import Strategy
+from workbench.telemetry.formatting import size_text
+from workbench.ui.timings import Timings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective over all replicas; as an expectation, None fits everything.
+
+    Attributes:
+      op: Such as "all_reduce", "all_gather", "broadcast".
+      redop: "sum", "mean", …, or "" where nothing is combined.
+      dtype: Name of the element type.
+      count: Elements; of one replica's part for all_gather and reduce_scatter.
+      bytes: Size as `wb.collectives` shows it.
+      replicas: How many took part.
+      step: Number of the user's step.
+      site: Where it was called, such as "train.py:84".
+      state: "ok", or how it failed: "mismatch", "timeout", "aborted", "error".
+    """
+
+    op: str
+    redop: str | None = None
+    dtype: str | None = None
+    count: int | None = None
+    bytes: int | None = None
+    replicas: int | None = None
+    step: int | None = None
+    site: str | None = None
+    state: str | None = "ok"
+
+    def fits(self, other: Collective) -> bool:
+        """Whether `other` is as this one says, in everything that this one says."""
+        pairs = ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+        return all(wanted is None or wanted == found for wanted, found in pairs)
+
+    def __str__(self) -> str:
+        parts = [self.op, self.redop, None if self.dtype is None else f"{self.dtype}[{_or_any(self.count)}]"]
+        parts.append(f"{self.count} elements" if self.dtype is None and self.count is not None else None)
+        parts.append(None if self.bytes is None else size_text(self.bytes))
+        parts.append(None if self.replicas is None else f"on {self.replicas} replicas")
+        parts.append(None if self.step is None else f"in step {self.step}")
+        parts.append(f"at {self.site}" if self.site else None)
+        parts.append(None if self.state in ("ok", None) else f"({self.state})")
+        return " ".join(part for part in parts if part)
+
+
+class Trace:
+    """What replicas asked of each other while a `trace` was open. Prints as a list.
+
+    Attributes:
+      collectives: In the order in which replicas came to them; complete once the block has ended.
+    """
+
+    def __init__(self) -> None:
+        self.collectives: tuple[Collective, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.collectives)
+
+    def __iter__(self) -> Iterator[Collective]:
+        return iter(self.collectives)
+
+    def __repr__(self) -> str:
+        lines = [f"  {number:>3}  {each}" for number, each in enumerate(self.collectives[:_SHOWN], 1)]
+        if len(self) > _SHOWN:
+            lines.append(f"  … {len(self) - _SHOWN} more")
+        return "\n".join([f"{len(self)} collectives", *lines])
+
+
+@contextmanager
+def trace(strategy: Strategy) -> Iterator[Trace]:
+    """Notes the collectives of the steps that run in the block; waits for these steps at its end.
+
+    Those that workbench itself needs, such as for handing input round, are not among them.
+
+    Args:
+      strategy: Whose steps.
+    """
+    group = strategy.group
+    first, found = group.number, Trace()
+    try:
+        yield found
+        group.wait()
+    finally:
+        found.collectives = tuple(_joined(row for row in _records_of(strategy) if row["step"] >= first))
+
+
+def assert_collectives(of: Trace | Timings | Strategy, expected: Sequence[Collective | str]) -> None:
+    """Checks that replicas asked for exactly these collectives, in this order.
+
+    >>> assert_collectives(steps, ["all_reduce"] * 10)  # doctest: +SKIP
+    >>> assert_collectives(steps, [Collective("all_reduce", redop="mean", bytes=2560)])  # doctest: +SKIP
+
+    Args:
+      of: A `trace`; or a strategy or what `wb.collectives` or `wb.open_run` gave, for all that is still known.
+      expected: One `Collective` each, of which only what matters is filled in, or just the name of the operation.
+
+    Raises:
+      AssertionError: With both lists next to each other, marked where they part.
+    """
+    __tracebackhide__ = True
+    found = _found(of)
+    wanted = [Collective(each) if isinstance(each, str) else each for each in expected]
+    pairs = list(zip_longest(wanted, found))
+    parted = [index for index, (want, got) in enumerate(pairs) if not (want and got and want.fits(got))]
+    if not parted:
+        return
+    start = max(0, parted[0] - 3)
+    width = max(len(str(want or "nothing")) for want, _ in pairs[start : start + _SHOWN])
+    lines = [f"{len(wanted)} collectives expected, {len(found)} found; they part at number {parted[0] + 1}:"]
+    lines.append(f"  {'':>4}  {'expected':<{width}}  found")
+    for index, (want, got) in enumerate(pairs[start : start + _SHOWN], start):
+        mark = "  <--" if index in parted else ""
+        lines.append(f"  {index + 1:>4}  {want or 'nothing'!s:<{width}}  {got or 'nothing'!s}{mark}")
+    if len(pairs) > start + _SHOWN:
+        lines.append(f"  … {len(pairs) - start - _SHOWN} more")
+    raise AssertionError("\n".join(lines))
+
+
+def _found(of: Any) -> tuple[Collective, ...]:
+    match of:
+        case Trace():
+            return of.collectives
+        case Timings():
+            return tuple(_joined(_users(of.to_arrow())))
+        case Strategy():
+            of.group.wait()
+            return tuple(_joined(_records_of(of)))
+    raise TypeError(
+        f"assert_collectives looks at a trace, a strategy or what wb.collectives gave, got {type(of).__name__}; write\n"
+        f"with wb.testing.trace(strategy) as steps:\n    strategy.run(...)\n"
+        f"wb.testing.assert_collectives(steps, [...])"
+    )
+
+
+def _records_of(strategy: Strategy) -> list[dict[str, Any]]:
+    """What users asked for on a strategy's replicas, as far as it is still known."""
+    cluster, own = strategy.group.gang.cluster, f"{strategy.group.label}/{strategy.group.id}"
+    assert cluster is not None
+    if not cluster.closed:
+        cluster.flush_telemetry()
+    return [row for row in _users(cluster.feed.to_arrow()) if row["group"] == own]
+
+
+def _users(table: pa.Table) -> list[dict[str, Any]]:
+    """Records of what users asked for, in the order of steps."""
+    rows: list[dict[str, Any]] = [row for row in table.to_pylist() if row["purpose"] == ""]
+    return sorted(
+        rows, key=lambda row: (row["run_id"], row["group"], row["step"], row["seq"], row["replica"])
+    )
+
+
+def _joined(records: Any) -> Iterator[Collective]:
+    """One collective for the records that all replicas have of it."""
+    open_key, rows = None, list[dict[str, Any]]()
+    for row in records:
+        key = row["run_id"], row["group"], row["step"], row["seq"]
+        if key != open_key and rows:
+            yield _collective(rows)
+            rows = []
+        open_key = key
+        rows.append(row)
+    if rows:
+        yield _collective(rows)
+
+
+def _collective(rows: list[dict[str, Any]]) -> Collective:
+    first = rows[0]
+    failed = [row["state"] for row in rows if row["state"] != "ok"]
+    # Replicas that were only released say "aborted"; what went wrong says more.
+    state = next((state for state in failed if state != "aborted"), "aborted" if failed else "ok")
+    return Collective(
+        op=" | ".join(dict.fromkeys(row["op"] for row in rows)),
+        redop=first["redop"],
+        dtype=first["dtype"],
+        count=first["count"],
+        bytes=first["bytes"],
+        replicas=len(rows),
+        step=first["step"],
+        site=first["site"],
+        state=state,
+    )
+
+
+def _or_any(count: int | None) -> str:
+    return "" if count is None else str(count)

@@ -1,0 +1,223 @@
+"""Faults to learn from: a replica function that misbehaves on one replica, in a way that is known beforehand."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from workbench import faults, tree
+from workbench.distribute.function import Function
+from workbench.errors import FailedPreconditionError, InvalidArgumentError
+from workbench.runtime.env import ReplicaEnv, current_env
+
+_COLLECTIVES: Final = frozenset(
+    {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "barrier"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """The replica sleeps before its function begins, so that the others wait for it in the first collective.
+
+    Attributes:
+      replica: Which one.
+      seconds: How long.
+    """
+
+    replica: int
+    seconds: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class NaNInput:
+    """The first element of each floating NumPy array among the replica's arguments is NaN, as from a broken file.
+
+    Attributes:
+      replica: Which one.
+    """
+
+    replica: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedCollective:
+    """The replica does not take part in a collective and goes on with what it has itself.
+
+    Attributes:
+      replica: Which one.
+      nth: The how-manieth collective of the function, from 1.
+    """
+
+    replica: int
+    nth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCollective:
+    """The replica asks for a barrier where its function asks for a collective.
+
+    Attributes:
+      replica: Which one.
+      nth: The how-manieth collective of the function, from 1.
+    """
+
+    replica: int
+    nth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """The replica's process is killed (SIGKILL) when it comes to a collective, and with it other replicas that it has.
+
+    Refused where replicas live in the process of the notebook.
+
+    Attributes:
+      replica: Which one.
+      nth: The how-manieth collective of the function, from 1.
+    """
+
+    replica: int
+    nth: int = 1
+
+
+Fault = Slow | NaNInput | SkippedCollective | OtherCollective | Killed
+
+
+def inject(fn: Callable[..., Any], *injected: Fault) -> Callable[..., Any]:
+    """A replica function that does what `fn` does, but for the faults; `fn` itself stays as it is.
+
+    >>> strategy.run(wb.testing.inject(step, wb.testing.Slow(replica=1)), args=(batch,))  # doctest: +SKIP
+
+    A fault happens each time that the function runs, and only there: nothing else of the cluster changes. Not for
+    functions that are traced, as there no replica can do what the others do not.
+
+    Args:
+      fn: A replica function, plain or a `wb.function`; the result is of the same kind.
+      *injected: What goes wrong, and on which replica.
+
+    Raises:
+      InvalidArgumentError: If a replica or a collective cannot be meant.
+    """
+    for fault in injected:
+        if fault.replica < 0 or getattr(fault, "nth", 1) < 1:
+            raise InvalidArgumentError(f"{fault}: replicas count from 0, collectives from 1")
+    plain = fn.python_function if isinstance(fn, Function) else fn
+    faulty = FaultyFunction(plain, injected, os.getpid())
+    return Function(faulty) if isinstance(fn, Function) else faulty
+
+
+class FaultyFunction:
+    """A replica function with faults; made by `inject`.
+
+    Attributes:
+      fn: The function.
+      injected: What goes wrong in it.
+      driver_pid: The process of the notebook, which must not be killed.
+    """
+
+    def __init__(self, fn: Callable[..., Any], injected: tuple[Fault, ...], driver_pid: int) -> None:
+        self.fn = fn
+        self.injected = injected
+        self.driver_pid = driver_pid
+        functools.update_wrapper(self, fn)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FaultyFunction, (self.fn, self.injected, self.driver_pid)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """One run on one replica; the plain function outside of replicas."""
+        env = current_env()
+        if env is None:
+            return self.fn(*args, **kwargs)
+        own = self._checked(env)
+        for fault in own:
+            if isinstance(fault, Slow):
+                time.sleep(fault.seconds)
+            elif isinstance(fault, NaNInput):
+                args, kwargs = _with_nan((args, kwargs))
+        in_collectives = {fault.nth: fault for fault in own if not isinstance(fault, Slow | NaNInput)}
+        if not in_collectives:
+            return self.fn(*args, **kwargs)
+        communicator = env.communicator
+        faulty = _FaultyCommunicator(communicator, in_collectives)
+        env.communicator = faulty  # what it does not have itself it takes from the other
+        try:
+            result = self.fn(*args, **kwargs)
+        finally:
+            env.communicator = communicator
+        if left := [fault for nth, fault in in_collectives.items() if nth > faulty.calls]:
+            raise InvalidArgumentError(
+                f"{left[0]} did not happen: the function asked for {faulty.calls} collectives on that replica"
+            )
+        return result
+
+    def _checked(self, env: ReplicaEnv) -> list[Fault]:
+        """The faults of this replica."""
+        if env.traced:
+            raise FailedPreconditionError(
+                "faults cannot be injected into a traced function: it is one program for all replicas; use a strategy "
+                "on CPU or GPU devices"
+            )
+        beyond = [fault for fault in self.injected if fault.replica >= env.size]
+        if beyond and env.rank == 0:
+            raise InvalidArgumentError(f"{beyond[0]}: there are {env.size} replicas, numbered from 0")
+        own = [fault for fault in self.injected if fault.replica == env.rank]
+        if any(isinstance(fault, Killed) for fault in own) and os.getpid() == self.driver_pid:
+            raise FailedPreconditionError(
+                f"replica {env.rank} lives in the notebook's own process, which will not be killed; make the cluster "
+                f"with wb.connect(replicas={env.size}), which gives each replica a process"
+            )
+        return own
+
+
+class _FaultyCommunicator:
+    """A communicator that counts its collectives and does something else in some of them."""
+
+    def __init__(
+        self, communicator: Any, at: dict[int, SkippedCollective | OtherCollective | Killed]
+    ) -> None:
+        self._communicator = communicator
+        self._at = at
+        self.calls = 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._communicator, name)
+        return functools.partial(self._asked, found) if name in _COLLECTIVES else found
+
+    def _asked(self, collective: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        self.calls += 1
+        match self._at.get(self.calls):
+            case Killed():
+                faults.act("kill", "testing.collective")
+            case SkippedCollective():
+                return args[0] if args else None
+            case OtherCollective():
+                return self._communicator.barrier(site=options.get("site", ""))
+        return collective(*args, **options)
+
+
+def _with_nan(arguments: Any) -> Any:
+    """The nested structure with a NaN in each floating array, copied first: others may have the same memory."""
+    poisoned = 0
+
+    def spoilt(leaf: Any) -> Any:
+        nonlocal poisoned
+        if not isinstance(leaf, np.ndarray) or leaf.dtype.kind != "f" or not leaf.size:
+            return leaf
+        poisoned += 1
+        copy = leaf.copy()
+        copy.flat[0] = np.nan
+        return copy
+
+    result = tree.map(spoilt, arguments)
+    if not poisoned:
+        raise InvalidArgumentError(
+            "NaNInput needs a floating NumPy array among the arguments of the function"
+        )
+    return result
