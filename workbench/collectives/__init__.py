@@ -1,6 +1,7 @@
 """Collectives between replicas: in one process, between processes of a host, between hosts.
 
 `wb.collectives` is this folder, and when called the view of what ran in it: `workbench.ui.timings.collectives`.
+`wb.collectives.sweep` and `wb.collectives.what_if` are measured and predicted there, too.
 """
 
 import importlib
@@ -37,6 +38,20 @@ __all__ = [
     "Status",
     "Topology",
 ]
+
+
+_SEEN = {
+    "LinkCost": "workbench.telemetry.cost_model",
+    "sweep": "workbench.ui.sweep",
+    "what_if": "workbench.ui.what_if",
+}
+"""What people find here though it is made in a later layer: imported when it is first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _SEEN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_SEEN[name]), name)
 
 
 class _CallableModule(ModuleType):
