@@ -58,6 +58,7 @@ def test_the_dark_theme_flips_every_pane(running: Any) -> None:
         "(light) => getComputedStyle(document.querySelector('.wb-collectives')).backgroundColor !== light",
         arg=light,
     )
+    running.wait_for_selector("#jupyterlab-splash", state="detached")
     running.screenshot(path="artifacts/lab_dark.png")
     command(running, "apputils:change-theme", theme="JupyterLab Light")
     running.wait_for_function(
@@ -149,6 +150,17 @@ def test_everything_is_reached_by_keys_alone(running: Any) -> None:
 
     keyboard.press("Alt+p")
     running.wait_for_selector("#workbench-panel :focus")
+
+
+def test_what_a_cell_inspects_is_in_the_pane_of_values(page: Any, lab: Lab) -> None:
+    inspect = "wb.inspect(strategy.run(step, args=(np.full(3, np.nan, np.float32),)))"
+    open_notebook(page, lab, lab.notebook("inspect.ipynb", CELL, inspect))
+    command(page, "notebook:run-all-cells")
+    expect(page.locator(".jp-Notebook .wb-values")).to_contain_text("f32[3]")
+
+    command(page, "workbench:open-pane", view="values")
+    expect(page.locator(".wb-pane .wb-values")).to_contain_text("NaN at step 5")
+    page.screenshot(path="artifacts/lab_values.png")
 
 
 def test_the_settings_page_and_the_help_are_there(page: Any, lab: Lab) -> None:

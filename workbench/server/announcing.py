@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from workbench.runtime import Cluster
+from workbench.runtime import Cluster, current_cluster
 from workbench.runtime.registry import SUPPORTED, Entry, Registry, new_id
 from workbench.runtime.unix_listener import UnixListener
+from workbench.server.channels import CHANNEL_OF, SHOWN
 from workbench.server.publisher import Publisher
 
 _log = logging.getLogger("workbench")
@@ -101,6 +102,13 @@ def publish(cluster: Cluster, channel: str, model: dict[str, Any]) -> None:
     announcement = _announcements.get(cluster)
     if announcement is not None:
         announcement.publish(channel, model)
+
+
+def publish_shown(view: str, model: dict[str, Any]) -> None:
+    """What a cell of a notebook shows, its panes show too: values and sharding, which nobody can look at unasked."""
+    cluster = current_cluster()
+    if cluster is not None and view in SHOWN:
+        publish(cluster, CHANNEL_OF[view], model)
 
 
 def driver_name() -> str:

@@ -30,6 +30,8 @@ CHANNEL_OF: Final[dict[str, str]] = {
 }
 """View -> channel; `runs` is none of a cluster."""
 
+SHOWN: Final = frozenset({"values", "array_sharding", "dataset_sharding"})
+"""Views of what a person has asked for in the notebook; the others can be looked at whenever somebody wants to."""
 CHANNELS: Final = frozenset(CHANNEL_OF.values())
 
 

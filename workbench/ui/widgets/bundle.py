@@ -23,11 +23,13 @@ def mimebundle(source: Source, *, text: str, html: str) -> dict[str, Any]:
     bundle: dict[str, Any] = {"text/plain": text, "text/html": html}
     if not in_a_kernel() or not is_built():
         return bundle
+    from workbench.server.announcing import publish_shown
     from workbench.ui.widgets.pusher import pusher
     from workbench.ui.widgets.widget import ViewWidget
 
     widget = ViewWidget(source)
     pusher.add(widget)
+    publish_shown(source.view, widget.model)
     bundle[MIME] = {"view": source.view, "model": widget.model}
     bundle["application/vnd.jupyter.widget-view+json"] = {
         "version_major": 2,
