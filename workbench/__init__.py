@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
     from workbench.ui.inspection import inspect as inspect
     from workbench.ui.progress import progress as progress
     from workbench.ui.recording import record as record
+    from workbench.ui.replica_cells import run_cell as run_cell
     from workbench.ui.sharding import explain_sharding as explain_sharding
     from workbench.ui.timings import collectives as collectives
     from workbench.ui.timings import open_run as open_run
@@ -70,6 +71,7 @@ _EXPORTS = {
     "inspect": "workbench.ui.inspection",
     "progress": "workbench.ui.progress",
     "record": "workbench.ui.recording",
+    "run_cell": "workbench.ui.replica_cells",
     "open_run": "workbench.ui.timings",
 }
 

@@ -1,10 +1,11 @@
-"""What happens in a notebook by itself: objects are drawn, and a cell ends when its steps have.
+"""What happens in a notebook by itself: objects are drawn, magics are there, and a cell ends when its steps have.
 
 Importing this must stay cheap: it happens with `import workbench`, before anything else is loaded.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ def install() -> None:
         formatters.register(shell.display_formatter.formatters["text/html"])
         formatters.register_live(shell.display_formatter.mimebundle_formatter)
         shell.events.register("post_run_cell", wait_for_steps)
+        importlib.import_module("workbench.ui.magics").register(shell)  # which needs IPython
 
 
 def wait_for_steps(result: Any) -> None:

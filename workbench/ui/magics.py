@@ -1,0 +1,164 @@
+"""The magics of notebooks: `%%replica`, `%collectives` and `%%collectives`; each has a function that does the same.
+
+Loaded with the notebook's hooks, so it imports nothing of workbench before a magic is used.
+"""
+
+# mypy: disable-error-code="no-untyped-call, untyped-decorator"
+# (IPython's decorators have no types)
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import display
+
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
+
+
+def register(shell: Any) -> None:
+    """Makes the magics known to an IPython shell. Again: does nothing new."""
+    shell.register_magics(WorkbenchMagics)
+    if _with_body not in shell.input_transformers_cleanup:
+        shell.input_transformers_cleanup.insert(0, _with_body)
+
+
+def _with_body(lines: list[str]) -> list[str]:
+    """A cell that is `%%collectives ...` and nothing else, with an empty line below: IPython refuses it otherwise."""
+    if len(lines) == 1 and lines[0].startswith("%%collectives"):
+        return [f"{lines[0].rstrip()}\n", "\n"]
+    return lines
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """What was asked for wrongly is told in one line, without our frames."""
+    from workbench.errors import FailedPreconditionError, InvalidArgumentError
+
+    try:
+        yield
+    except (FailedPreconditionError, InvalidArgumentError) as error:
+        raise UsageError(str(error)) from error
+
+
+def _cell_file() -> str:
+    """The file name under which tracebacks know the cell that runs; "" if that is not known."""
+    from workbench.runtime.cells import file_name
+
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if file_name(frame.f_code.co_filename).startswith("In["):
+            return frame.f_code.co_filename
+    return ""
+
+
+def size_bytes(text: str) -> int:
+    """A size as nccl-tests writes it, in binary units: "8", "64K", "128M", "1G".
+
+    Raises:
+      UsageError: if it is something else.
+
+    >>> [size_bytes(text) for text in ("8", "64K", "128m")]
+    [8, 65536, 134217728]
+    """
+    number = text.upper().removesuffix("B")
+    unit = number[-1:] if number[-1:] in "KMG" else ""
+    number = number.removesuffix(unit)
+    if not number.isdecimal():
+        raise UsageError(f"a size is a number of bytes such as 8, 64K or 128M, got {text!r}")
+    return int(number) << _UNITS[unit]
+
+
+@magics_class
+class WorkbenchMagics(Magics):
+    """What `import workbench` adds to a notebook."""
+
+    @magic_arguments()
+    @argument("replicas", nargs="*", help="replicas that run the cell, such as 0, 0,2 or 0-3; default all")
+    @argument(
+        "--group",
+        choices=("replica", "stream", "diff"),
+        default="replica",
+        help="how outputs are put together",
+    )
+    @argument("--push", default="", metavar="NAMES", help="variables of the notebook to assign there, as a,b")
+    @argument("--on", default="", metavar="NAME", help="variable with the strategy, where there are several")
+    @cell_magic
+    def replica(self, line: str, cell: str) -> None:
+        """Runs the cell on every replica, each with a namespace of its own that the next cell finds again.
+
+        `ctx` is the replica's context. The function that does the same is `wb.run_cell`.
+        """
+        from workbench.ui.replica_cells import named_values, only_strategy, parsed_replicas, run_cell
+
+        options = parse_argstring(self.replica, line)
+        with _usage_errors():
+            outputs = run_cell(
+                f"\n{cell}",  # so that lines count from the magic's own, as the notebook shows them
+                only_strategy(self._variables, options.on),
+                parsed_replicas(options.replicas),
+                group=options.group,
+                push=named_values(self._variables, options.push),
+                filename=_cell_file(),
+            )
+        display(outputs)
+        if outputs.error is not None:
+            raise outputs.error_in_brief() from None
+
+    @magic_arguments()
+    @argument(
+        "--sweep", nargs=2, metavar=("SMALLEST", "LARGEST"), help="measure sizes from ... to ..., as 8 128M"
+    )
+    @argument("-f", "--factor", type=int, default=2, help="of the sweep, from one size to the next")
+    @argument("--op", default="all_reduce", help="of the sweep; several with commas between")
+    @argument("--rounds", type=int, default=20, help="of the sweep, for each size")
+    @argument("--algorithm", default="auto", help="of the sweep's all_reduce")
+    @argument("--internal", action="store_true", help="show also what workbench itself needed")
+    @argument("--on", default="", metavar="NAME", help="variable with the strategy, where there are several")
+    @line_cell_magic
+    def collectives(self, line: str, cell: str | None = None) -> Any:
+        """Shows how long collectives took, or measures them size by size (`--sweep`).
+
+        As `%%collectives` it runs the cell first. The functions that do the same are `wb.collectives` and
+        `wb.collectives.sweep`.
+        """
+        from workbench.ui.replica_cells import only_strategy
+        from workbench.ui.sweep import sweep
+        from workbench.ui.timings import collectives
+
+        options = parse_argstring(self.collectives, line)
+        if cell and cell.strip():
+            self._execute(cell)
+        with _usage_errors():
+            if not options.sweep:
+                of = only_strategy(self._variables, options.on) if options.on else None
+                return collectives(of, internal=options.internal)
+            smallest, largest = map(size_bytes, options.sweep)
+            return sweep(
+                only_strategy(self._variables, options.on),
+                options.op.split(","),
+                smallest_bytes=smallest,
+                largest_bytes=largest,
+                factor=options.factor,
+                rounds=options.rounds,
+                algorithm=options.algorithm,
+            )
+
+    def _execute(self, cell: str) -> None:
+        """Runs a cell in the notebook; not by `run_cell`, which would forget the result of the one that runs."""
+        assert self.shell is not None
+        source = f"\n{self.shell.transform_cell(cell)}"
+        exec(compile(source, _cell_file() or "<cell>", "exec"), self.shell.user_global_ns, self.shell.user_ns)
+
+    @property
+    def _variables(self) -> dict[str, Any]:
+        """The notebook's."""
+        assert self.shell is not None
+        variables: dict[str, Any] = self.shell.user_ns
+        return variables
