@@ -2,8 +2,9 @@
 
 Does nothing unless the environment variable WB_FAULTS holds a JSON list of rules when this module is
 imported, such as `[{"point": "all_reduce.after_send", "replica": 1, "nth": 3, "action": "kill"}]`.
-`workbench.testing.inject` uses `act` alone. Actions: "kill" (SIGKILL to the own process), "stop" (SIGSTOP), "exit:N" (`os._exit(N)`), "raise",
+Actions: "kill" (SIGKILL to the own process), "stop" (SIGSTOP), "exit:N" (`os._exit(N)`), "raise",
 "touch:PATH" (make a file, for tests that wait for one), "block:PATH" (go on once the file exists).
+What users inject on purpose (`workbench.testing`) takes its actions from here, and no named points.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import nbformat
@@ -13,14 +14,38 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).parents[2]
 
 
+def stored(name: str) -> nbformat.NotebookNode:
+    """The notebook `name`, as it is in the repository."""
+    return nbformat.read(ROOT / "notebooks" / name, as_version=4)
+
+
 def executed(name: str, folder: Path) -> dict[str, str]:
     """Runs the notebook `name` in `folder`; the text output of each code cell, by the cell's id."""
-    notebook = nbformat.read(ROOT / "notebooks" / name, as_version=4)
+    notebook = stored(name)
+    _run(notebook, folder)
+    return {cell.id: text_of(cell) for cell in notebook.cells if cell.cell_type == "code"}
+
+
+def errors_with(answers: Mapping[str, str], name: str, folder: Path) -> dict[str, str]:
+    """Runs a notebook with other sources for some cells, given by id; by id, the errors of cells that fail."""
+    notebook = stored(name)
+    for cell in notebook.cells:
+        cell.source = answers.get(cell.id, cell.source)
+    _run(notebook, folder, allow_errors=True)
+    return {
+        cell.id: f"{output.ename}: {output.evalue}"
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "error"
+    }
+
+
+def _run(notebook: nbformat.NotebookNode, folder: Path, *, allow_errors: bool = False) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # what this process has, the kernel has
-        client = NotebookClient(notebook, timeout=100, resources={"metadata": {"path": str(folder)}})
+        resources = {"metadata": {"path": str(folder)}}
+        client = NotebookClient(notebook, timeout=100, resources=resources, allow_errors=allow_errors)
         asyncio.run(client.async_execute())  # its `execute` would leave an event loop open
-    return {cell.id: text_of(cell) for cell in notebook.cells if cell.cell_type == "code"}
 
 
 def text_of(cell: nbformat.NotebookNode) -> str:
@@ -31,5 +56,4 @@ def text_of(cell: nbformat.NotebookNode) -> str:
 
 def cells_with_outputs(name: str) -> list[str]:
     """Ids of cells that are stored with outputs, which no notebook should be."""
-    notebook = nbformat.read(ROOT / "notebooks" / name, as_version=4)
-    return [cell.id for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")]
+    return [cell.id for cell in stored(name).cells if cell.get("outputs") or cell.get("execution_count")]

@@ -1,0 +1,131 @@
+"""The notebooks of the course run with their solutions in place, and refuse answers that are wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.notebooks.executed import cells_with_outputs, errors_with, executed, stored
+
+SHARDING = "02_data_sharding.ipynb"
+VARIABLES = "04_variables_and_drift.ipynb"
+DEBUGGING = "05_debugging.ipynb"
+COURSE = [SHARDING, VARIABLES, DEBUGGING]
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+
+PLAUSIBLE: dict[str, dict[str, tuple[str, str]]] = {
+    SHARDING: {
+        "batch-size": ("batch_size = 120", "batch_size = 128"),
+        "rows": ("(1, 1, 0, 0)", "(2, 0, 0, 0)"),
+        "global-mean": ("return total / count", 'return ctx.all_reduce("mean", x.mean())'),
+        "policy": ("AutoShardPolicy.DATA", "AutoShardPolicy.OFF"),
+    },
+    VARIABLES: {
+        "aggregation": ('aggregation="MEAN"', 'aggregation="ONLY_FIRST_REPLICA"'),
+        "count": ("np.bincount(y, minlength=10)", "np.bincount(y[:9], minlength=10)"),
+        "repaired": ("gradients = ctx.all_reduce", "ctx.all_reduce"),
+        "same-noise": ("default_rng(number)", "default_rng(0)"),
+    },
+    DEBUGGING: {
+        "careful": ("replica_with_nan = 2", "replica_with_nan = 1"),
+        "late": ("late_replica = 0", "late_replica = 2"),
+        "logging-repaired": ('mean = ctx.all_reduce("mean", loss)', "mean = loss"),
+        "retry": ("except wb.errors.ReplicaLost", "except Exception"),
+    },
+}
+"""Of each exercise: a part of the solution, and what somebody might write instead."""
+
+SAID = {
+    "batch-size-check": "rows per step and replica: expected",
+    "rows-check": "rows per step and replica: expected",
+    "global-mean-check": "is not finite on replica",
+    "policy-check": "elements too many are read",
+    "aggregation-check": "the mean of 10 and 11 is not [10. 10. 10.]",
+    "count-check": "were counted, there are [143 146",
+    "repaired-check": "'weights:0' is not in sync",
+    "same-noise-check": "the noise is the same in every step",
+    "careful-check": "who is named there?",
+    "late-check": "look at the last column",
+    "logging-repaired-check": "20 collectives expected, 10 found; they part at number 2",
+    "retry-check": "only the loss of a replica is worth another try",
+}
+"""Part of what the check tells about the wrong answer."""
+
+
+@pytest.fixture(scope="module", params=COURSE)
+def ran(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, dict[str, str]]:
+    """A notebook's name and its outputs; it fails where a cell does."""
+    return request.param, executed(request.param, tmp_path_factory.mktemp("course"))
+
+
+def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]) -> None:
+    name, outputs = ran
+    promised = {
+        SHARDING: {
+            "mean": "replicas 1, 3 got an empty batch",
+            "files": r"22\s+22 8 8",
+            "what-if": r"policy OFF .* 30 30 30 30, dup 60",
+            "proof": "60 lines read; as often as in the files: True",
+        },
+        VARIABLES: {
+            "drift": "diverged at step 0, .* first replica 1",
+            "aggregation-check": "1 collectives\n    1  all_reduce mean",
+            "training-assert": "'weights:0' is not in sync: it diverged at step",
+            "random": "diverged at step",
+        },
+        DEBUGGING: {
+            "nan": "loss nan",
+            "nan-check": "is not finite on replica 2",
+            "slow": "all_reduce",
+            "mismatch": "replica 0 barrier",
+            "logging": "finished the step after 1 collective, replica 0 waits in all_reduce #2",
+            "killed": "replica 1 .* was killed by SIGKILL",
+            "killed-after": "the weights are those before the step: True",
+            "log": "replica_lost",
+        },
+    }
+
+    assert {id for id, text in promised[name].items() if not re.search(text, outputs[id])} == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COURSE)
+def test_each_check_refuses_a_plausible_wrong_answer_and_says_why(name: str, tmp_path: Any) -> None:
+    sources = {cell.id: cell.source for cell in stored(name).cells}
+    answers = {}
+    for exercise, (right, wrong) in PLAUSIBLE[name].items():
+        assert right in sources[exercise]
+        answers[exercise] = sources[exercise].replace(right, wrong)
+
+    errors = errors_with(answers, name, tmp_path)
+
+    checks = {f"{exercise}-check" for exercise in PLAUSIBLE[name]}
+    assert set(errors) == checks
+    for check in checks:
+        assert errors[check].startswith("AssertionError: ")
+        assert SAID[check] in errors[check]
+
+
+@pytest.mark.parametrize("name", COURSE)
+def test_a_notebook_is_stored_without_outputs(name: str) -> None:
+    assert cells_with_outputs(name) == []
+
+
+@pytest.mark.parametrize("name", COURSE)
+def test_exercises_have_the_form_that_nbgrader_reads(name: str) -> None:
+    cells = stored(name).cells
+    graded = {cell.id: cell.metadata["nbgrader"] for cell in cells if "nbgrader" in cell.metadata}
+    assert [graded[id]["grade_id"] for id in graded] == list(graded)
+    for cell in cells:
+        form = graded.get(cell.id, {"solution": False, "grade": False})
+        assert cell.source.count(BEGIN) == cell.source.count(END)
+        assert (BEGIN in cell.source) == form["solution"]
+        if form["grade"]:
+            assert (form["locked"], form["points"] > 0) == (True, True)
+    exercises = [id for id, form in graded.items() if form["solution"]]
+    assert exercises == list(PLAUSIBLE[name])
+    assert [id for id, form in graded.items() if form["grade"]] == [f"{id}-check" for id in exercises]
