@@ -17,7 +17,7 @@ BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 
 PLAUSIBLE: dict[str, dict[str, tuple[str, str]]] = {
     SHARDING: {
-        "batch-size": ("batch_size = 120", "batch_size = 128"),
+        "batch-size": ("batch_size = 120", "batch_size = 126"),
         "rows": ("(1, 1, 0, 0)", "(2, 0, 0, 0)"),
         "global-mean": ("return total / count", 'return ctx.all_reduce("mean", x.mean())'),
         "policy": ("AutoShardPolicy.DATA", "AutoShardPolicy.OFF"),
@@ -38,7 +38,7 @@ PLAUSIBLE: dict[str, dict[str, tuple[str, str]]] = {
 """Of each exercise: a part of the solution, and what somebody might write instead."""
 
 SAID = {
-    "batch-size-check": "rows per step and replica: expected",
+    "batch-size-check": "there are parts of {",
     "rows-check": "rows per step and replica: expected",
     "global-mean-check": "is not finite on replica",
     "policy-check": "elements too many are read",

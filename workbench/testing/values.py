@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from workbench.distribute.local_values import flatten_distributed
 from workbench.distribute.strategy import Strategy
 from workbench.distribute.values import DistributedValues
 from workbench.distribute.variable import Variable
-from workbench.ui.inspection import InspectedValue, Inspection, inspect
+from workbench.ui.inspection import InspectedValue, Inspection, inspect, name_in
 
 
 def assert_in_sync(value: Any) -> None:
@@ -25,7 +27,7 @@ def assert_in_sync(value: Any) -> None:
       TypeError: If there is nothing in `value` whose copies must be equal.
     """
     __tracebackhide__ = True
-    found = inspect(value)
+    found = _inspected(value, sys._getframe(1))
     compared = [each for each in found.values if each.agreement is not None]
     others = [
         each for each in found.values if each.agreement is None and each.kind != "CentralVariable"
@@ -53,13 +55,14 @@ def assert_same_on_all(value: Any, *, rtol: float = 0.0, atol: float = 0.0) -> N
     """
     __tracebackhide__ = True
     leaves, _ = flatten_distributed(value)
+    base = name_in(sys._getframe(1), value)
     for leaf in leaves:
         if not isinstance(leaf, DistributedValues):
             raise TypeError(
                 f"assert_same_on_all compares components on replicas, got {type(leaf).__name__}, of which there is "
                 f"one; give it what strategy.run returned, or a variable of a strategy"
             )
-        name = f"variable {leaf.name!r}" if isinstance(leaf, Variable) else f"the {type(leaf).__name__}"
+        name = _name_of(leaf, base if leaf is value else "")
         first, *rest = [np.asarray(component) for component in leaf.values]
         for replica, other in enumerate(rest, 1):
             if difference := _difference(first, other, rtol, atol):
@@ -78,9 +81,20 @@ def assert_finite(value: Any) -> None:
       AssertionError: Naming the replicas, how many elements, and since which step, where that is known.
     """
     __tracebackhide__ = True
-    found = inspect(value)
+    found = _inspected(value, sys._getframe(1))
     if bad := [line for each in found.values for line in _not_finite(each)]:
         raise AssertionError("\n".join([*bad, str(found)]))
+
+
+def _inspected(_value: Any, caller: FrameType) -> Inspection:
+    """What `inspect` finds; by the name that the caller's code has for it, not ours, which the underscore hides."""
+    return inspect(_value, name=name_in(caller, _value))
+
+
+def _name_of(leaf: DistributedValues, name: str) -> str:
+    if isinstance(leaf, Variable):
+        return f"variable {leaf.name!r}"
+    return repr(name) if name else f"the {type(leaf).__name__}"
 
 
 def _named(value: InspectedValue) -> str:

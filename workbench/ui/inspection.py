@@ -136,7 +136,7 @@ def inspect(value: Any, *, name: str = "") -> Inspection:
     if isinstance(value, Strategy):
         name, value = "", {variable.name: variable for variable in value.variables}
     paths, leaves, _ = optree.tree_flatten_with_path(value, is_leaf=_is_distributed, namespace="workbench")
-    base = name or _name_in(sys._getframe(1), value)
+    base = name or name_in(sys._getframe(1), value)
     names = [
         leaf.name
         if isinstance(leaf, Variable | VariableComponent)
@@ -303,8 +303,8 @@ def _is_distributed(value: Any) -> bool:
     return isinstance(value, DistributedValues | VariableComponent)
 
 
-def _name_in(frame: FrameType, value: Any) -> str:
-    """What the caller's code calls the value, or ""."""
+def name_in(frame: FrameType, value: Any) -> str:
+    """What the code of a frame calls the value, or ""."""
     for names in (frame.f_locals, frame.f_globals):
         for name, held in names.items():
             if held is value and not name.startswith("_"):
