@@ -65,6 +65,8 @@ class RemoteElements:
             self._asked = self._fetch(first, self._count, ahead=False), self._count, False
         chunk, count, ahead = self._asked
         self._asked = None  # whatever comes of it, it is not waited for twice
+        if ahead and (error := chunk[0].error()) is not None and not isinstance(error, KeyboardInterrupt):
+            return  # lost with another step or a replica: asking again tells the user, unless that was told before
         available = max(chunk[0].values())  # a host that has ended gets empty batches until all have
         self._first, self._chunk, self._available, self._given = first, chunk, available, 0
         if available == count:

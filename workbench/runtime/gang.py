@@ -310,6 +310,11 @@ class Gang:
             step.group.reported(step.error)
             raise step.error
 
+    def wait_for_end(self, step: Step) -> None:
+        """As `wait`, but raises nothing; who goes on after a failure is told by the next run."""
+        with self.lock:
+            self._wait_for_end(step)
+
     def wait_for_room(self, group: Group, in_flight: int) -> None:
         """Waits until at most `in_flight` steps of `group` are on their way; about Ctrl-C see `wait`."""
         with self.lock:

@@ -93,6 +93,11 @@ class Handle:
         """`spec` of every replica, in rank order."""
         return [self.spec(rank) for rank in range(self.group.size)]
 
+    def error(self) -> BaseException | None:
+        """Why there is no value, if its step failed; waits for that, and leaves it to others to tell the user."""
+        self.group.gang.wait_for_end(self._step)
+        return self._step.error
+
     def _leaf(self, rank: int) -> Any:
         if not self._step.ended or self._step.error is not None:
             self.group.gang.wait(self._step)
