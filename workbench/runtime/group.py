@@ -45,7 +45,8 @@ _PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None)})
 _LEAVES = _PLAIN - {type(None)} | {Handle, np.ndarray}
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SITES = 4096  # sites kept; code objects are new in each notebook cell
-_sites: dict[tuple[CodeType, int], str] = {}
+# By identity: equal code objects may stand in different files, or in different runs of a cell. They are kept for that.
+_sites: dict[tuple[int, int], tuple[str, CodeType]] = {}
 RecoverCallback = Callable[[list[int], list[int]], None]
 
 
@@ -508,10 +509,11 @@ def _call_site() -> str:
         frame = frame.f_back  # type: ignore[assignment]
     if frame is None:
         return ""
-    key = frame.f_code, frame.f_lasti
-    site = _sites.get(key)
-    if site is None:
+    code = frame.f_code
+    key = id(code), frame.f_lasti
+    known = _sites.get(key)
+    if known is None:
         if len(_sites) >= _SITES:
             _sites.clear()
-        site = _sites[key] = f"{file_name(frame.f_code.co_filename)}:{frame.f_lineno}"
-    return site
+        known = _sites[key] = f"{file_name(code.co_filename)}:{frame.f_lineno}", code
+    return known[0]
