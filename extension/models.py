@@ -11,7 +11,7 @@ import typing
 from pathlib import Path
 from typing import Any, Final
 
-from workbench.backends.numpy import Summary
+from workbench.backends.summary import Summary
 from workbench.ui.inspection import Agreement
 from workbench.ui.models import MODELS
 

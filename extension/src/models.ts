@@ -50,7 +50,7 @@ export interface Topology {
   strategies: StrategyNode[];
 }
 
-/** What can be said about an array without showing it. */
+/** What can be said about an array without showing it; of complex arrays the figures are those of absolute values. */
 export interface Summary {
   shape: number[];
   dtype: string;
@@ -62,6 +62,8 @@ export interface Summary {
   zeros: number;
   nan: number;
   inf: number;
+  first_bad: number;
+  histogram: number[];
   sha256: string;
 }
 
@@ -73,6 +75,7 @@ export interface ReplicaSummary {
   summary: Summary | string;
   age_seconds: number | null;
   note: string;
+  bad_since: number;
 }
 
 /** How components that should be equal compare. */
@@ -93,9 +96,23 @@ export interface InspectedValue {
   hints: string[];
 }
 
-/** What `wb.inspect` found. */
+/** Elements of one replica's component, as rows and columns of cells. */
+export interface Elements {
+  value: number;
+  replica: number;
+  difference: boolean;
+  shape: number[];
+  axes: [number, number];
+  index: number[];
+  extent: [number, number];
+  steps: [number, number];
+  cells: ((number | string)[])[];
+}
+
+/** What `wb.inspect` found, and the elements of one of the values if somebody has asked for them. */
 export interface Values {
   values: InspectedValue[];
+  elements: Elements | null;
 }
 
 /** The part of an array on one device. */

@@ -13,6 +13,16 @@ export interface Context {
 
 /** What a view may ask for. */
 export type Request =
+  | {
+      kind: "elements";
+      value: number;
+      replica: number;
+      difference: boolean;
+      axes: [number, number];
+      index: number[];
+      extent: [number | null, number | null];
+    }
+  | { kind: "again" }
   | { kind: "what_if"; batch_size: number; hosts: number; replicas_per_host: number; policy: string }
   | { kind: "open_run"; path: string }
   | { kind: "compare_runs"; first: string; second: string };

@@ -21,6 +21,8 @@ import runsJson from "./recorded/runs.json" with { type: "json" };
 import stuckJson from "./recorded/stuck.json" with { type: "json" };
 import topologyJson from "./recorded/topology.json" with { type: "json" };
 import topologyLostJson from "./recorded/topology_lost.json" with { type: "json" };
+import valuesDifferenceJson from "./recorded/values_difference.json" with { type: "json" };
+import valuesElementsJson from "./recorded/values_elements.json" with { type: "json" };
 import valuesJson from "./recorded/values.json" with { type: "json" };
 
 /** JSON has no tuples: pairs are lists to the compiler. */
@@ -45,3 +47,5 @@ export const stuck: Collectives = stuckJson;
 export const topology: Topology = topologyJson;
 export const topologyLost: Topology = topologyLostJson;
 export const values: Values = valuesJson;
+export const valuesDifference = valuesDifferenceJson satisfies Loose<Values> as unknown as Values;
+export const valuesElements = valuesElementsJson satisfies Loose<Values> as unknown as Values;

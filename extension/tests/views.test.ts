@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Collectives, EventItem, Models, Topology } from "../src/models";
 import { VIEWS, type ViewName } from "../src/views";
+import { placeOf, rangeOf } from "../src/views/elements";
+import { firstBad } from "../src/views/values";
 import { button, drawn, press, settled, show, textOf, written } from "./page";
 import * as recorded from "./recorded";
 
@@ -58,7 +60,7 @@ for (const name of NAMES) {
   test(`${name} draws a model in which there is nothing`, () => {
     const empty: Partial<Models> = {
       topology: { run: "r", status: "live", hosts: [], strategies: [] },
-      values: { values: [] },
+      values: { values: [], elements: null },
       devices: { run: "r", status: "live", devices: [] },
       runs: { folder: "runs", runs: [], compared: [], rows: [] },
       array_sharding: { ...recorded.arrayUneven, parts: [], shape: [] },
@@ -312,4 +314,140 @@ test("aborting the signal takes the view out of the page", () => {
   ends.abort();
 
   assert.equal(shown.root.childNodes.length, 0);
+});
+
+test("a histogram is drawn beside the figures, and said in words", () => {
+  const shown = show("values", recorded.valuesElements);
+
+  const said = [...shown.root.querySelectorAll(".wb-spark")].map((mark) => mark.getAttribute("aria-label"));
+  assert.equal(said.length, 4);
+  assert.match(said[1]!, /^histogram from -1.00 to 1.00, most from .* to .*$/);
+  shown.unmount();
+});
+
+test("elements are offered only where somebody can fetch them", async () => {
+  const silent = show("values", recorded.values);
+  assert.doesNotMatch(textOf(silent.root), /Elements|Look again/);
+  silent.unmount();
+
+  const asked: unknown[] = [];
+  const shown = show("values", recorded.values, { ask: (request) => asked.push(request) });
+  const part = shown.root.querySelectorAll(".wb-part")[1]!;
+  button(part, "Elements").click();
+  button(shown.root, "Look again").click();
+  await drawn();
+
+  assert.deepEqual(asked, [
+    {
+      kind: "elements",
+      value: 1,
+      replica: 0,
+      difference: false,
+      axes: [0, 1],
+      index: [0, 0],
+      extent: [null, null],
+    },
+    { kind: "again" },
+  ]);
+  shown.unmount();
+});
+
+test("the first NaN is named by tensor, replica, step and place, and one click goes there", async () => {
+  const asked: { kind: string; index?: number[]; extent?: unknown; replica?: number }[] = [];
+  const shown = show("values", recorded.valuesElements, { ask: (request) => asked.push(request) });
+  const { replicas } = recorded.valuesElements.values[0]!;
+
+  const to = button(shown.root, "first NaN");
+  assert.equal(textOf(to), `✖ first NaN: field · replica 1 · step ${replicas[1]!.bad_since} · [1, 40, 120]`);
+  to.click();
+  await settled();
+  assert.deepEqual(
+    asked.map(({ kind, replica, index, extent }) => ({ kind, replica, index, extent })),
+    [{ kind: "elements", replica: 1, index: [1, 8, 88], extent: [64, 64] }],
+  );
+  assert.equal(shown.root.querySelectorAll("tr[aria-selected=true]").length, 1);
+  to.click();
+  await settled();
+  assert.equal(shown.root.querySelectorAll("tr[aria-selected=true]").length, 1, "it stays selected");
+  shown.root.querySelector<HTMLElement>("tr[aria-selected=true]")!.click();
+  shown.unmount();
+});
+
+test("of several components the one that went wrong first is the first", () => {
+  const [value] = recorded.valuesElements.values;
+  const [fine, bad] = value!.replicas;
+  const at = (replica: number, bad_since: number) => ({ ...bad!, replica, bad_since });
+  const of = (...replicas: (typeof fine)[]) => ({ ...value!, replicas: replicas.map((one) => one!) });
+
+  const found = firstBad([of(fine, at(1, 9), at(2, -1)), of(at(0, -1), at(3, 4)), of(at(0, 4))])!;
+  assert.deepEqual([found.value, found.replica.replica], [2, 0]);
+  assert.equal(firstBad([of(fine)]), null);
+});
+
+test("the keyboard reaches every cell of the heat map, and its line of text says what is there", async () => {
+  const asked: { kind: string; index?: number[] }[] = [];
+  const shown = show("values", recorded.valuesElements, { ask: (request) => asked.push(request) });
+  const { elements } = recorded.valuesElements;
+  const chart = shown.root.querySelector("[role=application]")!;
+  const said = () => textOf(shown.root.querySelector("output"));
+  for (const key of ["Home", "Home", "ArrowRight", "ArrowDown"]) {
+    press(key, chart);
+    await drawn();
+  }
+  const [down, right] = elements!.steps;
+  assert.match(said(), new RegExp(`^\\[1, ${down}–${2 * down! - 1}, ${right}–${2 * right! - 1}\\]: mean `));
+  press("Enter", chart);
+  assert.deepEqual(asked.at(-1)!.index, [1, 0, 0]);
+  shown.unmount();
+});
+
+test("axes, place and replica of the heat map are chosen by controls", async () => {
+  const asked: { kind: string; axes?: unknown; index?: unknown; replica?: number; difference?: boolean }[] =
+    [];
+  const shown = show("values", recorded.valuesElements, { ask: (request) => asked.push(request) });
+  const controls = shown.root.querySelector("fieldset")!;
+  const change = async (control: HTMLInputElement | HTMLSelectElement, value: string) => {
+    control.value = value;
+    control.dispatchEvent(new Event("change", { bubbles: true }));
+    await drawn();
+    return asked.at(-1)!;
+  };
+  const [replica, down] = controls.querySelectorAll("select");
+
+  assert.equal((await change(replica!, "3")).replica, 3);
+  assert.deepEqual((await change(down!, "2")).axes, [2, 1]);
+  assert.deepEqual((await change(down!, "0")).axes, [0, 2]);
+  const slider = controls.querySelector<HTMLInputElement>("input[type=range]")!;
+  assert.deepEqual((await change(slider, "0")).index, [0, 0, 0]);
+  controls.querySelector<HTMLInputElement>("input[type=checkbox]")!.click();
+  await drawn();
+  assert.equal(asked.at(-1)!.difference, true);
+  shown.unmount();
+});
+
+test("the heat map has a table twin in which NaN and infinity are words", async () => {
+  const shown = show("values", recorded.valuesElements);
+  button(shown.root, "Table").click();
+  await drawn();
+
+  const twin = shown.root.querySelectorAll("[role=grid]")[1]!;
+  assert.equal(twin.querySelectorAll("th").length, 1 + recorded.valuesElements.elements!.cells[0]!.length);
+  const texts = [...twin.querySelectorAll("td")].map(textOf);
+  assert.ok(texts.includes("NaN"));
+  assert.ok(texts.includes("∞"));
+  shown.unmount();
+});
+
+test("differences are coloured by their size, whatever their sign", () => {
+  const { elements } = recorded.valuesDifference;
+  const cells: (number | string)[][] = [[-3, 1, "nan"]];
+
+  assert.deepEqual(rangeOf({ ...elements!, cells }), { low: 0, high: 3 });
+  assert.deepEqual(rangeOf({ ...elements!, cells, difference: false }), { low: -3, high: 1 });
+  assert.equal(rangeOf({ ...elements!, cells: [["nan"]] }), null);
+});
+
+test("a position in C order is found on every axis", () => {
+  assert.deepEqual(placeOf(2 * 20 + 3, [4, 5, 4]), [2, 0, 3]);
+  assert.deepEqual(placeOf(0, []), []);
 });

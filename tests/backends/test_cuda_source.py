@@ -14,7 +14,8 @@ import pytest
 
 from workbench.backends import cuda_source
 from workbench.backends import numpy as backend
-from workbench.backends.cupy import merged
+from workbench.backends.cupy import digest_of
+from workbench.backends.summary import BINS, PARTIAL, merged, spacing, summary
 
 COMPILER = shutil.which("g++")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++ to run CUDA source on the CPU")
@@ -35,6 +36,7 @@ using std::hypot;
 #define __syncthreads()
 struct Index { int x; };
 static Index blockIdx, threadIdx, blockDim, gridDim;
+template <class T> static void atomicAdd(T* at, T more) { *at += more; }
 static unsigned int __float_as_uint(float x) { unsigned int y; memcpy(&y, &x, 4); return y; }
 static float __uint_as_float(unsigned int x) { float y; memcpy(&y, &x, 4); return y; }
 """
@@ -190,17 +192,30 @@ def test_integers_in_the_order_of_floats_and_back(dtype: np.dtype, op: str, tmp_
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
 def test_summary_of_one_thread_per_block(dtype: np.dtype, tmp_path: Path) -> None:
     (values,) = inputs(dtype, 1, 97)
-    parts = np.zeros(3, cuda_source.PARTIAL)
+    parts = np.zeros(3, PARTIAL)
     # Threads of a block meet at barriers, which one after the other cannot; a block of one thread needs none.
     text = cuda_source.summary(dtype).replace(f"BLOCK {cuda_source.SUMMARY_BLOCK}", "BLOCK 1")
     Compiled(text, "summary", tmp_path)(address(values), address(parts), len(values), threads=1)
 
-    found, expected = merged(parts, values.shape, dtype), backend.summary(values)
-    for name in ("shape", "dtype", "zeros", "nan", "inf"):
-        assert getattr(found, name) == getattr(expected, name), name
+    found, expected = merged(parts), summary(values)
+    for name in ("zeros", "nan", "inf", "first_bad"):
+        assert found[name] == getattr(expected, name), name
     for name in ("mean", "std", "min", "max", "l2"):
         close = 1e-6 if dtype.name == "complex64" else 1e-9  # NumPy takes absolute values in float32 there
-        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=close, nan_ok=True), name
+        assert found[name] == pytest.approx(getattr(expected, name), rel=close, nan_ok=True), name
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+def test_histograms_are_those_of_the_cpu(dtype: np.dtype, tmp_path: Path) -> None:
+    (values,) = inputs(dtype, 1, 997)
+    expected = summary(values)
+    bounds, counts = np.array([expected.min, expected.max]), np.zeros(BINS, np.uint64)
+    kernel = Compiled(cuda_source.histogram(dtype), "histogram", tmp_path)
+
+    kernel(address(values), address(bounds), address(counts), len(values), 1)
+    assert tuple(counts.tolist()) == expected.histogram
+    kernel(address(values), address(bounds), address(counts), len(values), spacing(1 << 20))
+    assert counts.sum() == sum(expected.histogram) + np.isfinite(values[:: spacing(1 << 20)]).sum()
 
 
 def test_summaries_tell_arrays_apart(tmp_path: Path) -> None:
@@ -209,9 +224,9 @@ def test_summaries_tell_arrays_apart(tmp_path: Path) -> None:
     kernel = Compiled(text, "summary", tmp_path)
 
     def digest(values: np.ndarray, blocks: int) -> str:
-        parts = np.zeros(blocks, cuda_source.PARTIAL)
+        parts = np.zeros(blocks, PARTIAL)
         kernel(address(values), address(parts), len(values), blocks=blocks, threads=1)
-        return merged(parts, values.shape, dtype).sha256
+        return digest_of(parts, values.shape, dtype)
 
     values = np.arange(50, dtype=np.float32)
     swapped = values.copy()

@@ -30,7 +30,7 @@ ARGUMENTS: Final = (
 )
 SHOWN: Final = {
     "topology": ("topology", "topology_busy", "topology_lost"),
-    "values": ("values",),
+    "values": ("values", "values_elements", "values_difference"),
     "array_sharding": ("array_uneven", "array_copies"),
     "dataset_sharding": ("dataset_files", "dataset_memory"),
     "collectives": ("stuck",),
@@ -42,6 +42,7 @@ SHOWN: Final = {
     "log": ("lost",),
     "devices": ("devices",),
     "runs": ("runs",),
+    "replay": ("replay",),
 }
 """View -> recorded models that it is shown with."""
 PAGE: Final = """<!doctype html><meta charset="utf-8"><title>views</title><html lang="en"><body style="margin:12px">
@@ -60,8 +61,20 @@ window.ready = true;
 
 def model(name: str) -> dict[str, Any]:
     """A recorded model."""
+    if name == "replay":
+        return _replay()
     found: dict[str, Any] = json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
     return found
+
+
+def _replay() -> dict[str, Any]:
+    """A recorded run, put together from recorded models of what such a run has."""
+    run = next(run for run in model("runs")["runs"] if run["name"] == "baseline")
+    steps = {"first_step": 0, "last_step": 119, "shown_from": 0, "shown_to": 119}
+    parts = {"array_sharding": model("array_uneven"), "dataset_sharding": model("dataset_memory")}
+    for view in ("collectives", "topology", "devices", "values"):
+        parts[view] = model(view) | ({} if view == "values" else {"status": "replay"})
+    return {"run": run, **steps, **parts, "notes": []}
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from workbench.ui.array_model import array_model
 from workbench.ui.cluster_model import DeviceHistory, topology_model
 from workbench.ui.collectives_model import collectives_model
 from workbench.ui.dataset_model import dataset_model
-from workbench.ui.models import Collectives, Topology, Values
+from workbench.ui.models import Collectives, Topology
 from workbench.ui.plain import plain
 from workbench.ui.runs_model import runs_model
 
@@ -43,6 +43,16 @@ def train(size: int) -> np.ndarray:
     if rank == 2 and size == 256:
         print("slow again", file=sys.stderr)
     return np.full(3 + rank, np.nan if rank == 1 else float(rank))
+
+
+def field() -> np.ndarray:
+    """A component of three axes, with a NaN and an infinity on replica 1."""
+    rank = ctx().replica_id_in_sync_group
+    z, y, x = np.meshgrid(np.arange(2), np.arange(150), np.arange(200), indexing="ij")
+    values = np.sin(x / 20 + rank / 50) * np.cos(y / (15 + 5 * z))
+    if rank == 1:
+        values[1, 40, 120], values[1, 100, 30] = np.nan, np.inf
+    return values
 
 
 def spread(size: int) -> None:
@@ -113,15 +123,20 @@ def record(folder: Path) -> dict[str, Any]:
         strategy = wb.MirroredStrategy()
         history = DeviceHistory(cluster)
         with strategy.scope():
-            weights = wb.Variable(np.ones((8, 3), np.float32), name="weights")
-        for name, steps in (("baseline", 12), ("second", 20)):
+            weights = wb.Variable(np.sin(np.arange(24, dtype=np.float32)).reshape(8, 3), name="weights")
+        for name, steps in (("baseline", 60), ("second", 72)):
             with wb.record(folder / f"{name}.parquet"):
                 for step in range(steps):
                     losses = strategy.run(train, args=(256 << (2 * (step % 6)),))
                     strategy.run(spread, args=(1 << 12,))
                     history.model()
         (folder / "damaged.parquet").write_bytes(b"PAR1 not really")
-        models["values"] = Values(wb.inspect({"losses": losses, "weights": weights}).values)
+        models["values"] = wb.inspect({"losses": losses, "weights": weights}).model
+        fields = strategy.run(field)
+        models["values_elements"] = wb.inspect(fields, name="field", elements=np.s_[1]).model
+        models["values_difference"] = wb.inspect(
+            fields, name="field", elements=np.s_[1], difference=True
+        ).model
         models["array_uneven"] = array_model(losses, name="losses")
         models["array_copies"] = array_model(weights)
         models["collectives"] = collectives(cluster)

@@ -33,6 +33,8 @@ VIEW_OF = {
     "topology_busy": "topology",
     "topology_lost": "topology",
     "values": "values",
+    "values_difference": "values",
+    "values_elements": "values",
 }
 
 pytestmark = pytest.mark.skipif(

@@ -213,6 +213,55 @@ def test_a_variable_went_wrong_between_two_inspections(strategy: wb.MirroredStra
     assert f"diverged between steps {fine + 1} and {bad}" in repr(wb.inspect(w))
 
 
+def test_what_the_notebook_assigns_outdates_what_was_known(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.zeros(3, np.float32), name="w")
+
+    def part(amount: float) -> None:
+        rank = wb.distribute.get_replica_context().replica_id_in_sync_group
+        w.assign_add(np.full(3, amount * rank, np.float32))
+
+    for _ in range(2):
+        strategy.run(part, args=(1.0,))
+    assert "diverged between steps" in repr(wb.inspect(w))
+    w.assign(np.zeros(3, np.float32))
+    strategy.run(part, args=(1.0,))
+    once = repr(wb.inspect(w))
+    step = strategy.group.committed_step - 1  # comparing took one more
+    assert f"diverged at step {step}," in once
+    w.assign(np.zeros(3, np.float32))
+    for _ in range(2):
+        strategy.run(part, args=(2.0,))
+    last = strategy.group.committed_step
+    assert f"diverged between steps {last - 1} and {last}," in repr(wb.inspect(w))
+    w.assign(np.full(3, np.nan, np.float32))
+    assert "<-- NaN, at [0]" in repr(wb.inspect(w))  # no step did that
+
+
+def test_the_place_of_the_first_nan_is_told(strategy: wb.MirroredStrategy) -> None:
+    def step() -> Any:
+        array = np.ones((4, 6), np.float32)
+        if wb.distribute.get_replica_context().replica_id_in_sync_group == 1:
+            array[2, 5] = array[3, 0] = np.nan
+        return array
+
+    found = wb.inspect(strategy.run(step), name="x")
+
+    assert f"<-- NaN at step {strategy.group.committed_step}, at [2,5]" in repr(found)
+    assert [replica.bad_since for replica in found.values[0].replicas] == [-1, strategy.group.committed_step]
+
+
+def test_spread_values_have_a_histogram_in_text_and_html(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.repeat(np.arange(24, dtype=np.float32), 3), name="w")
+    found = wb.inspect(w)
+
+    assert "████████" in repr(found)
+    assert "histogram" in repr(found)
+    assert "████████" in Tags(found._repr_html_()).text
+    assert found.values[0].replicas[0].summary.histogram == (3,) * 24
+
+
 def test_an_empty_batch_is_named_as_a_reason_for_nan(strategy: wb.MirroredStrategy) -> None:
     def mean(batch: Any) -> Any:
         return np.float64(batch.sum()) / len(batch) if len(batch) else np.float64(np.nan)

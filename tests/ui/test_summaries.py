@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from workbench.backends.numpy import Summary
+from workbench.backends.summary import Summary
 from workbench.ui.summaries import described, largest_difference
 
 

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from workbench.backends.summary import BINS, NONE_BAD
+
 MOST_BUFFERS = 16
 """Buffers that one launch combines; more are combined in chunks, in order."""
 
@@ -132,7 +134,11 @@ extern "C" __global__ void unordered(unsigned long long at, index_t count) {
 """
 
 _SUMMARY = """
-struct Partial { double n, mean, m2, least, greatest; unsigned long long zeros, nans, infinities, digest[2]; };
+struct Partial {
+  double n, mean, m2, least, greatest;
+  unsigned long long zeros, nans, infinities, digest[2];
+  index_t first_bad;
+};
 
 __device__ inline void include(Partial& p, const Partial& q) {
   double n = p.n + q.n;
@@ -146,6 +152,7 @@ __device__ inline void include(Partial& p, const Partial& q) {
   p.n = n;
   p.zeros += q.zeros; p.nans += q.nans; p.infinities += q.infinities;
   p.digest[0] += q.digest[0]; p.digest[1] += q.digest[1];
+  p.first_bad = q.first_bad < p.first_bad ? q.first_bad : p.first_bad;
 }
 
 __device__ inline unsigned long long mixed(unsigned long long x) {
@@ -154,7 +161,7 @@ __device__ inline unsigned long long mixed(unsigned long long x) {
 
 extern "C" __global__ void summary(unsigned long long from, unsigned long long to, index_t count) {
   const double limit = 1.7976931348623157e308;
-  Partial p = {0, 0, 0, limit, -limit, 0, 0, 0, {0, 0}};
+  Partial p = {0, 0, 0, limit, -limit, 0, 0, 0, {0, 0}, NONE_BAD};
   const index_t stride = (index_t)gridDim.x * blockDim.x;
   for (index_t i = (index_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
     IN item = ((const IN*)from)[i];
@@ -167,8 +174,11 @@ extern "C" __global__ void summary(unsigned long long from, unsigned long long t
     p.digest[1] += mixed(~at ^ mixed(word[0] + 0x2545f4914f6cdd1dull) ^ mixed(word[1] + 7));
     double x = MAGNITUDE(item);
     if (x == 0) p.zeros++;
-    if (x != x) { p.nans++; continue; }
-    if (x > limit || x < -limit) { p.infinities++; continue; }
+    if (!(x <= limit && x >= -limit)) {
+      if (x != x) p.nans++; else p.infinities++;
+      if (i < p.first_bad) p.first_bad = i;
+      continue;
+    }
     p.n += 1;
     double gap = x - p.mean;
     p.mean += gap / p.n;
@@ -187,15 +197,24 @@ extern "C" __global__ void summary(unsigned long long from, unsigned long long t
 }
 """
 
+_HISTOGRAM = """
+extern "C" __global__ void histogram(unsigned long long from, unsigned long long bounds, unsigned long long to,
+                                     index_t count, index_t every) {
+  const double limit = 1.7976931348623157e308;
+  // Halves: the difference of the largest and the smallest double is not finite.
+  const double low = ((const double*)bounds)[0] / 2, high = ((const double*)bounds)[1] / 2;
+  const index_t stride = (index_t)gridDim.x * blockDim.x * every;
+  for (index_t i = ((index_t)blockIdx.x * blockDim.x + threadIdx.x) * every; i < count; i += stride) {
+    IN item = ((const IN*)from)[i];
+    double x = MAGNITUDE(item);
+    if (!(x <= limit && x >= -limit)) continue;
+    int bin = (int)((x / 2 - low) * (BINS / (high - low)));
+    atomicAdd((unsigned long long*)to + (bin < BINS ? bin : BINS - 1), 1ull);
+  }
+}
+"""
+
 SUMMARY_BLOCK = 128
-PARTIAL = np.dtype(
-    [
-        *((name, np.float64) for name in ("n", "mean", "m2", "least", "greatest")),
-        *((name, np.uint64) for name in ("zeros", "nans", "infinities")),
-        ("digest", np.uint64, 2),
-    ]
-)
-"""What a block of the summary kernel writes."""
 
 
 def c_type(dtype: np.dtype) -> str:
@@ -284,7 +303,18 @@ def ordered(dtype: np.dtype, op: str) -> str:
 
 
 def summary(dtype: np.dtype) -> str:
-    """The kernel `summary`: one `PARTIAL` per block, in one pass."""
+    """The kernel `summary`: one `backends.summary.PARTIAL` per block, in one pass."""
+    defines = {"BLOCK": str(SUMMARY_BLOCK), "NONE_BAD": f"{NONE_BAD}ll"}
+    return _with_magnitude(dtype) + _with(defines) + _SUMMARY
+
+
+def histogram(dtype: np.dtype) -> str:
+    """The kernel `histogram`: counts of every so many-th element in equal bins between two bounds."""
+    return _with_magnitude(dtype) + _with({"BINS": str(BINS)}) + _HISTOGRAM
+
+
+def _with_magnitude(dtype: np.dtype) -> str:
+    """The prelude, the type IN, and MAGNITUDE of one as a double."""
     name = c_type(dtype)
     match name:
         case "f16" | "bf16":
@@ -293,8 +323,8 @@ def summary(dtype: np.dtype) -> str:
             magnitude = "hypot((double)(x).re, (double)(x).im)"
         case _:
             magnitude = "(double)(x)"
-    defines = {"IN": name, "MAGNITUDE(x)": magnitude, "BLOCK": str(SUMMARY_BLOCK)}
-    return _PRELUDE + _with(defines) + _SUMMARY
+    defines = {"IN": name, "MAGNITUDE(x)": magnitude}
+    return _PRELUDE + _with(defines)
 
 
 def _function(op: str, dtype: np.dtype) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import math
 import socket
 import sys
 import warnings
@@ -22,7 +21,8 @@ import numpy as np
 
 from workbench.backends import cuda_source
 from workbench.backends.accelerator import GpuIdentity
-from workbench.backends.numpy import Summary, accumulator
+from workbench.backends.numpy import accumulator
+from workbench.backends.summary import BINS, PARTIAL, Summary, as_counts, merged, spacing
 from workbench.errors import BackendUnavailable, OutOfDeviceMemory
 
 _BLOCK = 256
@@ -159,7 +159,7 @@ def out_of_memory(error: BaseException, replica: int = -1) -> OutOfDeviceMemory 
 
 
 def summary(x: Any) -> Summary:
-    """Summarises a GPU array by one kernel; a few kilobytes travel. See `backends.numpy.summary`.
+    """Summarises a GPU array by two kernels; a few kilobytes travel. See `backends.summary`.
 
     The digest is of another kind than that of CPU arrays: equal digests still mean equal arrays.
     """
@@ -167,33 +167,37 @@ def summary(x: Any) -> Summary:
     values = accelerator.view(x)
     flat = cupy.ascontiguousarray(values).reshape(-1)
     blocks = max(1, min(1024, -(-flat.size // cuda_source.SUMMARY_BLOCK)))
-    partial = cupy.empty(blocks * cuda_source.PARTIAL.itemsize, np.uint8)
+    partial = cupy.empty(blocks * PARTIAL.itemsize, np.uint8)
     kernel = _kernel(cuda_source.summary(flat.dtype), "summary")
     arguments = (np.uint64(flat.data.ptr), np.uint64(partial.data.ptr), np.int64(flat.size))
     kernel((blocks,), (cuda_source.SUMMARY_BLOCK,), arguments)
-    return merged(cupy.asnumpy(partial).view(cuda_source.PARTIAL), values.shape, flat.dtype)
-
-
-def merged(parts: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> Summary:
-    """The summary that the blocks' partial results (`cuda_source.PARTIAL`) come to."""
-    n = float(parts["n"].sum())
-    mean = float((parts["n"] * parts["mean"]).sum() / n) if n else math.nan
-    spread = float(parts["m2"].sum() + (parts["n"] * (parts["mean"] - mean) ** 2).sum()) if n else math.nan
-    digest = parts["digest"].sum(axis=0, dtype=np.uint64)
-    text = f"{dtype.name}{shape}".encode() + digest.tobytes()
+    parts = cupy.asnumpy(partial).view(PARTIAL)
+    figures = merged(parts)
     return Summary(
-        shape=shape,
-        dtype=dtype.name,
-        mean=mean,
-        std=math.sqrt(spread / n) if n else math.nan,
-        min=float(parts["least"].min()) if n else math.nan,
-        max=float(parts["greatest"].max()) if n else math.nan,
-        l2=math.sqrt(spread + n * mean * mean) if n else 0.0,
-        zeros=int(parts["zeros"].sum()),
-        nan=int(parts["nans"].sum()),
-        inf=int(parts["infinities"].sum()),
-        sha256=hashlib.sha256(text).hexdigest(),
+        shape=values.shape,
+        dtype=flat.dtype.name,
+        histogram=_histogram(flat, figures["min"], figures["max"]),
+        sha256=digest_of(parts, values.shape, flat.dtype),
+        **figures,
     )
+
+
+def _histogram(flat: Any, low: float, high: float) -> tuple[int, ...]:
+    if not low < high:
+        return ()
+    cupy = namespace()
+    counts, bounds = cupy.zeros(BINS, np.uint64), cupy.asarray(np.array([low, high]))
+    every = spacing(flat.size)
+    kernel = _kernel(cuda_source.histogram(flat.dtype), "histogram")
+    pointers = (np.uint64(array.data.ptr) for array in (flat, bounds, counts))
+    kernel(_blocks(-(-flat.size // every)), (_BLOCK,), (*pointers, np.int64(flat.size), np.int64(every)))
+    return as_counts(cupy.asnumpy(counts))
+
+
+def digest_of(parts: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> str:
+    """The digest that the blocks' partial results come to."""
+    text = f"{dtype.name}{shape}".encode() + parts["digest"].sum(axis=0, dtype=np.uint64).tobytes()
+    return hashlib.sha256(text).hexdigest()
 
 
 @lru_cache(maxsize=512)

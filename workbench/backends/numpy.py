@@ -5,12 +5,9 @@ Other libraries are never imported here: an array of PyTorch or JAX can only arr
 
 from __future__ import annotations
 
-import hashlib
-import math
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -194,57 +191,3 @@ def finish(op: str, total: np.ndarray, replicas: int) -> None:
             )  # exact for powers of two, and faster
         else:
             np.divide(total, total.dtype.type(replicas), out=total)
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What can be said about an array without showing it.
-
-    Attributes:
-      shape: Its dimensions.
-      dtype: Name of its dtype.
-      mean: Mean of the finite elements, NaN where there is none.
-      std: Standard deviation of the finite elements, NaN where there is none.
-      min: Smallest finite element, NaN where there is none.
-      max: Largest finite element, NaN where there is none.
-      l2: Euclidean norm of the finite elements.
-      zeros: Count of elements that are zero.
-      nan: Count of elements that are not a number.
-      inf: Count of infinite elements.
-      sha256: Digest of the bytes in C order; equal digests mean equal arrays of one dtype and shape.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str
-    mean: float
-    std: float
-    min: float
-    max: float
-    l2: float
-    zeros: int
-    nan: int
-    inf: int
-    sha256: str
-
-
-def summary(x: Any) -> Summary:
-    """Summarises any array that `view` accepts; statistics of complex arrays are those of the absolute value."""
-    array = view(x)
-    digest = hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
-    values = np.abs(array) if array.dtype.kind == "c" else array
-    values = values.astype(np.float64).reshape(-1)
-    finite = values[np.isfinite(values)]
-    some = finite.size > 0
-    return Summary(
-        shape=array.shape,
-        dtype=array.dtype.name,
-        mean=float(finite.mean()) if some else math.nan,
-        std=float(finite.std()) if some else math.nan,
-        min=float(finite.min()) if some else math.nan,
-        max=float(finite.max()) if some else math.nan,
-        l2=float(np.linalg.norm(finite)),
-        zeros=int(np.count_nonzero(values == 0)),
-        nan=int(np.count_nonzero(np.isnan(values))),
-        inf=int(np.count_nonzero(np.isinf(values))),
-        sha256=digest,
-    )

@@ -17,11 +17,15 @@ class Written(NamedTuple):
       times: How often it was assigned.
       step: In which of the user's steps last, -1 if it was between them.
       at_ns: When last, by `time.monotonic_ns`.
+      outside_times: How often it had been assigned when that last happened between steps, as by the notebook.
+      outside_after: Which of the user's steps had begun last before that, -1 if none.
     """
 
     times: int
     step: int
     at_ns: int
+    outside_times: int = 0
+    outside_after: int = -1
 
 
 _NEVER = Written(0, -1, 0)
@@ -41,10 +45,13 @@ class ReplicaStore(dict[Hashable, Any]):
         self._logged: set[Hashable] = set()  # in the present step
         self._serial = -1
         self._step = -1
+        self._latest_step = -1
 
     def begin(self, serial: int, step: int = -1) -> None:
         """Assignments from now on belong to step `serial`, which the user knows as `step`."""
         self._serial, self._step = serial, step
+        if step >= 0:
+            self._latest_step = step
         self._logged.clear()
 
     def written(self, key: Hashable) -> Written:
@@ -55,7 +62,11 @@ class ReplicaStore(dict[Hashable, Any]):
         before = self._written.get(key, _NEVER)
         if key not in self._logged:
             self._remember(key, before)
-        self._written[key] = Written(before.times + 1, self._step, time.monotonic_ns())
+        times, now = before.times + 1, time.monotonic_ns()
+        outside = (
+            (before.outside_times, before.outside_after) if self._step >= 0 else (times, self._latest_step)
+        )
+        self._written[key] = Written(times, self._step, now, *outside)
         super().__setitem__(key, value)
 
     def __delitem__(self, key: Hashable) -> None:

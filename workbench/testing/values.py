@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.backends.numpy import Summary
+from workbench.backends.summary import Summary
 from workbench.distribute.local_values import flatten_distributed
 from workbench.distribute.strategy import Strategy
 from workbench.distribute.values import DistributedValues

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.backends.numpy import Summary
+from workbench.backends.summary import Summary
 from workbench.distribute.values import DistributedValues, Mirrored
 from workbench.distribute.variable import Variable
 from workbench.ui.inspection import InspectedValue, inspect

@@ -5,29 +5,35 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import optree
 
-from workbench.backends.numpy import Summary
+from workbench.backends.summary import Summary
 from workbench.distribute.component import VariableComponent
 from workbench.distribute.strategy import Strategy
 from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variable import Variable
+from workbench.errors import InvalidArgumentError
 from workbench.runtime.replica_store import Written
+from workbench.ui import html
+from workbench.ui.elements import Elements, Index, elements_text, look_at, shape_at, window_at
 from workbench.ui.inspection_text import inspection_html, inspection_text
-from workbench.ui.since import empty_input, result_since, variable_since
+from workbench.ui.places import central_device, place_of
+from workbench.ui.since import UNKNOWN, empty_input, result_since, variable_since
 from workbench.ui.summaries import assigned, described, differences, summarise
+from workbench.ui.values_source import ValuesSource
 from workbench.ui.widgets.bundle import mimebundle
-from workbench.ui.widgets.sources import Fixed
 
 if TYPE_CHECKING:
     from workbench.devices import Device
     from workbench.runtime.group import Group
     from workbench.runtime.handles import Handle
+    from workbench.ui.models import Values
 
 EMPTY_BATCH: Final = (
     "{who} got an empty batch in this step: a mean over no rows is NaN. Divide a sum by the global number of rows, "
@@ -46,6 +52,7 @@ class ReplicaSummary:
       summary: Facts about an array, or the type name of anything else.
       age_seconds: Since it was made or assigned; None for a value in the notebook.
       note: What to look at, such as "NaN since step 118"; "" if nothing.
+      bad_since: The step after which it certainly was not finite, -1 if it is finite or that is not known.
     """
 
     replica: int
@@ -54,6 +61,7 @@ class ReplicaSummary:
     summary: Summary | str
     age_seconds: float | None = None
     note: str = ""
+    bad_since: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +103,26 @@ class InspectedValue:
 
 
 class Inspection:
-    """What `wb.inspect` found. Prints as a table.
+    """What `wb.inspect` found. Prints as a table, and draws a heat map of elements below if that was asked for.
 
     Attributes:
       values: One per leaf of the inspected structure.
+      elements: The elements that were asked for, or None.
     """
 
-    def __init__(self, values: tuple[InspectedValue, ...]) -> None:
+    def __init__(
+        self, values: tuple[InspectedValue, ...], leaves: Sequence[Any] = (), elements: Elements | None = None
+    ) -> None:
         self.values = values
+        self.elements = elements
+        self._leaves = tuple(leaves)
+
+    @property
+    def model(self) -> Values:
+        """What the view draws."""
+        from workbench.ui.models import Values  # which has the classes above
+
+        return Values(self.values, self.elements)
 
     def to_dict(self) -> dict[str, Any]:
         """All facts as JSON-able values; None where a number has no meaning."""
@@ -110,27 +130,47 @@ class Inspection:
         return found
 
     def __repr__(self) -> str:
-        return inspection_text(self.values)
+        return "\n".join([inspection_text(self.values), *self._heat_map()])
 
     def _repr_html_(self) -> str:
-        return inspection_html(self.values)
+        map_ = self._heat_map()
+        return inspection_html(self.values) + (html.preformatted("\n".join(map_)) if map_ else "")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        from workbench.ui.models import Values  # which has the classes above
+        source = ValuesSource(self.values, self._leaves, inspected, self.elements)
+        return mimebundle(source, text=repr(self), html=self._repr_html_())
 
-        return mimebundle(Fixed("values", Values(self.values)), text=repr(self), html=self._repr_html_())
+    def _heat_map(self) -> list[str]:
+        elements = self.elements
+        if elements is None:
+            return []
+        return elements_text(elements, self.values[elements.value].name or self.values[elements.value].kind)
 
 
-def inspect(value: Any, *, name: str = "") -> Inspection:
+def inspect(
+    value: Any,
+    *,
+    name: str = "",
+    elements: Index | None = None,
+    replica: int | None = None,
+    difference: bool = False,
+) -> Inspection:
     """Looks at a value, replica by replica: shape, mean, spread, zeros, NaNs, and whether copies agree.
 
     The figures are computed on the replicas; no component is brought here. Waits for the steps that make the value.
+    In a notebook the view shows elements, and how they differ from those of replica 0, when they are asked for there.
 
     Args:
       value: A PerReplica, Mirrored, variable or array, a nested structure of them, or a strategy: its variables.
       name: What to call it; by default a variable's own name, or the name that the caller's code has for it.
+      elements: Also draw elements of a single value as a heat map: `...` for those on the last two axes, or an index
+        such as `np.s_[3, :, 100:200]` that leaves at most two axes. At most 4,096 numbers travel: where there are more
+        elements, each stands for the mean of some, and is NaN or infinite if one of them is.
+      replica: Whose elements; by default those of the first replica that has NaN or infinity, else that is different.
+      difference: Draw how the elements differ from those of replica 0; of several the one that differs most.
 
     Raises:
+      InvalidArgumentError: if there are no such elements.
       WorkbenchError: what went wrong in the step that made the value.
     """
     if isinstance(value, Strategy):
@@ -143,13 +183,40 @@ def inspect(value: Any, *, name: str = "") -> Inspection:
         else base + "".join(f"[{part!r}]" for part in path)
         for path, leaf in zip(paths, leaves, strict=True)
     ]
-    found = _Found(leaves)
-    return Inspection(
-        tuple(
-            InspectedValue(own, _kind(leaf), found.replicas(leaf), found.agreement(leaf), found.hints(leaf))
-            for own, leaf in zip(names, leaves, strict=True)
-        )
+    values = inspected(names, leaves)
+    drawn = None
+    if elements is not None:
+        if len(leaves) != 1:
+            raise InvalidArgumentError(
+                f"elements= shows one value, got a structure of {len(leaves)}; inspect one of them"
+            )
+        rank = _most_interesting(values[0], difference) if replica is None else replica
+        wanted = window_at(shape_at(values[0], rank, difference=difference), elements)
+        drawn = look_at(leaves[0], values[0], 0, replica=rank, difference=difference, wanted=wanted)
+    return Inspection(values, leaves, drawn)
+
+
+def inspected(names: Sequence[str], leaves: Sequence[Any]) -> tuple[InspectedValue, ...]:
+    """What is found out about leaves that are called so."""
+    found = _Found(list(leaves))
+    return tuple(
+        InspectedValue(own, _kind(leaf), found.replicas(leaf), found.agreement(leaf), found.hints(leaf))
+        for own, leaf in zip(names, leaves, strict=True)
     )
+
+
+def _most_interesting(found: InspectedValue, difference: bool) -> int:
+    """The replica whose elements are shown unless somebody says which."""
+    bad = [
+        each.replica
+        for each in found.replicas
+        if isinstance(each.summary, Summary) and each.summary.first_bad >= 0
+    ]
+    if bad and not difference:
+        return bad[0]
+    if found.agreement is not None and found.agreement.first_replica > 0:
+        return found.agreement.first_replica
+    return found.replicas[min(int(difference), len(found.replicas) - 1)].replica
 
 
 class _Found:
@@ -159,7 +226,7 @@ class _Found:
         self._groups: dict[int, Group] = {}
         self._places: dict[int, tuple[Group, Handle | str]] = {}
         for leaf in leaves:
-            if (place := _place(leaf)) is not None:
+            if (place := place_of(leaf)) is not None:
                 self._places[id(leaf)] = place
         self._summaries = self._asked(summarise, leaves)
         self._written = self._asked(assigned, [leaf for leaf in leaves if self._is_stored(leaf)])
@@ -172,7 +239,7 @@ class _Found:
         if id(leaf) not in self._places:
             return _here(leaf)
         group, _ = self._places[id(leaf)]
-        if (central := _central_device(leaf)) is not None:  # every replica reads the same one
+        if (central := central_device(leaf)) is not None:  # every replica reads the same one
             return (self._replica(leaf, 0, -1, central),)
         ranks = [leaf.rank] if isinstance(leaf, VariableComponent) else range(group.size)
         return tuple(self._replica(leaf, rank, rank, group.devices[rank]) for rank in ranks)
@@ -182,15 +249,19 @@ class _Found:
         summary = self._summaries[id(leaf)][rank]
         bad = "" if isinstance(summary, str) else "NaN" if summary.nan else "Inf" if summary.inf else ""
         if isinstance(what, str):
-            *written, now_ns = self._written[id(leaf)][rank].tolist()
-            age = (now_ns - written[-1]) / 1e9 if written[0] else None
-            since = variable_since(group, (what, "finite", rank), not bad, Written(*written))
+            *fields, now_ns = self._written[id(leaf)][rank].tolist()
+            written = Written(*fields)
+            age = (now_ns - written.at_ns) / 1e9 if written.times else None
+            since = variable_since(group, (what, "finite", rank), not bad, written)
         else:
             ended_ns = what.step.ended_ns
             age = (self._now_ns - ended_ns) / 1e9 if ended_ns else None
-            since = result_since(what, rank) if bad else ""
-        note = " ".join(part for part in (bad, since) if part)
-        return ReplicaSummary(shown, device.host, device.short.lower(), summary, age, note)
+            since = result_since(what, rank) if bad else UNKNOWN
+        note = " ".join(part for part in (bad, since.text) if part)
+        if not isinstance(summary, str) and summary.shape and summary.first_bad >= 0:
+            place = np.unravel_index(summary.first_bad, summary.shape)
+            note += f", at [{','.join(map(str, map(int, place)))}]"
+        return ReplicaSummary(shown, device.host, device.short.lower(), summary, age, note, since.step)
 
     def hints(self, leaf: Any) -> tuple[str, ...]:
         """Why a result is not finite, where its step tells."""
@@ -225,7 +296,7 @@ class _Found:
         group, what = self._places[id(leaf)]
         if isinstance(what, str):
             written = max(Written(*each[:-1].tolist()) for each in self._written[id(leaf)])
-            return variable_since(group, (what, "in sync"), self._equal(leaf), written)
+            return variable_since(group, (what, "in sync"), self._equal(leaf), written).text
         return f"at step {what.step.number}" if what.step.number >= 0 else ""
 
     def _equal(self, leaf: Any) -> bool:
@@ -254,17 +325,6 @@ class _Found:
         return answers
 
 
-def _place(leaf: Any) -> tuple[Group, Handle | str] | None:
-    """The replicas that hold a leaf, and how they know it; None for what is here."""
-    if isinstance(leaf, VariableComponent):
-        leaf = leaf.variable
-    if isinstance(leaf, Variable):
-        return None if leaf.strategy is None else (leaf.strategy.group, leaf.description.key)
-    if isinstance(leaf, DistributedValues) and leaf.handle is not None:
-        return leaf.handle.group, leaf.handle
-    return None
-
-
 def _here(leaf: Any) -> tuple[ReplicaSummary, ...]:
     """A leaf whose components, or only value, are in the notebook."""
     if isinstance(leaf, PerReplica | Mirrored):
@@ -274,13 +334,6 @@ def _here(leaf: Any) -> tuple[ReplicaSummary, ...]:
 
 def _kind(leaf: Any) -> str:
     return leaf.kind if isinstance(leaf, Variable) else type(leaf).__name__
-
-
-def _central_device(leaf: Any) -> Device | None:
-    """The one device that a variable of central storage is on; None for everything else."""
-    owner = leaf.variable if isinstance(leaf, VariableComponent) else leaf
-    strategy = owner.strategy if isinstance(owner, Variable) else None
-    return None if strategy is None else strategy.description.parameter_device
 
 
 def _should_agree(leaf: Any) -> bool:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from workbench.backends.numpy import Summary
+from workbench.backends.summary import Summary
 from workbench.runtime.placement_text import counted
 from workbench.telemetry.formatting import NOTHING, dtype_text, shorten
 from workbench.ui import html
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 _MAX_ROWS: Final = 32
 _NAMES: Final = ("replica", "host:device", "array")
 _FIGURES: Final = ("mean", "std", "min", "max", "L2", "zeros", "nan", "inf")
+_HISTOGRAM: Final = "histogram"
 _AGE: Final = "age"
-_EXPENDABLE: Final = ("L2", "zeros", "min", "max", "array")
+_EXPENDABLE: Final = ("L2", "zeros", _HISTOGRAM, "min", "max", "array")
+_COLUMNS: Final = "▁▂▃▄▅▆▇█"
 
 
 def inspection_text(values: Sequence[InspectedValue]) -> str:
@@ -42,7 +44,9 @@ def _value_lines(value: InspectedValue) -> list[str]:
     if all(isinstance(replica.summary, str) for replica in value.replicas):
         return [shorten(heading, WIDTH)]
     headings, rows, note = _table(value)
-    lines = aligned([*headings, ""], rows, left=[*_NAMES, ""], expendable=_EXPENDABLE, width=WIDTH - 2)
+    lines = aligned(
+        [*headings, ""], rows, left=[*_NAMES, _HISTOGRAM, ""], expendable=_EXPENDABLE, width=WIDTH - 2
+    )
     hints = [
         line
         for hint in value.hints
@@ -111,6 +115,7 @@ def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
     mixed = len({_array_text(replica.summary) for replica in replicas}) > 1
     shown = replicas[:1] if same else _most_telling(replicas)
     aged = any(replica.age_seconds is not None for replica in replicas)
+    spread = any(isinstance(found := replica.summary, Summary) and found.histogram for replica in shown)
     rows = []
     for replica in shown:
         name = f"all {len(replicas)}" if same else "–" if replica.replica < 0 else str(replica.replica)
@@ -119,8 +124,15 @@ def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
         )
         array = [_array_text(replica.summary)] if mixed else []
         age = [age_text(replica.age_seconds)] if aged else []
-        rows.append([name, place, *array, *_figures(replica.summary), *age, _mark(replica)])
-    headings = ["replica", "host:device", *(["array"] if mixed else []), *_FIGURES, *([_AGE] if aged else [])]
+        histogram = [_histogram(replica.summary)] if spread else []
+        rows.append([name, place, *array, *_figures(replica.summary), *histogram, *age, _mark(replica)])
+    headings = [
+        *("replica", "host:device"),
+        *(["array"] if mixed else []),
+        *_FIGURES,
+        *([_HISTOGRAM] if spread else []),
+        *([_AGE] if aged else []),
+    ]
     hidden = 0 if same else len(replicas) - len(shown)
     return headings, rows, f"… {hidden} more replicas, without NaN or Inf" if hidden else ""
 
@@ -142,6 +154,24 @@ def _figures(summary: Summary | str) -> list[str]:
     if summary.nan and moments[0] == NOTHING:
         moments[0] = "nan"
     return [*moments, figure(summary.l2), *(f"{n:,}" for n in (summary.zeros, summary.nan, summary.inf))]
+
+
+def _histogram(summary: Summary | str) -> str:
+    return "" if isinstance(summary, str) else columns_text(summary.histogram)
+
+
+def columns_text(counts: Sequence[int]) -> str:
+    """A histogram as 8 columns of text, from the smallest element on the left; nothing where there is none.
+
+    >>> columns_text((1, 0, 0, 4, 0, 0, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1))
+    '▂██    ▂'
+    >>> columns_text(())
+    ''
+    """
+    each = len(counts) // len(_COLUMNS)
+    sums = [sum(counts[at : at + each]) for at in range(0, len(counts), max(1, each))]
+    most = max(sums, default=0)
+    return "".join(_COLUMNS[-(-n * len(_COLUMNS) // most) - 1] if n else " " for n in sums)
 
 
 def _mark(replica: ReplicaSummary) -> str:

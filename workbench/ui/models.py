@@ -12,6 +12,7 @@ from typing import Final
 
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.sweeps import Sweep
+from workbench.ui.elements import Elements
 from workbench.ui.inspection import InspectedValue
 from workbench.ui.plain import plain as plain  # how a model travels
 
@@ -142,9 +143,10 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What `wb.inspect` found."""
+    """What `wb.inspect` found, and the elements of one of the values if somebody has asked for them."""
 
     values: tuple[InspectedValue, ...]
+    elements: Elements | None
 
 
 @dataclass(frozen=True, slots=True)

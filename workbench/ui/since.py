@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from workbench.runtime.replica_store import Written
 
@@ -14,57 +14,74 @@ if TYPE_CHECKING:
     from workbench.runtime.handles import Handle
 
 
+class Since(NamedTuple):
+    """Since when something has been wrong.
+
+    Attributes:
+      step: The first step after which it certainly was, -1 if that is not known.
+      text: In words, such as "at step 5" or "between steps 3 and 9"; "" if it is not wrong, or not known.
+    """
+
+    step: int
+    text: str
+
+
+UNKNOWN: Final = Since(-1, "")
+
+
 @dataclass(slots=True)
 class _Known:
     """What inspections have seen of one property of a variable.
 
     Attributes:
-      right: How it had been assigned when the property last held.
-      since: In words since when it has not held, "" while it does.
+      times: How often it had been assigned when the property last held.
+      after: The step after which that was.
+      since: Since when it has not held.
     """
 
-    right: Written
-    since: str = ""
+    times: int = 0
+    after: int = -1
+    since: Since = UNKNOWN
 
 
 _known: weakref.WeakKeyDictionary[Group, dict[Hashable, _Known]] = weakref.WeakKeyDictionary()
-_CREATED = Written(1, -1, 0)
 
 
-def variable_since(group: Group, what: Hashable, holds: bool, written: Written) -> str:
+def variable_since(group: Group, what: Hashable, holds: bool, written: Written) -> Since:
     """Since when a property of a variable, such as being finite, has not held.
 
     What happened between two inspections is not known: a variable that was assigned once since it was last right
-    went wrong in that step, otherwise in one of the steps in between.
+    went wrong in that step, otherwise in one of the steps in between. What the notebook itself assigns counts as
+    right, so that what was known from before is outdated.
 
     Args:
       group: Its replicas.
       what: Names variable and property.
       holds: Whether it holds now.
       written: How the variable was assigned.
-
-    Returns:
-      Such as "at step 5" or "between steps 3 and 9"; "" if it holds, or if no step did it.
     """
-    known = _known.setdefault(group, {}).setdefault(what, _Known(_CREATED))
+    known = _known.setdefault(group, {}).setdefault(what, _Known())
+    if written.outside_times > known.times:
+        known.times, known.after, known.since = written.outside_times, written.outside_after, UNKNOWN
     if holds:
-        known.right, known.since = written, ""
-    elif not known.since and written.step >= 0 and written.times > known.right.times:
-        first, last = known.right.step + 1, written.step
-        alone = written.times == known.right.times + 1 or first >= last
-        known.since = f"at step {last}" if alone else f"between steps {first} and {last}"
+        known.times, known.since = written.times, UNKNOWN
+        known.after = max(written.step, written.outside_after)
+    elif not known.since.text and written.step >= 0 and written.times > known.times:
+        first, last = known.after + 1, written.step
+        alone = written.times == known.times + 1 or first >= last
+        known.since = Since(last, f"at step {last}" if alone else f"between steps {first} and {last}")
     return known.since
 
 
-def result_since(handle: Handle, rank: int) -> str:
+def result_since(handle: Handle, rank: int) -> Since:
     """Since when a result has not been finite: "since step 118", or "at step 118" if earlier steps are not known."""
     step = handle.step
     if step.number < 0:
-        return ""
+        return UNKNOWN
     number, known = handle.group.recent.bad_since(step, handle.leaf, rank)
-    return f"{'since' if known or number < step.number else 'at'} step {number}" + (
-        "" if known or number == step.number else " or before"
-    )
+    how = "since" if known or number < step.number else "at"
+    before = "" if known or number == step.number else " or before"
+    return Since(number, f"{how} step {number}{before}")
 
 
 def empty_input(handle: Handle, rank: int) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from workbench.backends import cupy as gpu
 from workbench.backends import numpy as backend
 from workbench.backends.from_gpu import fetched
-from workbench.backends.numpy import Summary
+from workbench.backends.summary import Summary, summary
 from workbench.distribute.variable_programs import component
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def described(value: Any) -> Summary | str:
     """Facts about a value, or only its type if it is no array of numbers."""
     try:
         with np.errstate(over="ignore"):  # the spread of huge values is infinite, which the figures show
-            return gpu.summary(value) if gpu.is_gpu_array(value) else backend.summary(value)
+            return gpu.summary(value) if gpu.is_gpu_array(value) else summary(value)
     except (TypeError, ValueError):
         return type(value).__name__
 

@@ -1,30 +1,124 @@
 // Values replica by replica: figures, a small histogram, what is not a number, and whether copies agree.
+import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
 import { BAD, WARNING } from "../colours";
 import { Head, Sign, StatusWord } from "../parts/head";
+import { Spark } from "../parts/marks";
 import { Table, type Column } from "../parts/table";
 import { count, counted, dtypeText, figure, NOTHING, timeText } from "../format";
 import type { Agreement, InspectedValue, ReplicaSummary, Summary, Values } from "../models";
 import type { Context, View } from "../view";
+import { closeUp, ElementsMap, placeOf, wholeOf } from "./elements";
 
 export const values: View<Values> = {
   title: "Values",
   draw({ model, context }) {
+    const parts = useRef<HTMLDivElement>(null);
     if (!model.values.length) return <p class="wb-quiet">nothing to inspect</p>;
+    const { elements } = model;
     return (
       <>
-        {model.values.map((value, index) => (
-          <Value key={`${index} ${value.name}`} value={value} context={context} />
-        ))}
+        <Actions model={model} context={context} parts={parts} />
+        <div ref={parts}>
+          {model.values.map((value, index) => (
+            <Value key={`${index} ${value.name}`} {...{ value, index, context }}>
+              {elements?.value === index && (
+                <ElementsMap elements={elements} value={value} context={context} />
+              )}
+            </Value>
+          ))}
+        </div>
       </>
     );
   },
 };
 
-function Value({ value, context }: { value: InspectedValue; context: Context }) {
+export interface Bad {
+  value: number;
+  replica: ReplicaSummary;
+  summary: Summary;
+}
+
+/** The component that went wrong first: by step, else by replica, else by tensor. */
+export function firstBad(values: readonly InspectedValue[]): Bad | null {
+  const found = values.flatMap((value, index) =>
+    value.replicas.flatMap((replica): Bad[] => {
+      const { summary } = replica;
+      return typeof summary === "string" || summary.first_bad < 0 ? [] : [{ value: index, replica, summary }];
+    }),
+  );
+  const since = ({ replica }: Bad) => (replica.bad_since < 0 ? Infinity : replica.bad_since);
+  const order = (one: Bad, other: Bad) =>
+    (since(one) < since(other) ? -1 : since(one) > since(other) ? 1 : 0) ||
+    one.replica.replica - other.replica.replica ||
+    one.value - other.value;
+  return found.sort(order)[0] ?? null;
+}
+
+interface ActionsProps {
+  model: Values;
+  context: Context;
+  parts: { readonly current: HTMLDivElement | null };
+}
+
+/** To the first NaN, and to figures as they are now. */
+function Actions({ model, context, parts }: ActionsProps) {
+  const { ask } = context;
+  const bad = firstBad(model.values);
+  if (!bad && !ask) return null;
+  const go = ({ value, replica, summary }: Bad) => {
+    if (context.selected.replica !== replica.replica && replica.replica >= 0) context.select(replica.replica);
+    parts.current?.children[value]?.scrollIntoView?.({ block: "nearest" });
+    const { shape } = summary;
+    if (ask && shape.length) {
+      ask(closeUp(wholeOf(value, replica.replica, shape), shape, placeOf(summary.first_bad, shape)));
+    }
+  };
+  return (
+    <div class="wb-head">
+      {bad && (
+        <button type="button" onClick={() => go(bad)}>
+          <Sign sign="✖" colour={BAD} /> {badText(bad, model.values[bad.value]!)}
+        </button>
+      )}
+      {ask && (
+        <button type="button" onClick={() => ask({ kind: "again" })}>
+          Look again
+        </button>
+      )}
+    </div>
+  );
+}
+
+function badText({ replica, summary }: Bad, value: InspectedValue): string {
+  return [
+    `first ${summary.nan ? "NaN" : "Inf"}: ${value.name || value.kind}`,
+    replica.replica >= 0 && `replica ${replica.replica}`,
+    replica.bad_since >= 0 && `step ${replica.bad_since}`,
+    summary.shape.length > 0 && `[${placeOf(summary.first_bad, summary.shape).join(", ")}]`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
+interface ValueProps {
+  value: InspectedValue;
+  index: number;
+  context: Context;
+  children: ComponentChildren;
+}
+
+function Value({ value, index, context, children }: ValueProps) {
   const { agreement, replicas } = value;
+  const { ask, selected } = context;
   const arrays = new Set(replicas.map((replica) => arrayText(replica.summary)));
   const same = agreement?.in_sync && replicas.length > 1;
   const rows = same ? replicas.slice(0, 1) : replicas;
+  const drawable = replicas.filter(
+    ({ summary }) => typeof summary !== "string" && !summary.shape.includes(0),
+  );
+  const shown = drawable.find(({ replica }) => replica === selected.replica) ?? drawable[0];
+  const shape = typeof shown?.summary === "object" ? shown.summary.shape : null;
   return (
     <div class="wb-part">
       <Head title={`${value.kind}${value.name && ` ${value.name}`}`}>{}</Head>
@@ -40,6 +134,11 @@ function Value({ value, context }: { value: InspectedValue; context: Context }) 
         ) : (
           replicas.length > 1 && <span class="wb-quiet">not synchronised</span>
         )}
+        {ask && shape && !children && (
+          <button type="button" onClick={() => ask(wholeOf(index, shown!.replica, shape))}>
+            Elements
+          </button>
+        )}
       </div>
       <Table
         label={`${value.kind} ${value.name}`}
@@ -49,6 +148,7 @@ function Value({ value, context }: { value: InspectedValue; context: Context }) 
         isSelected={(replica) => replica.replica >= 0 && replica.replica === context.selected.replica}
         onPick={(replica) => replica.replica >= 0 && context.select(replica.replica)}
       />
+      {children}
       {value.hints.map((hint) => (
         <p key={hint} class="wb-alert">
           <Sign sign="▲" colour={WARNING} />
@@ -75,6 +175,24 @@ function AgreementText({ agreement }: { agreement: Agreement }) {
       replica {agreement.first_replica}
       {agreement.since && `, ${agreement.since}`}
     </span>
+  );
+}
+
+/** The histogram of a replica's component; of many elements it counts some. */
+function Histogram({ summary }: { summary: Summary | string }) {
+  if (typeof summary === "string" || !summary.histogram.length) return NOTHING;
+  const counts = summary.histogram;
+  const counted = counts.reduce((sum, one) => sum + one, 0);
+  const all = summary.shape.reduce((product, size) => product * size, 1) - summary.nan - summary.inf;
+  const peak = counts.indexOf(Math.max(...counts));
+  const edge = (bin: number) => figure(summary.min! + ((summary.max! - summary.min!) * bin) / counts.length);
+  const some = counted < all ? `, ${count(counted)} of ${count(all)} elements counted` : "";
+  return (
+    <Spark
+      values={counts}
+      columns
+      label={`histogram from ${figure(summary.min)} to ${figure(summary.max)}, most from ${edge(peak)} to ${edge(peak + 1)}${some}`}
+    />
   );
 }
 
@@ -138,6 +256,18 @@ function columnsOf(
     tally("zeros", (summary) => summary.zeros),
     tally("NaN", (summary) => summary.nan, true),
     tally("±Inf", (summary) => summary.inf, true),
+    ...(replicas.some(({ summary }) => typeof summary !== "string" && summary.histogram.length)
+      ? [
+          {
+            title: "histogram",
+            left: true,
+            help: "of the finite elements, from min to max",
+            text: ({ summary }: ReplicaSummary) =>
+              typeof summary === "string" ? NOTHING : summary.histogram.join(" ") || NOTHING,
+            show: ({ summary }: ReplicaSummary) => <Histogram summary={summary} />,
+          },
+        ]
+      : []),
     {
       title: "age",
       help: "since it was made or assigned",

@@ -1,0 +1,360 @@
+// Elements of one replica's component as a heat map; what is shown is chosen here and fetched when it is asked for.
+import { BAD, sequential, WARNING } from "../colours";
+import { ChartOrTable, Sign } from "../parts/head";
+import { hatch, Plane, type Cell, type Painting } from "../parts/plane";
+import { Table, type Column } from "../parts/table";
+import { counted, figure } from "../format";
+import type { Elements, InspectedValue } from "../models";
+import type { Context, Request } from "../view";
+
+const LEFT = 46;
+const TOP = 16;
+const MOST_WIDTH = 24;
+const CLOSE_UP = 64;
+
+type Wanted = Extract<Request, { kind: "elements" }>;
+
+/** Asks for the whole of the last two axes. */
+export function wholeOf(value: number, replica: number, shape: readonly number[]): Wanted {
+  const axes: [number, number] = [shape.length > 1 ? shape.length - 2 : -1, shape.length - 1];
+  return {
+    kind: "elements",
+    value,
+    replica,
+    difference: false,
+    axes,
+    index: shape.map(() => 0),
+    extent: [null, null],
+  };
+}
+
+/** Asks for the surroundings of a place, so close that each cell is one element. */
+export function closeUp(wanted: Wanted, shape: readonly number[], place: readonly number[]): Wanted {
+  const index = place.map((at, axis) => {
+    if (!wanted.axes.includes(axis)) return at;
+    return Math.max(0, Math.min(at - CLOSE_UP / 2, shape[axis]! - CLOSE_UP));
+  });
+  return { ...wanted, index, extent: [CLOSE_UP, CLOSE_UP] };
+}
+
+/** Positions on every axis of a position in C order. */
+export function placeOf(position: number, shape: readonly number[]): number[] {
+  const place: number[] = [];
+  let rest = position;
+  for (const size of [...shape].reverse()) {
+    place.unshift(rest % size);
+    rest = Math.floor(rest / size);
+  }
+  return place;
+}
+
+interface Props {
+  elements: Elements;
+  value: InspectedValue;
+  context: Context;
+}
+
+export function ElementsMap({ elements, value, context }: Props) {
+  const { difference, replica, steps } = elements;
+  const pooled = Math.max(...steps) > 1;
+  const each = difference ? "the largest difference" : "the mean";
+  return (
+    <ChartOrTable
+      title={`Elements of ${value.name || value.kind}`}
+      facts={[
+        indexText(elements),
+        replica >= 0 && `replica ${replica}${difference ? " minus replica 0" : ""}`,
+        pooled && `a cell is ${each} of ${steps[0]} × ${steps[1]} elements`,
+      ]}
+      chart={
+        <>
+          {context.ask && <Controls elements={elements} value={value} ask={context.ask} />}
+          <Picture elements={elements} ask={context.ask} />
+        </>
+      }
+      table={<Twin elements={elements} />}
+    />
+  );
+}
+
+function indexText({ index, shape, axes, extent }: Elements): string {
+  const parts = index.map((place, axis) => {
+    const side = axes.indexOf(axis);
+    if (side < 0) return String(place);
+    return extent[side] === shape[axis] ? ":" : `${place}:${place + extent[side]!}`;
+  });
+  return `[${parts.join(", ")}]`;
+}
+
+interface ControlsProps {
+  elements: Elements;
+  value: InspectedValue;
+  ask(request: Request): void;
+}
+
+function Controls({ elements, value, ask }: ControlsProps) {
+  const { shape, axes, index, extent, difference, replica } = elements;
+  const now = wantedOf(elements);
+  const change = (part: Partial<Wanted>) => ask({ ...now, ...part });
+  const replicas = value.replicas.filter(({ summary }) => typeof summary !== "string");
+  const windowed = axes.some((axis, side) => axis >= 0 && extent[side] !== shape[axis]);
+  const whole = (over: Partial<Wanted>): Partial<Wanted> => {
+    const shown = over.axes ?? axes;
+    return {
+      ...over,
+      index: index.map((place, axis) => (shown.includes(axis) ? 0 : place)),
+      extent: [null, null],
+    };
+  };
+  const chooser = (side: 0 | 1, label: string) => (
+    <label>
+      {label}{" "}
+      <select
+        value={axes[side]}
+        onChange={(event) => {
+          const chosen = Number((event.currentTarget as HTMLSelectElement).value);
+          const next: [number, number] = [...axes];
+          if (chosen === next[1 - side]) next[1 - side] = next[side]!; // the two change places
+          next[side] = chosen;
+          change(whole({ axes: next }));
+        }}
+      >
+        {shape.map((size, axis) => (
+          <option key={axis} value={axis}>{`axis ${axis}: ${size}`}</option>
+        ))}
+      </select>
+    </label>
+  );
+  return (
+    <fieldset
+      class="wb-form"
+      aria-label="What is shown"
+      style={{ border: "none", padding: 0, margin: "0 0 6px" }}
+    >
+      {replicas.length > 1 && (
+        <label>
+          replica{" "}
+          <select
+            value={replica}
+            onChange={(event) =>
+              change({ replica: Number((event.currentTarget as HTMLSelectElement).value) })
+            }
+          >
+            {replicas.map((one) => (
+              <option key={one.replica} value={one.replica}>
+                {one.replica}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      {replicas.length > 1 && (
+        <label>
+          <input
+            type="checkbox"
+            checked={difference}
+            onChange={(event) => change({ difference: (event.currentTarget as HTMLInputElement).checked })}
+          />{" "}
+          minus replica 0
+        </label>
+      )}
+      {shape.length > 1 && chooser(0, "down")}
+      {shape.length > 1 && chooser(1, "right")}
+      {shape.map((size, axis) =>
+        axes.includes(axis) ? null : (
+          <label key={axis}>
+            axis {axis}{" "}
+            <input
+              type="range"
+              min={0}
+              max={size - 1}
+              value={index[axis]}
+              onChange={(event) => {
+                const at = Number((event.currentTarget as HTMLInputElement).value);
+                change({ index: index.map((place, other) => (other === axis ? at : place)) });
+              }}
+            />{" "}
+            {index[axis]}
+          </label>
+        ),
+      )}
+      {windowed && (
+        <button type="button" onClick={() => change(whole({}))}>
+          Zoom out
+        </button>
+      )}
+    </fieldset>
+  );
+}
+
+function wantedOf({ value, replica, difference, axes, index, extent }: Elements): Wanted {
+  return { kind: "elements", value, replica, difference, axes, index, extent };
+}
+
+/** Where the colours begin and end: of differences at none, whatever their sign. */
+export function rangeOf(elements: Elements): { low: number; high: number } | null {
+  const known = elements.cells.flat().filter((cell) => typeof cell === "number");
+  if (!known.length) return null;
+  if (!elements.difference) return { low: Math.min(...known), high: Math.max(...known) };
+  return { low: 0, high: Math.max(...known.map(Math.abs)) };
+}
+
+function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] }) {
+  const { cells, axes, index, steps, shape, difference } = elements;
+  const rows = cells.length;
+  const columns = cells[0]?.length ?? 0;
+  const range = rangeOf(elements);
+  const h = Math.max(3, Math.min(18, Math.floor(260 / Math.max(1, rows))));
+  const cellWidth = (width: number) => Math.min(MOST_WIDTH, (width - LEFT - 4) / Math.max(1, columns));
+  const share = (cell: number) => {
+    const size = difference ? Math.abs(cell) : cell;
+    return range && range.high > range.low ? (size - range.low) / (range.high - range.low) : 0.5;
+  };
+  const first = (side: 0 | 1) => (axes[side]! >= 0 ? index[axes[side]!]! : 0);
+  const paint = ({ canvas, width, palette, cursor }: Painting) => {
+    const w = cellWidth(width);
+    const gap = w > 6 && h > 6 ? 1 : 0;
+    cells.forEach((row, y) =>
+      row.forEach((cell, x) => {
+        const box = { x: LEFT + x * w, y: TOP + y * h, width: Math.max(1, w - gap), height: h - gap };
+        if (typeof cell === "number") {
+          canvas.fillStyle = sequential(share(cell));
+          canvas.fillRect(box.x, box.y, box.width + (gap ? 0 : 0.5), box.height);
+          return;
+        }
+        const colour = cell === "nan" ? BAD : WARNING;
+        canvas.fillStyle = palette.ground;
+        canvas.fillRect(box.x, box.y, box.width, box.height);
+        hatch(canvas, box, colour);
+        canvas.strokeStyle = colour;
+        canvas.strokeRect(box.x + 0.5, box.y + 0.5, Math.max(1, box.width - 1), Math.max(1, box.height - 1));
+      }),
+    );
+    canvas.fillStyle = palette.quiet;
+    const every = Math.max(1, Math.ceil(44 / w));
+    for (let x = 0; x < columns; x += every) {
+      canvas.fillText(String(first(1) + x * steps[1]), LEFT + x * w, TOP / 2);
+    }
+    canvas.textAlign = "right";
+    for (let y = 0; axes[0] >= 0 && y < rows; y += Math.max(1, Math.ceil(14 / h))) {
+      canvas.fillText(String(first(0) + y * steps[0]), LEFT - 5, TOP + (y + 0.5) * h);
+    }
+    canvas.textAlign = "left";
+    if (cursor) {
+      canvas.strokeStyle = palette.text;
+      canvas.lineWidth = 2;
+      canvas.strokeRect(LEFT + cursor.column * w, TOP + cursor.row * h, Math.max(2, w - gap), h - gap);
+      canvas.lineWidth = 1;
+    }
+  };
+  const at = (x: number, y: number, width: number): Cell | null => {
+    const cell = { row: Math.floor((y - TOP) / h), column: Math.floor((x - LEFT) / cellWidth(width)) };
+    return cell.row >= 0 && cell.row < rows && cell.column >= 0 && cell.column < columns ? cell : null;
+  };
+  const describe = ({ row, column }: Cell) => {
+    const cell = cells[row]![column]!;
+    const many = steps[0] * steps[1] > 1;
+    const what = difference ? (many ? "differs most by " : "differs by ") : many ? "mean " : "";
+    return `[${placeText(elements, row, column)}]: ${typeof cell === "number" ? what + figure(cell) : `✖ ${cellText(cell)}`}`;
+  };
+  const onPick = ({ row, column }: Cell) => {
+    if (!ask || Math.max(...steps) === 1) return;
+    const place = [...index];
+    if (axes[0] >= 0) place[axes[0]] = first(0) + Math.floor((row + 0.5) * steps[0]);
+    if (axes[1] >= 0) place[axes[1]] = first(1) + Math.floor((column + 0.5) * steps[1]);
+    ask(closeUp(wantedOf(elements), shape, place));
+  };
+  const zoom = ask && Math.max(...steps) > 1 ? ", Enter or click: close up" : "";
+  return (
+    <>
+      <Plane
+        label={`Elements: ${counted(rows, "row")}, ${counted(columns, "column")} of cells`}
+        hint={`arrow keys or pointer: one cell${zoom}`}
+        rows={rows}
+        columns={columns}
+        height={TOP + rows * h + 4}
+        paint={paint}
+        at={at}
+        describe={describe}
+        onPick={onPick}
+      />
+      <div class="wb-legend">
+        {range && (
+          <>
+            <span>{figure(range.low)}</span>
+            <span
+              aria-hidden="true"
+              style={{
+                width: "140px",
+                height: "10px",
+                background: `linear-gradient(90deg,${[0, 0.25, 0.5, 0.75, 1].map(sequential).join(",")})`,
+              }}
+            />
+            <span>
+              {difference ? "±" : ""}
+              {figure(range.high)}
+            </span>
+          </>
+        )}
+        {cells.some((row) => row.includes("nan")) && (
+          <span>
+            <Sign sign="✖" colour={BAD} /> hatched: NaN
+          </span>
+        )}
+        {cells.some((row) => row.includes("inf") || row.includes("-inf")) && (
+          <span>
+            <Sign sign="▲" colour={WARNING} /> hatched: infinite
+          </span>
+        )}
+      </div>
+    </>
+  );
+}
+
+/** The elements of a cell on every axis: "3, 16–31". */
+function placeText({ axes, index, steps, extent }: Elements, row: number, column: number): string {
+  return index
+    .map((place, axis) => {
+      const side = axes.indexOf(axis);
+      if (side < 0) return String(place);
+      const from = (side === 0 ? row : column) * steps[side]!;
+      const to = Math.min(from + steps[side]!, extent[side]!) - 1;
+      return from === to ? String(place + from) : `${place + from}–${place + to}`;
+    })
+    .join(", ");
+}
+
+function cellText(cell: number | string): string {
+  if (typeof cell === "number") return figure(cell);
+  return cell === "nan" ? "NaN" : cell === "inf" ? "∞" : "−∞";
+}
+
+interface Line {
+  row: number;
+  cells: (number | string)[];
+}
+
+function Twin({ elements }: { elements: Elements }) {
+  const { cells, axes, index, steps } = elements;
+  const title = (side: 0 | 1, cell: number) => String((index[axes[side]!] ?? 0) + cell * steps[side]!);
+  const columns: Column<Line>[] = [
+    {
+      title: axes[0] >= 0 ? `axis ${axes[0]}` : "",
+      text: ({ row }) => title(0, row),
+      order: ({ row }) => row,
+    },
+    ...(cells[0] ?? []).map((_, column) => ({
+      title: title(1, column),
+      text: (line: Line) => cellText(line.cells[column]!),
+      order: (line: Line) => Number(line.cells[column] === "nan" ? NaN : line.cells[column]),
+    })),
+  ];
+  return (
+    <Table
+      label={`Elements ${indexText(elements)}`}
+      columns={columns}
+      rows={cells.map((row, number) => ({ row: number, cells: row }))}
+      keyOf={({ row }) => String(row)}
+    />
+  );
+}

@@ -1,0 +1,32 @@
+"""Where values are: which replicas hold them, and how they know them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workbench.distribute.component import VariableComponent
+from workbench.distribute.values import DistributedValues
+from workbench.distribute.variable import Variable
+
+if TYPE_CHECKING:
+    from workbench.devices import Device
+    from workbench.runtime.group import Group
+    from workbench.runtime.handles import Handle
+
+
+def place_of(leaf: Any) -> tuple[Group, Handle | str] | None:
+    """The replicas that hold a leaf, and how they know it; None for what is here."""
+    if isinstance(leaf, VariableComponent):
+        leaf = leaf.variable
+    if isinstance(leaf, Variable):
+        return None if leaf.strategy is None else (leaf.strategy.group, leaf.description.key)
+    if isinstance(leaf, DistributedValues) and leaf.handle is not None:
+        return leaf.handle.group, leaf.handle
+    return None
+
+
+def central_device(leaf: Any) -> Device | None:
+    """The one device that a variable of central storage is on; None for everything else."""
+    owner = leaf.variable if isinstance(leaf, VariableComponent) else leaf
+    strategy = owner.strategy if isinstance(owner, Variable) else None
+    return None if strategy is None else strategy.description.parameter_device
