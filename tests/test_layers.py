@@ -17,7 +17,7 @@ LAYERS = [
     {"data", "debugging"},
     {"distribute"},
     {"compat", "checkpoint"},
-    {"ui", "testing", "server", "cli", "__main__"},
+    {"ui", "testing", "server", "dashboards", "cli", "__main__"},
     {"workbench"},  # the package itself: `import workbench as wb`
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

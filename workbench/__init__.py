@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
     from workbench import distribute as distribute
     from workbench import errors as errors
     from workbench import testing as testing
+    from workbench.dashboards.dashboard import dashboard as dashboard
+    from workbench.dashboards.dask_pages import dask_pages as dask_pages
     from workbench.device_spec import DeviceSpec as DeviceSpec
     from workbench.devices import device as device
     from workbench.distribute.aggregation import VariableAggregation as VariableAggregation
@@ -65,6 +67,8 @@ _EXPORTS = {
     "Cluster": "workbench.runtime.cluster",
     "connect": "workbench.runtime.cluster",
     "current_cluster": "workbench.runtime.cluster",
+    "dashboard": "workbench.dashboards.dashboard",
+    "dask_pages": "workbench.dashboards.dask_pages",
     "diagnose": "workbench.ui.diagnosis",
     "log": "workbench.ui.cluster_views",
     "topology": "workbench.ui.cluster_views",

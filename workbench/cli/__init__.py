@@ -1,4 +1,4 @@
-"""The command line: `workbench lab`, `workbench demo` and `workbench doctor`.
+"""The command line: `workbench lab`, `workbench demo`, `workbench dashboard` and `workbench doctor`.
 
 Each command lives in a file of its own, which is imported when the command is used.
 """
@@ -43,6 +43,35 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--replicas", type=_positive, default=2, help="how many (default: %(default)s)")
     demo.add_argument(
         "--epochs", type=_positive, default=15, help="passes over the data (default: %(default)s)"
+    )
+
+    dashboard = commands.add_parser(
+        "dashboard", help="the views of a job or of a recorded run, as a web page"
+    )
+    dashboard.add_argument(
+        "what",
+        nargs="?",
+        metavar="ADDRESS | RUN.parquet",
+        help="name, id or scheduler address of a job of yours on this machine, or a recorded run or a folder of them "
+        "(default: the jobs there are)",
+    )
+    dashboard.add_argument("--port", type=int, default=0, help="default: one that is free")
+    dashboard.add_argument(
+        "--address",
+        default="127.0.0.1",
+        help="where to listen; off loopback it needs TLS (default: %(default)s)",
+    )
+    dashboard.add_argument("--certificate", default="", metavar="FILE", help="the TLS certificate")
+    dashboard.add_argument("--key", default="", metavar="FILE", help="its key")
+    dashboard.add_argument(
+        "--origin",
+        action="append",
+        default=[],
+        metavar="NAME:PORT",
+        help="how browsers reach it, if otherwise",
+    )
+    dashboard.add_argument(
+        "--no-browser", action="store_true", help="print the address instead of opening it"
     )
 
     commands.add_parser("doctor", help="what is installed, which devices there are, what is missing")

@@ -44,6 +44,7 @@ class Entry:
       started: Time of day, seconds since 1970.
       socket: Path of the Unix socket at which it answers.
       workers_of: Id of the entry whose workers a driver uses, or "".
+      scheduler: Address of the Dask scheduler that a driver uses, or "".
       connection: How to connect to workers: "address" and the PEM texts "ca", "certificate" and "key". Never leaves
         this user's processes.
     """
@@ -56,6 +57,7 @@ class Entry:
     started: float
     socket: str
     workers_of: str = ""
+    scheduler: str = ""
     connection: dict[str, str] = field(default_factory=dict, repr=False)
 
 

@@ -39,6 +39,7 @@ class Announcement:
         self._publishers: list[Publisher] = []
         self._closed = False
         self._published: dict[str, dict[str, Any]] = {}
+        scheduler = cluster.client.scheduler
         self._listener = UnixListener(self._accept, thread_name="workbench-announcement")
         self.entry = Entry(
             id=new_id(),
@@ -49,6 +50,7 @@ class Announcement:
             started=time.time(),
             socket=self._listener.path,
             workers_of=cluster.workers_of,
+            scheduler="" if scheduler is None else str(scheduler.address),
         )
         try:
             self._announced = registry.announce(self.entry)
@@ -95,6 +97,12 @@ def announce(cluster: Cluster) -> Announcement | None:
         return None
     _announcements[cluster] = announcement
     return announcement
+
+
+def announced_id(cluster: Cluster) -> str:
+    """Under which id others find a cluster; "" if it is closed, or could not be announced."""
+    announcement = _announcements.get(cluster)
+    return "" if announcement is None else announcement.entry.id
 
 
 def publish(cluster: Cluster, channel: str, model: dict[str, Any]) -> None:

@@ -1,0 +1,81 @@
+// A view in the dashboard: draws what workbench/dashboards/pane.py sends, the same way as a view of a widget does.
+import { attach, type Message, type WidgetModel } from "../attach";
+
+/** The part of a Panel component that is used here. */
+export interface PanelComponent {
+  send_msg(content: unknown): void;
+  on(event: string, handler: (content: never) => void): void;
+}
+
+type FromPage = Message | { kind: "note"; text: string };
+
+/** Shows the view of that name in an element, as soon as its model comes, until Panel removes the component. */
+export function pane(component: PanelComponent, element: HTMLElement, view: string): void {
+  const note = document.createElement("p");
+  note.setAttribute("role", "status");
+  note.style.cssText =
+    "margin: 0; padding: 10px; color: var(--jp-content-font-color2); font: 13px/1.45 var(--jp-ui-font-family)";
+  element.append(note);
+  let shown: Shown | null = null;
+  const take = (text: string) => {
+    const message = JSON.parse(text) as FromPage;
+    // Before drawing: the server may prepare the next while this one is drawn.
+    component.send_msg({ kind: "taken" });
+    if (message.kind === "note") note.textContent = message.text;
+    else if (shown) shown.take(message);
+    else if (message.kind === "model") {
+      note.remove();
+      shown = new Shown(component, element, { view, model: message.model });
+    }
+  };
+  component.on("msg:custom", take as (content: never) => void);
+  component.on("remove", () => {
+    if (shown) shown.detach();
+    else component.send_msg({ kind: "visible", visible: false });
+  });
+  component.send_msg({ kind: "resync" });
+}
+
+/** What `attach` takes for the model of a widget. */
+class Shown implements WidgetModel {
+  readonly detach: () => void;
+  #component: PanelComponent;
+  #values: Record<string, unknown>;
+  #handlers = new Map<string, Set<(content: unknown) => void>>();
+
+  constructor(component: PanelComponent, element: HTMLElement, values: Record<string, unknown>) {
+    this.#component = component;
+    this.#values = values;
+    this.detach = attach(this, element);
+  }
+
+  take(message: Message): void {
+    this.#tell("msg:custom", message);
+  }
+
+  get(name: string): unknown {
+    return this.#values[name];
+  }
+
+  set(name: string, value: unknown): void {
+    this.#values[name] = value;
+    this.#tell(`change:${name}`, value);
+  }
+
+  send(content: unknown): void {
+    this.#component.send_msg(content);
+  }
+
+  on(event: string, handler: (...parts: never[]) => void): void {
+    const handlers = this.#handlers.get(event) ?? new Set();
+    this.#handlers.set(event, handlers.add(handler as (content: unknown) => void));
+  }
+
+  off(event: string, handler: (...parts: never[]) => void): void {
+    this.#handlers.get(event)?.delete(handler as (content: unknown) => void);
+  }
+
+  #tell(event: string, content: unknown): void {
+    for (const handler of [...(this.#handlers.get(event) ?? [])]) handler(content);
+  }
+}

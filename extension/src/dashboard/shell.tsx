@@ -1,0 +1,158 @@
+// What stands above the views of the dashboard: which cluster or run, its status, the pages, the theme.
+import { render } from "preact";
+import { StatusWord } from "../parts/head";
+import type { PanelComponent } from "./pane";
+import style from "./shell.css";
+
+/** As workbench/dashboards/shell.py sends it. */
+export interface ShellState {
+  /** What is shown, in a few words. */
+  title: string;
+  status: string;
+  /** What a person can do to see something, or what went wrong. */
+  note: string;
+  clusters: { id: string; name: string; pid: number; status: string; text: string }[];
+  /** The cluster that was chosen; "" shows the newest. */
+  cluster: string;
+  /** Whether to ask first which one to show. */
+  choose: boolean;
+  tabs: string[];
+  tab: string;
+}
+
+const THEMES = ["auto", "light", "dark"] as const;
+const KEY = "workbench-theme";
+
+/** Draws the bar, and again whenever its state changes. */
+export function shell(component: PanelComponent, element: HTMLElement): void {
+  const sheet = document.createElement("style");
+  sheet.textContent = style;
+  const root = document.createElement("header");
+  root.className = "wb-shell";
+  element.append(sheet, root);
+  let state: ShellState | null = null;
+  const draw = () => {
+    if (!state) return;
+    render(<Shell state={state} send={(content) => component.send_msg(content)} redraw={draw} />, root);
+  };
+  applyTheme(theme());
+  const take = (text: string) => {
+    state = JSON.parse(text) as ShellState;
+    draw();
+  };
+  component.on("msg:custom", take as (content: never) => void);
+  component.on("remove", () => render(null, root));
+  component.send_msg({ kind: "ready" });
+}
+
+interface Props {
+  state: ShellState;
+  send(content: unknown): void;
+  redraw(): void;
+}
+
+function Shell({ state, send, redraw }: Props) {
+  return (
+    <>
+      <div class="wb-shell-bar">
+        <h1>workbench</h1>
+        {state.clusters.length > 1 && !state.choose ? (
+          <select
+            aria-label="Cluster"
+            value={state.cluster}
+            onChange={(event) => send({ kind: "cluster", id: event.currentTarget.value })}
+          >
+            <option value="">newest</option>
+            {state.clusters.map((one) => (
+              <option key={one.id} value={one.id}>{`${one.name} (${one.id}), ${one.status}`}</option>
+            ))}
+          </select>
+        ) : null}
+        <span class="wb-shell-title">{state.title}</span>
+        {state.status && <StatusWord word={state.status} />}
+        <span class="wb-shell-space" />
+        <button type="button" onClick={() => (nextTheme(), redraw())}>{`Theme: ${theme()}`}</button>
+      </div>
+      {state.choose && <Choice state={state} send={send} />}
+      {state.tabs.length > 1 && <Tabs state={state} send={send} />}
+      <p role="status" class="wb-shell-note">
+        {state.note}
+      </p>
+    </>
+  );
+}
+
+function Choice({ state, send }: Pick<Props, "state" | "send">) {
+  return (
+    <ul class="wb-shell-choice" aria-label="Clusters">
+      {state.clusters.map((one) => (
+        <li key={one.id}>
+          <button type="button" onClick={() => send({ kind: "cluster", id: one.id })}>
+            <b>{one.name || one.id}</b> <StatusWord word={one.status} />
+            <span>{one.text}</span>
+            <span>{`process ${one.pid} · ${one.id}`}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Tabs({ state, send }: Pick<Props, "state" | "send">) {
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const { tabs } = state;
+    const next = (tabs.indexOf(state.tab) + step + tabs.length) % tabs.length;
+    send({ kind: "tab", name: tabs[next] });
+    (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=tab]")[next]?.focus();
+    event.preventDefault();
+  };
+  return (
+    <div class="wb-shell-tabs" role="tablist" aria-label="Views" onKeyDown={onKeyDown}>
+      {state.tabs.map((name) => (
+        <button
+          key={name}
+          type="button"
+          role="tab"
+          aria-selected={name === state.tab}
+          tabIndex={name === state.tab ? 0 : -1}
+          onClick={() => send({ kind: "tab", name })}
+        >
+          {name}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+type Theme = (typeof THEMES)[number];
+
+/** What was chosen on this page, or before in this browser; "auto" follows the browser's setting. */
+function theme(): Theme {
+  const chosen = document.documentElement.dataset["theme"] ?? stored();
+  return THEMES.find((one) => one === chosen) ?? "auto";
+}
+
+function stored(): string | null {
+  try {
+    return localStorage.getItem(KEY);
+  } catch {
+    return null; // a browser may forbid storage
+  }
+}
+
+function nextTheme(): void {
+  const next = THEMES[(THEMES.indexOf(theme()) + 1) % THEMES.length]!;
+  applyTheme(next);
+  try {
+    localStorage.setItem(KEY, next);
+  } catch {
+    // Then it counts for this page only.
+  }
+}
+
+/** The page's style sheet has the colours; views notice the attribute and draw again. */
+function applyTheme(chosen: Theme): void {
+  document.documentElement.dataset["theme"] = chosen;
+}

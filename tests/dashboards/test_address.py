@@ -1,0 +1,60 @@
+"""A dashboard listens on loopback, or with TLS, or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import workbench as wb
+from workbench.dashboards.address import Address
+from workbench.errors import InvalidArgumentError, UnsafeBind
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "10.0.0.1", "8.8.8.8", "fe80::1"])
+def test_off_loopback_without_tls_is_refused(host: str) -> None:
+    with pytest.raises(UnsafeBind, match=r"without TLS.*ssh -L"):
+        Address(host).check()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
+def test_loopback_needs_no_tls(host: str) -> None:
+    Address(host).check()
+    assert Address(host).tls() is None
+
+
+@pytest.mark.parametrize("host", ["", "evil.com", "127.0.0.1.evil.com", "localhost.evil.com", "127.0.0.1:80"])
+def test_what_is_no_address_is_refused(host: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="not an IP address"):
+        Address(host).check()
+
+
+def test_a_port_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="70000"):
+        Address(port=70000).check()
+
+
+def test_the_notebook_cannot_listen_to_everybody_either(run_file: Path) -> None:
+    with pytest.raises(UnsafeBind):
+        wb.dashboard(run_file, host="0.0.0.0")
+
+
+def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "none.pem"
+    with pytest.raises(InvalidArgumentError, match=r"none\.pem"):
+        Address("0.0.0.0", certificate=str(missing)).tls()
+
+
+def test_pages_come_from_this_very_port_and_name() -> None:
+    assert Address().allowed_origins(5006) == {
+        "http://127.0.0.1:5006",
+        "http://localhost:5006",
+        "http://[::1]:5006",
+    }
+    behind = Address("0.0.0.0", certificate="x.pem", origins=("lab.example.org",))
+    assert behind.allowed_origins(443) == {"https://0.0.0.0:443", "https://lab.example.org"}
+
+
+def test_addresses_are_printed_as_browsers_read_them() -> None:
+    assert Address("::1").url(80) == "http://[::1]:80/"
+    assert Address("0.0.0.0", certificate="x.pem").url(443) == "https://0.0.0.0:443/"

@@ -1,0 +1,186 @@
+"""`wb.dashboard`: the dashboard from a notebook or a script, which serves it from a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import threading
+import weakref
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench.dashboards.address import Address
+from workbench.dashboards.recordings import Recordings
+from workbench.dashboards.target import Jobs, find
+from workbench.errors import BackendUnavailable, FailedPreconditionError
+from workbench.runtime import Cluster
+from workbench.runtime.registry import Registry
+from workbench.server.announcing import announced_id
+from workbench.ui import html
+from workbench.ui.widgets.built import is_built
+
+if TYPE_CHECKING:
+    from workbench.dashboards.serving import DashboardServer
+
+_START_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 10.0
+
+
+class Dashboard:
+    """A dashboard that is served from this process, until `close` or the end of the process.
+
+    Attributes:
+      url: Its address with the token, which lets in everybody on this machine who knows it.
+    """
+
+    def __init__(self, target: Jobs | Recordings, address: Address) -> None:
+        started: Future[str] = Future()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=_serve,
+            args=(self._loop, target, address, started),
+            name="workbench-dashboard",
+            daemon=True,
+        )
+        self._thread.start()
+        try:
+            self.url = started.result(_START_SECONDS)
+        except BaseException:
+            self._thread.join(_STOP_SECONDS)
+            raise
+        self._finalizer = weakref.finalize(self, _stop, self._loop, self._thread)
+
+    @property
+    def status(self) -> str:
+        """One word: "live" or "stopped"."""
+        return "live" if self._finalizer.alive else "stopped"
+
+    def close(self) -> None:
+        """Ends it, and its pages. Idempotent."""
+        self._finalizer()
+
+    def __enter__(self) -> Dashboard:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Dashboard: {self.url}, {self.status}>"
+
+    def _repr_html_(self) -> str:
+        return html.card("Dashboard", word=self.status, parts=[html.link(self.url)])
+
+
+def dashboard(
+    what: str | os.PathLike[str] | Cluster | None = None,
+    *,
+    port: int = 0,
+    host: str = "127.0.0.1",
+    certificate: str = "",
+    key: str = "",
+    origins: tuple[str, ...] = (),
+) -> Dashboard:
+    """Serves the views as a web page, for a job that runs or a recorded run; its address is printed.
+
+    It works while a cell runs. In JupyterLab the same views are panes, with nothing to serve.
+
+    >>> wb.dashboard()  # doctest: +SKIP
+    <Dashboard: http://127.0.0.1:40689/?token=…, live>
+
+    Args:
+      what: Nothing for the current cluster, or else all jobs of this user on this machine; a cluster; the name or id
+        of a job, or the address of its scheduler; the file of a recorded run, or a folder of them.
+      port: 0 takes one that is free.
+      host: Where to listen. Off loopback it needs TLS.
+      certificate: File of a TLS certificate.
+      key: File of its key.
+      origins: Under which "name:port" browsers reach it, if not `host` and `port`.
+
+    Raises:
+      BackendUnavailable: if Panel is not installed.
+      NotFoundError: if there is nothing called `what`.
+      DataCorruption: if the file is damaged or no recorded run.
+      UnsafeBind: if it would listen off loopback without TLS.
+      UnavailableError: if the port is in use.
+      FailedPreconditionError: if the cluster is closed, or cannot be found by other processes.
+    """
+    check_installed()
+    address = Address(host, port, certificate, key, origins)
+    address.check()
+    return Dashboard(_target(what), address)
+
+
+def check_installed() -> None:
+    """Looks whether everything that a dashboard needs is there.
+
+    Raises:
+      BackendUnavailable: if Panel is not installed, or the views were never built.
+    """
+    if importlib.util.find_spec("panel") is None:
+        raise BackendUnavailable("the dashboard needs Panel: pip install 'workbench[dashboard]'")
+    if not is_built():
+        raise BackendUnavailable(
+            "the views are not built: `python extension/hatch_build.py`, or install workbench"
+        )
+
+
+def _target(what: str | os.PathLike[str] | Cluster | None) -> Jobs | Recordings:
+    if what is None:
+        from workbench.runtime import current_cluster
+
+        current = current_cluster()
+        id = "" if current is None else announced_id(current)
+        return Jobs(id)
+    if not isinstance(what, Cluster):
+        return find(what, Registry())
+    id = announced_id(what)
+    if not id:
+        raise FailedPreconditionError(
+            f"{what!r} is closed, or could not announce itself: a dashboard cannot find it"
+        )
+    return Jobs(id)
+
+
+def _serve(
+    loop: asyncio.AbstractEventLoop, target: Jobs | Recordings, address: Address, started: Future[str]
+) -> None:
+    """The thread: runs the loop until it is stopped."""
+    server: DashboardServer | None = None
+
+    async def start() -> Any:
+        from workbench.dashboards.serving import DashboardServer  # takes a second: not in the caller's thread
+
+        return DashboardServer(target, address)
+
+    asyncio.set_event_loop(loop)
+    try:
+        server = loop.run_until_complete(start())
+        started.set_result(server.url)
+        loop.run_forever()
+    except BaseException as error:
+        if not started.done():
+            started.set_exception(error)
+    finally:
+        if server is not None:
+            loop.run_until_complete(server.stop())
+        loop.run_until_complete(_end_tasks())
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def _end_tasks() -> None:
+    """Ends what pages have left, such as the periodic callbacks of Panel."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    try:
+        loop.call_soon_threadsafe(loop.stop)
+    except RuntimeError:
+        return  # it has ended
+    thread.join(_STOP_SECONDS)

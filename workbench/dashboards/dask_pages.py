@@ -1,0 +1,131 @@
+"""Our views among the pages of a Dask scheduler, so that dask-labextension lists them too."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from workbench.errors import FailedPreconditionError
+from workbench.runtime import Cluster, current_cluster, scheduler_pages
+from workbench.telemetry.feed import Feed
+from workbench.telemetry.snapshot import Snapshot
+from workbench.ui.collectives_model import collectives_model
+from workbench.ui.models import plain
+from workbench.ui.widgets.built import STATIC
+
+_VIEWS: Final = {
+    "collectives": "collective_table",
+    "lanes": "lanes",
+    "lateness": "heat_map",
+    "sweep": "sweep",
+}
+"""Name of the page -> view. Dask's pages have no authentication, so there are only those that tell of times and sizes:
+what replicas print, alerts, values and data are shown where a person has proved who they are."""
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>workbench: {name}</title>
+<style>:root {{ color-scheme: light dark; }} body {{ margin: 0; }}</style>
+</head>
+<body>
+<main id="view"></main>
+<script type="module">
+import {{ mount }} from "./workbench/widget.js";
+let version = "", mounted = null;
+async function look() {{
+  try {{
+    const answer = document.hidden ? null : await fetch(`./workbench/model.json?version=${{version}}`);
+    if (answer?.status === 404) return mounted?.tell("the pages of workbench were removed");
+    if (answer?.status === 200) {{
+      const model = await answer.json();
+      version = model.version;
+      if (mounted) mounted.update(model);
+      else mounted = mount("{view}", document.getElementById("view"), model);
+    }}
+  }} catch (error) {{
+    mounted?.tell("the scheduler does not answer");
+  }}
+  setTimeout(look, 500);
+}}
+look();
+</script>
+</body>
+</html>
+"""
+
+
+class TimingSite:
+    """Times of collectives, folded on the scheduler from what passes it anyway; see `scheduler_pages.Site`.
+
+    Attributes:
+      pages: As `Site.pages`.
+      files: As `Site.files`.
+    """
+
+    def __init__(self) -> None:
+        self.pages = {name: _PAGE.format(name=name, view=view) for name, view in _VIEWS.items()}
+        self.files = STATIC
+        # Waiting is judged by the driver's clock, which is not this machine's: nothing counts as stuck here.
+        self._feed = Feed(now_ns=lambda: 0)
+        self._made: tuple[Snapshot, dict[str, Any]] | None = None
+
+    def ingest(self, batch: bytes) -> None:
+        """As `Site.ingest`."""
+        self._feed.ingest(batch)
+
+    def model(self) -> dict[str, Any]:
+        """As `Site.model`."""
+        snapshot = self._feed.snapshot()
+        if self._made is None or self._made[0] is not snapshot:
+            model = plain(collectives_model(snapshot, status="live"))
+            model["snapshot"]["events"] = []
+            self._made = snapshot, model | {"version": snapshot.version}
+        return self._made[1]
+
+
+class DaskPages:
+    """Pages that were added to those of a Dask scheduler, until `close`.
+
+    Attributes:
+      urls: Name -> address, as the scheduler has it.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        scheduler_pages.add(cluster, TimingSite)
+        self._cluster = cluster
+        base = str(cluster.client.dashboard_link).rpartition("/")[0]
+        self.urls = {name: f"{base}/individual-workbench-{name}" for name in _VIEWS}
+
+    def close(self) -> None:
+        """Removes them. Idempotent."""
+        if self.urls and not self._cluster.closed:
+            scheduler_pages.remove(self._cluster)
+        self.urls = {}
+
+    def __enter__(self) -> DaskPages:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<DaskPages: {', '.join(self.urls.values()) or 'removed'}>"
+
+
+def dask_pages(cluster: Cluster | None = None) -> DaskPages:
+    """Adds the timing of collectives to the pages that a Dask scheduler serves, and to the list of dask-labextension.
+
+    A Dask dashboard has no authentication: whoever reaches it sees these pages too. So they are added only when this
+    is called, and tell what Dask's own pages tell: which operations, how large, how long, on which hosts, from which
+    line; no values, no data, nothing that replicas print.
+
+    Args:
+      cluster: One that `wb.connect(address)` has connected to; by default the current one.
+
+    Raises:
+      FailedPreconditionError: if there is no cluster, or its scheduler serves no pages, as that of an embedded one.
+    """
+    cluster = cluster or current_cluster()
+    if cluster is None:
+        raise FailedPreconditionError("there is no cluster yet: call wb.connect(address) first")
+    return DaskPages(cluster)

@@ -1,0 +1,266 @@
+"""One browser page of the dashboard: the bar, and below it the views of the tab that is open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import panel as pn
+
+from workbench.dashboards.pane import Pane
+from workbench.dashboards.recordings import Recordings
+from workbench.dashboards.shell import ClusterChoice, Shell, ShellState
+from workbench.dashboards.sources import JobSource
+from workbench.dashboards.target import Jobs
+from workbench.errors import WorkbenchError
+from workbench.server.channels import CHANNEL_OF
+from workbench.server.clusters import Clusters
+from workbench.server.job_link import JobLink
+from workbench.ui.models import Collectives
+from workbench.ui.widgets.sources import Fixed, Message
+
+_PERIOD_MS: Final = 100
+_JOB_TABS: Final = {
+    "Overview": ("collective_table", "topology", "devices", "log"),
+    "Timing": ("lanes", "heat_map", "sweep"),
+    "Values": ("values", "array_sharding"),
+    "Data": ("dataset_sharding",),
+    "Log": ("log",),
+}
+_RUN_TABS: Final = {
+    "Timing": ("collective_table", "lanes", "heat_map", "sweep"),
+    "Log": ("log",),
+}
+_RUNS_TAB: Final = "Runs"
+_GRID: Final = {
+    "display": "grid",
+    "grid-template-columns": "repeat(auto-fit, minmax(min(540px, 100%), 1fr))",
+    "gap": "12px",
+    "padding": "12px 16px",
+}
+_WIDE: Final = frozenset({"collective_table", "lanes", "log", "dataset_sharding", "runs"})
+_CARD: Final = {
+    "border": "1px solid var(--jp-border-color2)",
+    "border-radius": "5px",
+    "background": "var(--jp-layout-color1)",
+    "min-width": "0",
+    "overflow": "hidden",
+    "justify-self": "stretch",
+}
+
+
+class Body:
+    """The views that are open."""
+
+    def __init__(self) -> None:
+        # Panel's button to scroll back would take a place in the grid.
+        own = ".scroll-button { display: none }"
+        self.column = pn.Column(styles=_GRID, stylesheets=[own], sizing_mode="stretch_width")
+        self.panes: list[Pane] = []
+
+    def show(self, panes: Sequence[Pane]) -> None:
+        """Shows these and no others."""
+        self.panes = list(panes)
+        self.column.objects = list(panes)
+
+
+class JobPage:
+    """Shows a running job, and offers the others.
+
+    Attributes:
+      shell: The bar.
+      body: The views.
+    """
+
+    def __init__(self, jobs: Jobs, clusters: Clusters) -> None:
+        """Begins to listen; used by the event loop of `clusters` only.
+
+        Args:
+          jobs: Which one to show.
+          clusters: Those there are.
+        """
+        self._clusters = clusters
+        self._chosen = jobs.id
+        self._picked = bool(jobs.id)  # somebody has said which one
+        self._tab = next(iter(_JOB_TABS))
+        self._shown: tuple[JobLink | None, str] = (None, "")
+        self._news = True
+        self.shell = Shell(on_cluster=self._choose, on_tab=self._open, sizing_mode="stretch_width")
+        self.body = Body()
+        clusters.listen(self._changed, self._wanted)
+        clusters.refresh()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Brings the page up to date, if there is something new."""
+        if not self._news:
+            return
+        self._news = False
+        link = self._link()
+        self.shell.tell(self._state(link))
+        tab = "" if link is None else self._tab
+        if (link, tab) != self._shown:
+            self._shown = link, tab
+            self.body.show([] if link is None else [self._pane(link, view) for view in _JOB_TABS[tab]])
+            self._clusters.update_wanted()
+        for pane in self.body.panes:
+            pane.push()
+        # What a page was not ready for is still due.
+        self._news = any(pane.watched and pane.waits for pane in self.body.panes)
+
+    def close(self) -> None:
+        """The page was closed."""
+        self._clusters.unlisten(self._changed)
+
+    def _pane(self, link: JobLink, view: str) -> Pane:
+        source = JobSource(link, view)
+        return Pane(source, on_watched=self._on_watched, missing=lambda: source.missing, **_layout(view))
+
+    def _link(self) -> JobLink | None:
+        """The job to show: the one that was chosen, else the newest, best a live one; None while there is none."""
+        drivers = self._drivers()
+        if self._chosen:
+            return next((link for link in drivers if link.entry.id == self._chosen), None)
+        if self._asks(drivers):
+            return None
+        return next((link for link in drivers if not link.ended), next(iter(drivers), None))
+
+    def _drivers(self) -> list[JobLink]:
+        links = self._clusters.links.values()
+        return [link for link in links if link.entry.kind == "driver" and link.summary is not None]
+
+    def _asks(self, drivers: Sequence[JobLink]) -> bool:
+        return not self._picked and sum(not link.ended for link in drivers) > 1
+
+    def _state(self, link: JobLink | None) -> ShellState:
+        drivers = self._drivers()
+        choices = tuple(map(_choice, drivers))
+        asks = self._asks(drivers)
+        if link is None or link.summary is None:
+            note = (
+                "Several jobs of yours run on this machine. Pick one."
+                if asks
+                else (
+                    "Waiting for a job: it appears when wb.connect() has run in a notebook or script of yours."
+                )
+            )
+            return ShellState("your jobs on this machine", note=note, clusters=choices, choose=asks)
+        title = f"{link.entry.name or link.entry.id} · process {link.entry.pid} · {link.summary['text']}"
+        status = link.summary["status"]
+        stuck = link.summary["stuck"]
+        note = f"✖ {stuck} collective{'s' if stuck > 1 else ''} stuck: see Timing" if stuck else ""
+        return ShellState(
+            title,
+            status=status,
+            note=note,
+            clusters=choices,
+            cluster=self._chosen,
+            tabs=tuple(_JOB_TABS),
+            tab=self._tab,
+        )
+
+    def _choose(self, id: str) -> None:
+        self._chosen, self._picked = id, True
+        self._changed()
+
+    def _open(self, tab: str) -> None:
+        if tab in _JOB_TABS:
+            self._tab = tab
+            self._changed()
+
+    def _wanted(self) -> dict[str, frozenset[str]]:
+        link, _ = self._shown
+        if link is None:
+            return {}
+        return {
+            link.entry.id: frozenset(CHANNEL_OF[pane.source.view] for pane in self.body.panes if pane.watched)
+        }
+
+    def _on_watched(self) -> None:
+        self._clusters.update_wanted()
+        self._changed()
+
+    def _changed(self) -> None:
+        self._news = True
+
+
+class RunPage:
+    """Shows a recorded run, and offers the others of its folder.
+
+    Attributes:
+      shell: The bar.
+      body: The views.
+    """
+
+    def __init__(self, recordings: Recordings) -> None:
+        self._recordings = recordings
+        self._run = recordings.first
+        self._runs = None if recordings.first else Fixed("runs", recordings.runs(), self._answer)
+        self._tabs = dict(_RUN_TABS) if self._runs is None else {_RUNS_TAB: ("runs",), **_RUN_TABS}
+        self._note = ""
+        self.shell = Shell(on_cluster=_ignore, on_tab=self._open, sizing_mode="stretch_width")
+        self.body = Body()
+        self._open(next(iter(self._tabs)))
+
+    def refresh(self) -> None:
+        """Nothing changes by itself."""
+
+    def close(self) -> None:
+        """The page was closed."""
+
+    def _open(self, tab: str) -> None:
+        if tab not in self._tabs:
+            return
+        model = None
+        self._note = ""
+        if tab != _RUNS_TAB:
+            try:
+                model = self._recordings.open(self._run) if self._run else None
+                self._note = "" if model else "Pick a run first."
+            except (WorkbenchError, OSError) as error:
+                self._note = str(error)
+        self.body.show([pane for view in self._tabs[tab] if (pane := self._pane(view, model)) is not None])
+        title = self._run or f"recorded runs in {self._recordings.path}"
+        self.shell.tell(ShellState(title, status="replay", note=self._note, tabs=tuple(self._tabs), tab=tab))
+
+    def _pane(self, view: str, model: Collectives | None) -> Pane | None:
+        if view == "runs" and self._runs is not None:
+            return Pane(self._runs, **_layout(view))
+        return None if model is None else Pane(Fixed(view, model), **_layout(view))
+
+    def _answer(self, request: Message) -> Any:
+        match request:
+            case {"kind": "open_run", "path": str(path)}:
+                self._recordings.open(path)
+                self._run = path
+                self._open(next(iter(_RUN_TABS)))
+            case {"kind": "compare_runs", "first": str(first), "second": str(second)}:
+                return self._recordings.runs((first, second))
+        return None
+
+
+def make(target: Jobs | Recordings, clusters: Clusters) -> JobPage | RunPage:
+    """A page for a browser that has just opened the dashboard."""
+    return RunPage(target) if isinstance(target, Recordings) else JobPage(target, clusters)
+
+
+def keep_up_to_date(page: JobPage | RunPage) -> None:
+    """Until the browser's page is closed."""
+    pn.state.add_periodic_callback(page.refresh, period=_PERIOD_MS)
+    pn.state.on_session_destroyed(lambda context: page.close())
+
+
+def _layout(view: str) -> dict[str, Any]:
+    """Where a view stands in the grid."""
+    wide = {"grid-column": "1 / -1"} if view in _WIDE else {}
+    return {"sizing_mode": "stretch_width", "styles": _CARD | wide}
+
+
+def _choice(link: JobLink) -> ClusterChoice:
+    summary = link.summary or {"status": "starting", "text": ""}
+    entry = link.entry
+    return ClusterChoice(entry.id, entry.name, entry.pid, summary["status"], summary["text"])
+
+
+def _ignore(id: str) -> None:
+    """There is nothing to choose from."""

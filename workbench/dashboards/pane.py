@@ -1,0 +1,111 @@
+"""A view in a Panel app: the built views of `workbench/static`, fed as those of a notebook's widgets are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import param
+from panel.custom import JSComponent
+
+from workbench.errors import WorkbenchError
+from workbench.ui.widgets.sources import Message, Source
+
+VIEWS_ROUTE: Final = "views"
+"""Where the server has `workbench/static`."""
+LOAD: Final = f"""
+export async function render({{ model, el }}) {{
+  const views = await import(new URL("{VIEWS_ROUTE}/widget.js", document.baseURI).href);
+"""
+
+
+class Pane(JSComponent):
+    """Shows a `Source`, the counterpart of a notebook's `ViewWidget`.
+
+    Messages travel as JSON texts, which Panel passes on as they are. One is on its way at a time: a page that is slow
+    gets fewer, each with the newest state. Nothing travels while the view is out of sight.
+
+    Attributes:
+      source: What it shows.
+      watched: Whether somebody sees it.
+    """
+
+    view = param.String()
+    _esm = LOAD + "views.pane(model, el, model.view);\n}"
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        on_watched: Callable[[], None] = lambda: None,
+        missing: Callable[[], str] = str,
+        **layout: Any,
+    ) -> None:
+        """Makes the pane.
+
+        Args:
+          source: What it shows.
+          on_watched: Called when somebody begins or ceases to look.
+          missing: Says why there is no model yet, or "".
+          layout: As for every Panel component.
+        """
+        super().__init__(view=source.view, **layout)  # type: ignore[no-untyped-call]
+        self.source = source
+        self.watched = False
+        self._on_watched = on_watched
+        self._missing = missing
+        self._said = ""
+        self._whole_is_due = True
+        self._on_its_way = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the page has not taken the last message yet."""
+        return self._on_its_way
+
+    def push(self) -> None:
+        """Sends what has changed, if anything has and the page is ready for it."""
+        if self.watched and not self._on_its_way and (message := self._next()) is not None:
+            self._send(message)
+
+    def _next(self) -> Message | None:
+        if said := self._missing():
+            if said == self._said:
+                return None
+            self._said = said
+            return {"kind": "note", "text": said}
+        if self._whole_is_due:
+            self._whole_is_due = False
+            return {"kind": "model", "model": self.source.model()}
+        return self.source.change()
+
+    def _send(self, message: Message) -> None:
+        self._on_its_way = True
+        self._send_msg(json.dumps(message, allow_nan=False, separators=(",", ":")))
+
+    def _handle_msg(self, data: Any) -> None:
+        match data:
+            case {"kind": "taken"}:
+                self._on_its_way = False
+            case {"kind": "resync"}:
+                self._whole_is_due, self._on_its_way, self._said = True, False, ""
+                self._watch(True)
+                self.push()
+            case {"kind": "visible", "visible": bool(visible)}:
+                self._watch(visible)
+            case {"kind": str()}:
+                self._answer(data)
+
+    def _watch(self, watched: bool) -> None:
+        if watched != self.watched:
+            self.watched = watched
+            self._on_watched()
+
+    def _answer(self, request: Message) -> None:
+        try:
+            message = self.source.answer(request)
+        except (WorkbenchError, ValueError, TypeError, KeyError, OSError) as error:
+            message = {"kind": "problem", "text": str(error)}
+        if message is not None:
+            self._send(message)

@@ -1,0 +1,129 @@
+"""The server of a dashboard, on the event loop of whoever starts it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from pathlib import Path
+from typing import Any, Final
+
+import panel as pn
+from bokeh.server.server import BaseServer
+from bokeh.server.tornado import BokehTornado
+from panel.io.application import build_applications
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.web import OutputTransform, StaticFileHandler
+
+from workbench.dashboards import page
+from workbench.dashboards.address import Address
+from workbench.dashboards.gate import POLICY, Gate
+from workbench.dashboards.pane import VIEWS_ROUTE
+from workbench.dashboards.recordings import Recordings
+from workbench.dashboards.target import Jobs
+from workbench.errors import UnavailableError
+from workbench.runtime.registry import Registry
+from workbench.server.clusters import Clusters
+from workbench.ui.widgets.built import STATIC
+
+_TITLE: Final = "workbench"
+_TEMPLATE: Final = Path(__file__).with_name("page.html")
+_MAX_MESSAGE_BYTES: Final = 256 * 1024
+_MAX_BODY_BYTES: Final = 64 * 1024
+_MAX_PAGES: Final = 64
+
+
+class DashboardServer:
+    """Serves pages until `stop`. Used by one event loop only.
+
+    Attributes:
+      url: Where the dashboard is, with the token.
+    """
+
+    def __init__(self, target: Jobs | Recordings, address: Address) -> None:
+        """Begins to listen.
+
+        Raises:
+          UnsafeBind, InvalidArgumentError: see `Address`.
+          UnavailableError: if the port is in use, or the address not one of this machine.
+        """
+        address.check()
+        tls = address.tls()
+        bound = _bind(address)
+        port: int = bound.getsockname()[1]
+        self._clusters = Clusters(Registry())
+        self._pages: set[object] = set()
+        origins = address.allowed_origins(port)
+        tornado = BokehTornado(
+            build_applications(lambda: self._page(target), title=_TITLE, location=False),
+            extra_websocket_origins=[origin.partition("://")[2] for origin in origins],
+            extra_patterns=[(rf"/{VIEWS_ROUTE}/(.*)", StaticFileHandler, {"path": str(STATIC)})],
+            websocket_max_message_size_bytes=_MAX_MESSAGE_BYTES,
+            generate_session_ids=True,
+        )
+        tornado.add_transform(_Headers)
+        self.gate = Gate(tornado, origins)
+        http = HTTPServer(self.gate, ssl_options=tls, max_body_size=_MAX_BODY_BYTES)
+        loop = IOLoop.current()
+        tornado.initialize(loop)
+        http.add_sockets([bound])
+        self._server = BaseServer(loop, tornado, http)
+        self._server.start()
+        self.url = f"{address.url(port)}?token={self.gate.token}"
+
+    async def stop(self) -> None:
+        """Ends it, and all of its pages."""
+        self._server.stop(wait=False)
+        self._server.unlisten()
+        await self._clusters.close()
+
+    def _page(self, target: Jobs | Recordings) -> Any:
+        """What a browser that has just come is shown."""
+        if len(self._pages) >= _MAX_PAGES:
+            return pn.pane.Str(f"{_MAX_PAGES} pages of this dashboard are open already: close one")
+        made = page.make(target, self._clusters)
+        self._pages.add(made)
+        page.keep_up_to_date(made)
+        pn.state.on_session_destroyed(lambda context: self._pages.discard(made))
+        template = pn.Template(_TEMPLATE.read_text(encoding="utf-8"))
+        template.add_panel("shell", made.shell)
+        template.add_panel("body", made.body.column)
+        return template
+
+
+class _Headers(OutputTransform):
+    """Adds to every answer what browsers must not do with it."""
+
+    def transform_first_chunk(
+        self, status_code: int, headers: Any, chunk: bytes, finishing: bool
+    ) -> tuple[int, Any, bytes]:
+        """Called by tornado."""
+        headers["Content-Security-Policy"] = POLICY
+        headers["X-Content-Type-Options"] = "nosniff"
+        headers["Referrer-Policy"] = "no-referrer"
+        headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        return status_code, headers, chunk
+
+
+def _bind(address: Address) -> socket.socket:
+    host = "127.0.0.1" if address.host == "localhost" else address.host
+    try:
+        bound = socket.create_server(
+            (host, address.port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
+        )
+    except OSError as error:
+        why = (
+            "is in use: choose another one" if error.errno == errno.EADDRINUSE else f"cannot be used: {error}"
+        )
+        raise UnavailableError(f"port {address.port} of {address.host} {why}") from error
+    bound.setblocking(False)
+    return bound
+
+
+async def serve_until_cancelled(server: DashboardServer) -> None:
+    """Waits; stops the server when the task is cancelled."""
+    try:
+        await asyncio.Event().wait()  # ended by cancelling
+    finally:
+        await server.stop()

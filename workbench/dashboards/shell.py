@@ -1,0 +1,84 @@
+"""The bar above the views: what is shown, which pages there are, the theme."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from panel.custom import JSComponent
+
+from workbench.dashboards.pane import LOAD
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """A cluster that can be chosen; fields as in the registry and its summary."""
+
+    id: str
+    name: str
+    pid: int
+    status: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShellState:
+    """What the bar shows; extension/src/dashboard/shell.tsx draws it.
+
+    Attributes:
+      title: What is shown, in a few words.
+      status: One word, or "".
+      note: What a person can do to see something, or what went wrong.
+      clusters: Those to choose from.
+      cluster: The id of the one that was chosen; "" follows the newest.
+      choose: Whether to ask first which one to show.
+      tabs: Names of the pages.
+      tab: The one that is open.
+    """
+
+    title: str
+    status: str = ""
+    note: str = ""
+    clusters: tuple[ClusterChoice, ...] = ()
+    cluster: str = ""
+    choose: bool = False
+    tabs: tuple[str, ...] = ()
+    tab: str = ""
+
+
+class Shell(JSComponent):
+    """Draws the newest `ShellState`, and tells what a person picks."""
+
+    _esm = LOAD + "views.shell(model, el);\n}"
+
+    def __init__(
+        self, *, on_cluster: Callable[[str], None], on_tab: Callable[[str], None], **layout: Any
+    ) -> None:
+        """Makes the bar.
+
+        Args:
+          on_cluster: Called with the id that was picked, "" for the newest.
+          on_tab: Called with the name of the page that was picked.
+          layout: As for every Panel component.
+        """
+        super().__init__(**layout)  # type: ignore[no-untyped-call]
+        self._on_cluster = on_cluster
+        self._on_tab = on_tab
+        self._state: ShellState | None = None
+
+    def tell(self, state: ShellState) -> None:
+        """Shows another state, if it is another one."""
+        if state != self._state:
+            self._state = state
+            self._send_msg(json.dumps(asdict(state)))
+
+    def _handle_msg(self, data: Any) -> None:
+        match data:
+            case {"kind": "ready"} if self._state is not None:
+                self._send_msg(json.dumps(asdict(self._state)))
+            case {"kind": "cluster", "id": str(id)}:
+                self._on_cluster(id)
+            case {"kind": "tab", "name": str(name)}:
+                self._on_tab(name)

@@ -1,0 +1,64 @@
+"""What a dashboard is to show, as people name it: nothing, a job, or a recorded run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.dashboards.recordings import Recordings
+from workbench.errors import NotFoundError
+from workbench.runtime.registry import Entry, Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """The jobs of this user on this machine.
+
+    Attributes:
+      id: The one to show; "" for the only one there is, or those to choose from.
+    """
+
+    id: str = ""
+
+
+def find(what: str | os.PathLike[str] | None, registry: Registry) -> Jobs | Recordings:
+    """What `what` names.
+
+    Args:
+      what: Nothing for the jobs of this user on this machine; the name or id of a job, or the address of the scheduler
+        that it uses; or the file of a recorded run, or a folder of them.
+      registry: Where jobs say that they are there.
+
+    Raises:
+      NotFoundError: if there is no such thing; the text says what there is.
+      DataCorruption: if the file is damaged or no recorded run.
+    """
+    if what is None:
+        return Jobs()
+    if not isinstance(what, str) or what.endswith(".parquet") or (what and Path(what).is_dir()):
+        return Recordings(what)
+    jobs = [entry for entry in registry.entries() if entry.kind == "driver"]
+    found = [entry for entry in jobs if what in (entry.id, entry.name)]
+    found = found or [entry for entry in jobs if entry.scheduler and _place(what) == _place(entry.scheduler)]
+    if len(found) == 1:
+        return Jobs(found[0].id)
+    if found:
+        raise NotFoundError(
+            f"several jobs of yours are called {what!r}; name one by its id: {_listed(found)}"
+        )
+    if what and Path(what).exists():
+        return Recordings(what)
+    there = f"those that there are: {_listed(jobs)}" if jobs else "none of yours runs on this machine"
+    raise NotFoundError(
+        f"{what!r} is no recorded run, and no job has that name, id or scheduler address; {there}"
+    )
+
+
+def _place(text: str) -> str:
+    """Host and port, however they are written."""
+    return text.rpartition("://")[2].replace("localhost", "127.0.0.1")
+
+
+def _listed(entries: list[Entry]) -> str:
+    return ", ".join(f"{entry.name!r} ({entry.id}, process {entry.pid})" for entry in entries)

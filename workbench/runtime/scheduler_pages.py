@@ -1,0 +1,168 @@
+"""Pages among those that Dask's scheduler serves, which tools such as dask-labextension list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from distributed import Scheduler
+from distributed.diagnostics.plugin import SchedulerPlugin
+from distributed.http.scheduler.info import IndividualPlots
+from tornado.web import HTTPError, RequestHandler, StaticFileHandler
+
+from workbench.errors import FailedPreconditionError
+from workbench.runtime.cluster import Cluster
+from workbench.runtime.plugin import TELEMETRY_TOPIC
+
+PLUGIN: Final = "workbench-pages"
+_PREFIX: Final = "individual-workbench-"
+"""Dask calls its pages of a single plot "individual-…", and lists these."""
+
+
+class Site(Protocol):
+    """What the pages show; made on the scheduler.
+
+    Attributes:
+      pages: Last part of the page's path -> its HTML. It finds `model` at "workbench/model.json", `files` at
+        "workbench/…", relative to itself.
+      files: Folder of what pages load.
+    """
+
+    pages: dict[str, str]
+    files: Path
+
+    def ingest(self, batch: bytes) -> None:
+        """Takes in a batch of telemetry."""
+        ...
+
+    def model(self) -> dict[str, Any]:
+        """What pages draw now, with its "version"."""
+        ...
+
+
+class SchedulerPages(SchedulerPlugin):
+    """Takes in what workers publish, and serves the pages of a site, as long as it is registered."""
+
+    name = PLUGIN
+    idempotent = True
+
+    def __init__(self, make: Callable[[], Site]) -> None:
+        self._make = make
+        self.site: Site
+
+    async def start(self, scheduler: Scheduler) -> None:
+        """Called by Dask on the scheduler."""
+        self.site = self._make()
+        # Routes of tornado stay. Those of an earlier registration find this plugin by its name.
+        if PLUGIN not in scheduler.extensions:
+            scheduler.extensions[PLUGIN] = True
+            scheduler.http_application.add_handlers(r".*$", _routes(scheduler, self.site.files))
+
+    def log_event(self, topic: str, msg: Any) -> None:
+        """Called by Dask on the scheduler for everything that workers publish."""
+        if topic == TELEMETRY_TOPIC and isinstance(msg, bytes):
+            self.site.ingest(msg)
+
+
+def add(cluster: Cluster, make: Callable[[], Site]) -> None:
+    """Adds the pages of a site to a cluster's scheduler.
+
+    Args:
+      cluster: Not an embedded one, of which nothing is served.
+      make: Makes the site; can be imported on the scheduler.
+
+    Raises:
+      FailedPreconditionError: if the scheduler serves no pages.
+    """
+    if cluster.closed or cluster.embedded or not cluster.client.dashboard_link:
+        raise FailedPreconditionError(
+            f"there are no Dask pages to add to: the scheduler of {cluster!r} serves none. Connect to a Dask cluster "
+            f"of yours that was started with its dashboard on"
+        )
+    cluster.client.register_plugin(SchedulerPages(make))
+
+
+def remove(cluster: Cluster) -> None:
+    """Undoes `add`."""
+    cluster.client.unregister_scheduler_plugin(PLUGIN)
+
+
+def _routes(scheduler: Scheduler, files: Path) -> list[tuple[str, type[RequestHandler], dict[str, Any]]]:
+    prefix = _path_prefix(scheduler)
+    own = {"scheduler": scheduler}
+    return [
+        (rf"{prefix}individual-plots\.json", _Plots, {"dask_server": scheduler}),
+        (rf"{prefix}{_PREFIX}([a-z-]+)", _Page, own),
+        (rf"{prefix}workbench/model\.json", _Model, own),
+        (rf"{prefix}workbench/([a-z]+\.js)", StaticFileHandler, {"path": str(files)}),
+    ]
+
+
+def _path_prefix(scheduler: Scheduler) -> str:
+    """What stands before the scheduler's own paths."""
+    for rule in scheduler.http_application.wildcard_router.rules:
+        pattern = getattr(rule.matcher, "regex", None)
+        if pattern is not None and rule.target is IndividualPlots:
+            return str(pattern.pattern).partition("individual-plots")[0]
+    return "/"
+
+
+def _site(scheduler: Scheduler) -> Site | None:
+    plugin = scheduler.plugins.get(PLUGIN)
+    return plugin.site if isinstance(plugin, SchedulerPages) else None
+
+
+class _Plots(IndividualPlots):
+    """Dask's list with our pages in it."""
+
+    def write(self, chunk: Any) -> None:
+        """As the handler of Dask's writes."""
+        site = _site(self.server)
+        if isinstance(chunk, dict) and site is not None:
+            ours = {f"Individual Workbench {_title(name)}": f"/{_PREFIX}{name}" for name in site.pages}
+            chunk = {**chunk, **ours}
+        super().write(chunk)
+
+
+class _SiteHandler(RequestHandler):
+    def initialize(self, scheduler: Scheduler) -> None:
+        """Called by tornado."""
+        self.scheduler = scheduler
+
+    def site(self) -> Site:
+        """The site.
+
+        Raises:
+          HTTPError: if it was removed.
+        """
+        site = _site(self.scheduler)
+        if site is None:
+            raise HTTPError(404, "the pages of workbench were removed")
+        self.set_header("Cache-Control", "no-store")
+        return site
+
+
+class _Page(_SiteHandler):
+    def get(self, name: str) -> None:
+        """One page."""
+        page = self.site().pages.get(name)
+        if page is None:
+            raise HTTPError(404)
+        self.write(page)
+
+
+class _Model(_SiteHandler):
+    def get(self) -> None:
+        """The model; nothing (204) for who has this version."""
+        model = self.site().model()
+        if self.get_query_argument("version", "") == str(model["version"]):
+            self.set_status(204)
+        else:
+            self.set_header("Content-Type", "application/json")
+            self.write(json.dumps(model, allow_nan=False))
+
+
+def _title(name: str) -> str:
+    return name.replace("-", " ").title()
