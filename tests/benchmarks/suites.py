@@ -91,5 +91,6 @@ SUITES: dict[str, tuple[Job, ...]] = {
         Job("workbench, threads", "ours.scaling"),
         Job("workbench, one worker process", "ours.scaling --threads 0"),
     ),
+    "views": (Job("workbench", "ours.views"),),
     "soak": (Job("workbench", "ours.soak"),),
 }

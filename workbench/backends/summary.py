@@ -14,7 +14,7 @@ from workbench.backends.numpy import view
 
 BINS: Final = 24
 """Bins of a histogram."""
-MOST_IN_HISTOGRAM: Final = 1 << 18
+MOST_IN_HISTOGRAM: Final = 1 << 16
 """Of larger arrays a histogram counts about so many elements, evenly spaced."""
 PARTIAL: Final = np.dtype(
     [

@@ -39,7 +39,7 @@ class Elements:
       index: A place on every axis; on those two the first that is shown.
       extent: How many elements are shown along those two.
       steps: How many of them make one cell, along those two.
-      cells: Row by row, to four digits: the mean of a cell's elements, or the difference that is farthest from 0;
+      cells: Row by row, to three digits: the mean of a cell's elements, or the difference that is farthest from 0;
         "nan", "inf" or "-inf" where one of them is.
     """
 
@@ -204,7 +204,7 @@ def _shade(value: float, low: float, high: float) -> str:
 
 
 def _rounded(value: float) -> float | str:
-    return float(f"{value:.4g}") if math.isfinite(value) else str(value)
+    return float(f"{value:.3g}") if math.isfinite(value) else str(value)
 
 
 def requested_window(shape: Sequence[int], request: dict[str, Any]) -> Window:

@@ -164,7 +164,7 @@ def inspect(
       value: A PerReplica, Mirrored, variable or array, a nested structure of them, or a strategy: its variables.
       name: What to call it; by default a variable's own name, or the name that the caller's code has for it.
       elements: Also draw elements of a single value as a heat map: `...` for those on the last two axes, or an index
-        such as `np.s_[3, :, 100:200]` that leaves at most two axes. At most 4,096 numbers travel: where there are more
+        such as `np.s_[3, :, 100:200]` that leaves at most two axes. At most 2,500 numbers travel: where there are more
         elements, each stands for the mean of some, and is NaN or infinite if one of them is.
       replica: Whose elements; by default those of the first replica that has NaN or infinity, else that is different.
       difference: Draw how the elements differ from those of replica 0; of several the one that differs most.
