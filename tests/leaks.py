@@ -18,8 +18,8 @@ SETTLE_SECONDS = 10.0
 PERMANENT_THREADS = ("Dask-Offload",)
 """distributed's pool for large messages: made once, kept for the life of the process."""
 
-PERMANENT_PROCESSES = ("multiprocessing.resource_tracker",)
-"""Started with the first spawned process, and kept likewise."""
+PERMANENT_PROCESSES = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+"""Started by this process with the first one that it spawns or forks, and kept likewise."""
 
 WATCHED_DESCRIPTORS = ("socket", "anon_inode:[eventfd]", "/memfd", "/dev/shm")
 
@@ -75,10 +75,11 @@ def _difference(before: Resources, now: Resources) -> list[str]:
 
 def _counts(process: psutil.Process) -> bool:
     try:
-        command = " ".join(process.cmdline())
-        return process.status() != psutil.STATUS_ZOMBIE and not any(
-            name in command for name in PERMANENT_PROCESSES
-        )
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        # What the fork server has forked has its command line too, but another parent.
+        command = " ".join(process.cmdline()) if process.ppid() == os.getpid() else ""
+        return not any(name in command for name in PERMANENT_PROCESSES)
     except psutil.NoSuchProcess:
         return False
 

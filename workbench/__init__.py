@@ -30,8 +30,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
     from workbench.distribute.tpu import TPUStrategy as TPUStrategy
     from workbench.distribute.variable import Variable as Variable
     from workbench.runtime.cluster import Cluster as Cluster
-    from workbench.runtime.cluster import connect as connect
-    from workbench.runtime.cluster import current_cluster as current_cluster
+    from workbench.runtime.current import connect as connect
+    from workbench.runtime.current import current_cluster as current_cluster
     from workbench.ui.cluster_views import devices as devices
     from workbench.ui.cluster_views import log as log
     from workbench.ui.cluster_views import topology as topology
@@ -65,8 +65,8 @@ _EXPORTS = {
     "TPUStrategy": "workbench.distribute.tpu",
     "Variable": "workbench.distribute.variable",
     "Cluster": "workbench.runtime.cluster",
-    "connect": "workbench.runtime.cluster",
-    "current_cluster": "workbench.runtime.cluster",
+    "connect": "workbench.runtime.current",
+    "current_cluster": "workbench.runtime.current",
     "dashboard": "workbench.dashboards.dashboard",
     "dask_pages": "workbench.dashboards.dask_pages",
     "diagnose": "workbench.ui.diagnosis",
@@ -96,7 +96,7 @@ def __getattr__(name: str) -> Any:
 
 def _announce_clusters() -> None:
     """From when there can be clusters, they appear in JupyterLab by themselves."""
-    clusters = sys.modules.get("workbench.runtime.cluster")
+    clusters = sys.modules.get("workbench.runtime.current")
     if clusters is not None and not clusters.opened:
         clusters.opened.append(importlib.import_module("workbench.server.announcing").announce)
 

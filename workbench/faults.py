@@ -1,7 +1,7 @@
 """Named points at which tests make a process fail: `fault("all_reduce.after_send", replica=1)`.
 
 Does nothing unless the environment variable WB_FAULTS holds a JSON list of rules when this module is
-imported, such as `[{"point": "all_reduce.after_send", "replica": 1, "nth": 3, "action": "kill"}]`.
+imported or `arm` is called, such as `[{"point": "all_reduce.after_send", "replica": 1, "nth": 3, "action": "kill"}]`.
 Actions: "kill" (SIGKILL to the own process), "stop" (SIGSTOP), "exit:N" (`os._exit(N)`), "raise",
 "touch:PATH" (make a file, for tests that wait for one), "block:PATH" (go on once the file exists).
 What users inject on purpose (`workbench.testing`) takes its actions from here, and no named points.
@@ -15,11 +15,22 @@ import signal
 import time
 from typing import Any
 
-_RULES: list[dict[str, Any]] = json.loads(os.environ.get("WB_FAULTS") or "[]")
+_RULES: list[dict[str, Any]] = []
 _counts: dict[int, int] = {}
 
 
-def _fault(point: str, *, replica: int = -1) -> None:
+def arm() -> None:
+    """Takes the rules from the environment: that of a forked process is known only after this was imported."""
+    _RULES[:] = json.loads(os.environ.get("WB_FAULTS") or "[]")
+
+
+def fault(point: str, *, replica: int = -1) -> None:
+    """A point at which tests may make this process fail; nothing else happens here."""
+    if _RULES:
+        _apply(point, replica)
+
+
+def _apply(point: str, replica: int) -> None:
     for index, rule in enumerate(_RULES):
         if rule["point"] != point or rule.get("replica", replica) != replica:
             continue
@@ -61,8 +72,4 @@ def act(action: str, point: str) -> None:
             raise ValueError(f"WB_FAULTS: unknown action {action!r}")
 
 
-def _no_fault(point: str, *, replica: int = -1) -> None:
-    """What every fault point is in production."""
-
-
-fault = _fault if _RULES else _no_fault
+arm()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-import psutil
 import pytest
 
-from tests.faults.conftest import Training, gone, kill, until
+from tests.faults.conftest import Training, kill, until
+from tests.leaks import Resources
 from workbench import runtime
 from workbench.errors import ReplicaLost
 from workbench.runtime.env import ReplicaEnv
@@ -15,21 +15,13 @@ from workbench.runtime.env import ReplicaEnv
 
 def test_row_04_the_nanny_goes_with_its_worker() -> None:
     """An embedded nanny is a thread of the driver; killing a worker, again and again, leaves no orphan."""
-    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    before = Resources.now().processes
     with runtime.connect(replicas=1) as cluster:
         training = Training(cluster)
         first = training.step(0)
         kill(training.pids()[0])
-        pids = {process.pid for process in psutil.Process().children(recursive=True)} - before
-    until(lambda: all(gone(pid) for pid in pids if _is_worker(pid)), "the end of all workers")
+    until(lambda: Resources.now().processes <= before, "the end of all workers")
     assert len(first) == 1
-
-
-def _is_worker(pid: int) -> bool:
-    try:
-        return "resource_tracker" not in " ".join(psutil.Process(pid).cmdline())
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_row_19_over_the_memory_limit_is_said() -> None:

@@ -233,7 +233,7 @@ def test_row_45_a_worker_refuses_links_without_the_claims_token() -> None:
 
 def test_row_46_nothing_listens_off_loopback_without_tls() -> None:
     with pytest.raises(UnsafeBind, match="loopback"):
-        embedded.start(workers=1, processes=True, listen="0.0.0.0", memory_limit=None, environment=None)
+        embedded.start(workers=1, processes=True, listen="0.0.0.0", memory_limit=None, environment={})
     with pytest.raises(UnsafeBind, match="TLS"):
         TcpListener("0.0.0.0", None)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
-from workbench.runtime import cluster as clusters
+from workbench.runtime import current as clusters
 
 
 @pytest.fixture(autouse=True)

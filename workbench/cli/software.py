@@ -19,6 +19,7 @@ CORE = (
     "anywidget",
     "optree",
     "psutil",
+    "threadpoolctl",
     "pyarrow",
 )
 """What workbench cannot do without; the same as in pyproject.toml."""

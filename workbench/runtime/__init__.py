@@ -9,7 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from workbench.runtime.cluster import Cluster, auto_connect, connect, current_cluster
+    from workbench.runtime.cluster import Cluster
+    from workbench.runtime.current import auto_connect, connect, current_cluster
     from workbench.runtime.env import ReplicaEnv, current_env
     from workbench.runtime.group import Group
     from workbench.runtime.handles import Handle
@@ -23,9 +24,9 @@ _EXPORTS = {
     "PerRank": "merges",
     "Prepared": "shipping",
     "ReplicaEnv": "env",
-    "auto_connect": "cluster",
-    "connect": "cluster",
-    "current_cluster": "cluster",
+    "auto_connect": "current",
+    "connect": "current",
+    "current_cluster": "current",
     "current_env": "env",
 }
 

@@ -17,6 +17,7 @@ from distributed.deploy.cluster import Cluster as DaskCluster
 from distributed.security import Security
 
 from workbench.errors import UnavailableError, UnsafeBind
+from workbench.runtime import blas, fork_server
 from workbench.runtime.main_module import leave_main_out
 
 try:
@@ -71,12 +72,13 @@ class ReportingNanny(Nanny):
 
     async def instantiate(self) -> Status:
         """Starts the worker process and notes its pid, which is gone when the process has ended."""
-        starting = asyncio.ensure_future(super().instantiate())
         before = self._worker_pid
-        # Not when it has started: a worker may be killed before its nanny has heard that it runs.
-        while not starting.done() and self._worker_pid == before:
-            self._worker_pid = self.pid or before
-            await asyncio.sleep(0.005)
+        with fork_server.forking():
+            starting = asyncio.ensure_future(super().instantiate())
+            # Not when it has started: a worker may be killed before its nanny has heard that it runs.
+            while not starting.done() and self._worker_pid == before:
+                self._worker_pid = self.pid or before
+                await asyncio.sleep(0.005)
         return await starting
 
     def _on_worker_exit_sync(self, exitcode: int | None) -> None:
@@ -144,7 +146,7 @@ def start(
     processes: bool,
     listen: str,
     memory_limit: str | int | None,
-    environment: dict[str, str] | None,
+    environment: dict[str, str],
     gpus: Sequence[str] = (),
 ) -> LocalCluster:
     """Starts scheduler and workers on this machine.
@@ -172,15 +174,18 @@ def start(
     options: dict[str, Any] = {"worker_class": QuietWorker}
     if processes:
         leave_main_out()
+        fork_server.start()
         options = {
             "security": Security.temporary(),
             "protocol": "tls://",
             "worker_class": ReportingNanny,
             "memory_limit": memory_limit,
-            "env": environment or {},
+            # All of it: the fork server has that of when it was started.
+            "env": dict(os.environ) | blas.environment(workers) | environment,
         }
         if gpus:
             options["gpus"] = tuple(gpus)
+    before_start = blas.environment(workers) | fork_server.MEMORY_ENVIRONMENT
     # Dask's own web pages have no authentication: none are served.
     settings = {
         "distributed.scheduler.http.routes": [],
@@ -191,7 +196,7 @@ def start(
         # serves here. Both take Python's lock from the replicas: 10 % of a core with two idle workers, 2 % without.
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.interval": "500ms",
-        "distributed.nanny.pre-spawn-environ": _environment(workers),
+        "distributed.nanny.pre-spawn-environ": {} if fork_server.AVAILABLE else before_start,
     }
     with dask.config.set(settings):
         return EmbeddedCluster(  # type: ignore[no-untyped-call]
@@ -224,21 +229,3 @@ def _ensure_descriptors(needed: int) -> None:
             f"(`ulimit -n {max(1024, needed)}` in the shell that starts Python) or use fewer replicas"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-
-
-def _environment(workers: int) -> dict[str, str]:
-    """What worker processes start with.
-
-    BLAS threads: together no more than there are cores. Memory thresholds: freed arrays up to 64 MiB stay in the
-    process, since taking each one anew from the system costs a page fault per 4 KiB.
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = str(max(1, cores // workers))
-    kept = str(64 * 1024 * 1024)
-    return {
-        "OMP_NUM_THREADS": threads,
-        "OPENBLAS_NUM_THREADS": threads,
-        "MKL_NUM_THREADS": threads,
-        "MALLOC_TRIM_THRESHOLD_": kept,
-        "MALLOC_MMAP_THRESHOLD_": kept,
-    }

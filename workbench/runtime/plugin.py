@@ -18,8 +18,9 @@ from distributed import Worker
 from distributed.comm.addressing import get_address_host
 from distributed.diagnostics.plugin import WorkerPlugin
 
+from workbench import faults
 from workbench.collectives.tcp import Tls
-from workbench.runtime import gpus, outside_stack
+from workbench.runtime import blas, gpus, outside_stack
 from workbench.runtime.dask_link import DaskLink
 from workbench.runtime.host import ReplicaHost
 from workbench.runtime.links import Link, LinkClosed, MemoryLink
@@ -76,6 +77,9 @@ class WorkbenchPlugin(WorkerPlugin):
         worker.handlers["workbench_link"] = side.serve_comm
         if threading.current_thread() is threading.main_thread():  # a process of its own
             outside_stack.offer()
+            # What the environment says of modules that a forked process has loaded already.
+            blas.follow_environment()
+            faults.arm()
         if self.embedded and threading.current_thread() is threading.main_thread():
             with contextlib.suppress(PermissionError):
                 os.setsid()

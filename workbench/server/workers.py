@@ -43,7 +43,7 @@ class HeldWorkers:
           OSError: if they cannot be started or announced.
         """
         self._cluster = embedded.start(
-            workers=replicas, processes=True, listen="127.0.0.1", memory_limit="auto", environment=None
+            workers=replicas, processes=True, listen="127.0.0.1", memory_limit="auto", environment={}
         )
         self._jobs: queue.Queue[Job] = queue.Queue(maxsize=16)
         self._lock = threading.Lock()  # guards `_connections`

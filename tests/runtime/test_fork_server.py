@@ -1,0 +1,126 @@
+"""Worker processes are forked off one that has imported everything."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from typing import Any
+
+import dask
+import numpy as np
+import psutil
+import pytest
+
+import workbench as wb
+from workbench.runtime import fork_server
+
+pytestmark = pytest.mark.skipif(not fork_server.AVAILABLE, reason="processes are forked on Linux only")
+
+
+def ask(strategy: Any, question: Any) -> tuple[Any, ...]:
+    values: tuple[Any, ...] = strategy.local_results(strategy.run(question))
+    return values
+
+
+def parents() -> tuple[psutil.Process, set[int]]:
+    """The parent of the current cluster's workers, and their pids."""
+    cluster = wb.current_cluster()
+    assert cluster is not None
+    pids = {worker.pid for worker in cluster.gang.workers.values()}
+    (parent,) = {psutil.Process(pid).ppid() for pid in pids}
+    return psutil.Process(parent), pids
+
+
+def test_workers_are_forked_by_a_process_without_threads() -> None:
+    with wb.connect(replicas=2):
+        server, workers = parents()
+
+        assert "multiprocessing.forkserver" in " ".join(server.cmdline())
+        assert server.pid not in {os.getpid(), *workers}
+        assert (
+            server.num_threads() == 1
+        )  # threads would not be there in a fork, but what they have locked would
+
+
+def test_replicas_do_not_draw_the_same_random_numbers() -> None:
+    with wb.connect(replicas=2):
+        drawn = ask(wb.MirroredStrategy(), lambda: float(np.random.random()))
+
+    assert len(set(drawn)) == 2
+
+
+def test_a_restarted_worker_draws_other_numbers_than_the_first_ones() -> None:
+    with wb.connect(replicas=2) as cluster:
+        strategy = wb.MirroredStrategy()
+        drawn = set(ask(strategy, lambda: float(np.random.random())))
+        victim = psutil.Process(next(iter(cluster.gang.workers.values())).pid)
+        victim.kill()
+        psutil.wait_procs([victim], timeout=30)
+        with contextlib.suppress(wb.errors.ReplicaLost):  # or it was noticed before, and replaced
+            ask(strategy, lambda: 0)
+        drawn |= set(ask(strategy, lambda: float(np.random.random())))
+
+    assert len(drawn) == 4
+
+
+def test_workers_see_the_environment_of_the_moment_of_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seen() -> tuple[str | None, str | None]:
+        return os.environ.get("WB_TEST_FIRST"), os.environ.get("WB_TEST_SECOND")
+
+    monkeypatch.setenv("WB_TEST_FIRST", "1")
+    with wb.connect(replicas=1):
+        assert ask(wb.MirroredStrategy(), seen) == (("1", None),)
+    monkeypatch.setenv("WB_TEST_FIRST", "2")
+    with wb.connect(replicas=1, environment={"WB_TEST_SECOND": "x"}):
+        assert ask(wb.MirroredStrategy(), seen) == (("2", "x"),)
+
+
+def test_blas_uses_as_many_threads_as_are_a_workers_share() -> None:
+    def threads() -> set[int]:
+        import threadpoolctl
+
+        return {library["num_threads"] for library in threadpoolctl.threadpool_info()}
+
+    for count in (3, 1):  # whatever the server was started for first
+        with wb.connect(replicas=1, environment={"OPENBLAS_NUM_THREADS": str(count)}):
+            assert ask(wb.MirroredStrategy(), threads) == ({count},)
+
+
+def test_other_dask_clusters_of_this_process_start_their_workers_as_before() -> None:
+    with wb.connect(replicas=1):
+        assert dask.config.get("distributed.worker.multiprocessing-method") == "spawn"
+
+
+def test_the_drivers_environment_stays_as_it_is() -> None:
+    program = """
+import os
+before = dict(os.environ)
+import workbench as wb
+wb.connect(replicas=1).close()
+changed = {name for name in {*before, *os.environ} if before.get(name) != os.environ.get(name)}
+print({name for name in changed if not name.startswith("__DASK")})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100
+    )
+    assert done.stdout == "set()\n"
+
+
+def test_workers_end_when_their_driver_is_killed() -> None:
+    program = """
+import os, signal
+import psutil
+import workbench as wb
+wb.connect(replicas=2)
+print(*[process.pid for process in psutil.Process().children(recursive=True)], flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    pids = [int(pid) for pid in done.stdout.split()]
+
+    assert len(pids) >= 3
+    processes = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+    _, alive = psutil.wait_procs(processes, timeout=30)
+    assert not alive

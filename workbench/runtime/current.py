@@ -1,0 +1,163 @@
+"""`connect`, and the cluster that strategies use.
+
+Only what `connect` needs before Dask is imported: the processes of an embedded cluster's workers import it meanwhile.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import InvalidArgumentError
+from workbench.runtime import fork_server
+from workbench.runtime.gpus import worker_environment as gpu_environment
+from workbench.runtime.layout import check_gpus, check_tpu, gpus_asked, layout
+from workbench.runtime.tpu import keep_notebook_off, worker_environment
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from workbench.runtime.cluster import Cluster
+
+opened: list[Callable[[Cluster], object]] = []
+"""Called with each cluster that `connect` has made; what shows clusters adds itself here."""
+_current: Cluster | None = None
+_lock = threading.RLock()
+
+
+def connect(
+    address: str | Client | Any | None = None,
+    *,
+    replicas: int | None = None,
+    hosts: int | None = None,
+    replicas_per_host: int | None = None,
+    replicas_per_worker: int = 1,
+    processes: bool = True,
+    tpu: int | None = None,
+    gpus: int | None = None,
+    gpu_replicas: int | None = None,
+    stall_seconds: float = 10.0,
+    memory_limit: str | int | None = None,
+    environment: dict[str, str] | None = None,
+    timeout_seconds: float | None = None,
+) -> Cluster:
+    """Connects to devices; strategies made from now on use them.
+
+    Without an address a cluster is started on this machine: loopback only, TLS, random ports; it ends with
+    this process or with `close`. An earlier embedded cluster is closed first.
+
+    Without any numbers it has one replica per NVIDIA GPU if there are some, else one per core.
+
+    Args:
+      address: Nothing, the address of a Dask scheduler, a `distributed.Client`, a Dask cluster object, or
+        "workbench://ID" for workers that JupyterLab's panel has started.
+      replicas: Number of CPU replicas of the embedded cluster; default one per core.
+      hosts: Lay the embedded cluster out as so many hosts, to run multi-host code on one machine.
+      replicas_per_host: Replicas on each of them.
+      replicas_per_worker: Replicas (threads) in one worker process.
+      processes: False runs all replicas as threads of this process: functions share its objects; for
+        debugging.
+      tpu: TPU cores of each host, for `TPUStrategy`: those of this machine, or emulated ones on the CPU where it has
+        none; with `hosts`, one worker process for each. With an address, those of each worker there.
+      gpus: So many NVIDIA GPUs of this machine, one replica and worker process on each; 0 leaves them alone. Workers of
+        an address are on GPUs if CUDA_VISIBLE_DEVICES is set for them, as dask-cuda does; 0 uses their CPUs.
+      gpu_replicas: So many replicas on the first GPU, as threads of one worker process, to learn and to test with: they
+        share its time and memory, so nothing gets faster.
+      stall_seconds: Silence after which a worker's replicas are given up as stalled.
+      memory_limit: Memory limit of an embedded worker process, as Dask reads it.
+      environment: Environment variables of embedded worker processes.
+      timeout_seconds: How long to wait for a scheduler at the address to come up and answer. By default a connection
+        that is refused is an error at once, and an answer is waited for ten seconds.
+
+    Raises:
+      InvalidArgumentError: if the numbers do not fit together.
+      UnavailableError: if nothing answers at the address.
+      ClusterBusy: if another driver holds the workers.
+    """
+    global _current
+    layout_given = any(value is not None for value in (replicas, hosts, replicas_per_host))
+    if address is not None and layout_given:
+        raise InvalidArgumentError(
+            "replicas, hosts and replicas_per_host describe an embedded cluster; a cluster given by address has the "
+            "workers it has: leave them out, or scale the cluster"
+        )
+    if tpu is not None:
+        check_tpu(tpu, replicas, replicas_per_host, replicas_per_worker, processes)
+        keep_notebook_off()
+    if gpus or gpu_replicas is not None:
+        check_gpus(address, layout_given or tpu is not None, replicas_per_worker)
+    with _lock:
+        if address is not None:
+            from workbench.runtime.opening import attached_cluster
+
+            kind = "TPU" if tpu else "CPU" if gpus == 0 else ""
+            cluster = attached_cluster(
+                address, tpu or replicas_per_worker, stall_seconds, kind, timeout_seconds
+            )
+        else:
+            if _current is not None:
+                _current.close()
+            kind, variables = "CPU", environment or {}
+            on: tuple[str, ...] = ()
+            if tpu is not None:
+                kind, variables = "TPU", worker_environment(tpu) | variables
+                workers = layout(None, hosts, tpu, tpu, processes)
+            elif on := gpus_asked(gpus, gpu_replicas, layout_given or replicas_per_worker > 1, processes):
+                kind, variables = "GPU", gpu_environment() | variables
+                workers = {str(index): ("a", gpu_replicas or 1) for index in range(len(on))}
+            else:
+                workers = layout(replicas, hosts, replicas_per_host, replicas_per_worker, processes)
+            if processes:
+                fork_server.start()
+            from workbench.runtime.opening import embedded_cluster  # imports Dask, while the server does
+
+            cluster = embedded_cluster(
+                workers,
+                processes=processes,
+                stall_seconds=stall_seconds,
+                memory_limit=memory_limit,
+                environment=variables,
+                device_kind=kind,
+                on_gpus=on,
+            )
+        cluster.closing.append(functools.partial(_forget, cluster))
+        _current = cluster
+    for tell in opened:
+        tell(cluster)
+    return cluster
+
+
+def _forget(cluster: Cluster) -> None:
+    global _current
+    with _lock:
+        if _current is cluster:
+            _current = None
+
+
+def current_cluster() -> Cluster | None:
+    """The cluster that strategies use, or None before the first `connect`."""
+    return _current
+
+
+def auto_connect(min_devices: int | None = None, *, kind: str = "CPU") -> Cluster:
+    """The current cluster, or a new embedded one with `min_devices` devices (default: all GPUs, else one per core).
+
+    Args:
+      min_devices: How many are needed, None for any number.
+      kind: Of what kind.
+    """
+    with _lock:
+        if _current is not None and not _current.closed:
+            return _current
+        return connect(gpus=min_devices) if kind == "GPU" else connect(replicas=min_devices)
+
+
+@atexit.register
+def _close_at_exit() -> None:
+    if _current is not None:
+        with contextlib.suppress(Exception):
+            _current.close()

@@ -1,0 +1,92 @@
+"""What the arguments of `connect` ask for: which devices on which hosts, in which worker processes."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from workbench.errors import InvalidArgumentError
+from workbench.runtime.gpus import chosen, default
+
+Layout = dict[str, tuple[str, int]]
+"""Worker name -> (host label, devices), in the order of the hosts."""
+
+
+def check_gpus(address: Any, otherwise: bool, per_worker: int) -> None:
+    """Refuses what cannot be said together with numbers of GPUs."""
+    if address is not None:
+        raise InvalidArgumentError(
+            "gpus and gpu_replicas describe an embedded cluster; workers of a cluster given by address are on GPUs if "
+            "CUDA_VISIBLE_DEVICES is set for them: start them with dask-cuda, or one per GPU with that variable"
+        )
+    if otherwise or per_worker != 1:
+        raise InvalidArgumentError(
+            "gpus=n gives n GPUs one replica each, gpu_replicas=n one GPU n replicas; leave out replicas, hosts, "
+            "replicas_per_host, replicas_per_worker and tpu"
+        )
+
+
+def gpus_asked(
+    gpus: int | None, gpu_replicas: int | None, otherwise: bool, processes: bool
+) -> tuple[str, ...]:
+    """The GPUs of the embedded cluster, none for CPU devices."""
+    if gpus or gpu_replicas is not None:
+        if not processes and gpu_replicas is None:
+            raise InvalidArgumentError(
+                "with processes=False all replicas are in this process; use gpu_replicas to put them on its GPU"
+            )
+        return chosen(gpus or None, gpu_replicas)
+    return () if gpus == 0 or otherwise or not processes else default()
+
+
+def check_tpu(tpu: int, replicas: int | None, per_host: int | None, per_worker: int, processes: bool) -> None:
+    """Refuses numbers of TPU cores that are none, and what cannot be said together with them."""
+    if not isinstance(tpu, int) or isinstance(tpu, bool) or tpu < 1:
+        raise InvalidArgumentError(
+            f"tpu must be an integer of at least 1, the TPU cores of a host; got {tpu!r}"
+        )
+    if replicas is not None or per_host is not None or per_worker != 1 or not processes:
+        raise InvalidArgumentError(
+            "tpu=n gives each host n devices in a process of its own; leave out replicas, replicas_per_host, "
+            "replicas_per_worker and processes, and use hosts for more of them"
+        )
+
+
+def layout(
+    replicas: int | None, hosts: int | None, per_host: int | None, per_worker: int, processes: bool
+) -> Layout:
+    """Worker name -> (host label, devices)."""
+    for name, value in (
+        ("replicas", replicas),
+        ("hosts", hosts),
+        ("replicas_per_host", per_host),
+        ("replicas_per_worker", per_worker),
+    ):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise InvalidArgumentError(f"{name} must be an integer of at least 1, got {value!r}")
+    host_count = hosts or 1
+    if replicas is not None and per_host is not None and replicas != host_count * per_host:
+        raise InvalidArgumentError(
+            f"replicas={replicas} is not hosts × replicas_per_host = {host_count} × {per_host}; leave one of them out"
+        )
+    if replicas is not None and replicas % host_count:
+        raise InvalidArgumentError(
+            f"{replicas} replicas cannot be laid out evenly on {host_count} hosts; use a multiple of {host_count}"
+        )
+    on_host = per_host or (replicas // host_count if replicas is not None else max(1, cores() // host_count))
+    in_worker = on_host if not processes else per_worker
+    if on_host % in_worker:
+        raise InvalidArgumentError(
+            f"{on_host} replicas per host cannot be divided over workers of {in_worker}; use a divisor of {on_host}"
+        )
+    workers: Layout = {}
+    for host in range(host_count):
+        label = chr(ord("a") + host) if host_count <= 26 else f"host{host}"
+        for _ in range(on_host // in_worker):
+            workers[str(len(workers))] = (label, in_worker)
+    return workers
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

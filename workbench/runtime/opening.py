@@ -1,0 +1,99 @@
+"""Makes a `Cluster`: starts an embedded one, or attaches to Dask's workers elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from distributed import Client
+
+from workbench.errors import InvalidArgumentError, UnavailableError
+from workbench.runtime import embedded, held_workers
+from workbench.runtime.cluster import Cluster
+from workbench.runtime.layout import Layout
+from workbench.runtime.plugin import WorkbenchPlugin
+from workbench.runtime.reaching import reachable_scheduler
+
+
+def embedded_cluster(
+    layout: Layout,
+    *,
+    processes: bool,
+    stall_seconds: float,
+    memory_limit: str | int | None,
+    environment: dict[str, str],
+    device_kind: str,
+    on_gpus: Sequence[str],
+) -> Cluster:
+    """Starts workers on this machine; the arguments are those of `connect`, looked through."""
+    local = embedded.start(
+        workers=len(layout),
+        processes=processes,
+        listen="127.0.0.1",
+        memory_limit=memory_limit,
+        environment=environment,
+        gpus=on_gpus,
+    )
+    client = Client(local, set_as_default=False)
+    try:
+        hosts = dict.fromkeys(label for label, _ in layout.values())
+        return Cluster(
+            client,
+            owned=[client, local],
+            embedded_in=local,
+            plugin=WorkbenchPlugin(layout, device_kind=device_kind, embedded=processes),
+            # Hosts other than the first are reached as remote ones are, so that this path is one that always
+            # runs.
+            remote=set(list(hosts)[1:]),
+            stall_seconds=stall_seconds,
+        )
+    except BaseException:
+        client.close()
+        local.close()
+        raise
+
+
+def attached_cluster(
+    address: Any,
+    devices_per_worker: int,
+    stall_seconds: float,
+    device_kind: str,
+    timeout_seconds: float | None,
+) -> Cluster:
+    """Claims the workers of another cluster; the arguments are those of `connect`, looked through."""
+    owned: list[Any] = []
+    workers_of = ""
+    if isinstance(address, Client):
+        client = address
+    elif isinstance(address, str) and address.startswith(held_workers.SCHEME):
+        workers_of = address.removeprefix(held_workers.SCHEME)
+        client = held_workers.client(workers_of)
+        owned = [client]
+    else:
+        where = reachable_scheduler(address, timeout_seconds) if isinstance(address, str) else address
+        try:
+            client = Client(where, set_as_default=False, timeout=10)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"{address!r} is no address of a Dask scheduler ({error}); it reads like 'tcp://127.0.0.1:8786', or "
+                f"give a distributed.Client, a Dask cluster object, or nothing for an embedded cluster"
+            ) from error
+        except OSError as error:
+            raise UnavailableError(
+                f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, or leave the "
+                f"address out for an embedded cluster"
+            ) from error
+        owned = [client]
+    try:
+        return Cluster(
+            client,
+            owned=owned,
+            plugin=WorkbenchPlugin({}, devices=devices_per_worker, device_kind=device_kind),
+            remote=set(),
+            stall_seconds=stall_seconds,
+            workers_of=workers_of,
+        )
+    except BaseException:
+        for thing in owned:
+            thing.close()
+        raise
