@@ -35,6 +35,8 @@ _nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
 # Measured: what a driver with 1, 2 and 8 workers has open, with room for files of the user.
 _DESCRIPTORS = 64
 _DESCRIPTORS_PER_WORKER = 16
+SHORT_LOGS = {"distributed.admin.low-level-log-length": 100}
+"""Settings under which Dask keeps so many events per topic, and messages per connection: telemetry would pile up there."""
 _LOOPBACK = ("127.", "localhost", "::1")
 
 
@@ -190,8 +192,7 @@ def start(
     settings = {
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
-        # The scheduler keeps this many events per topic; telemetry would pile up there.
-        "distributed.admin.low-level-log-length": 100,
+        **SHORT_LOGS,
         # Dask samples the stack of each loop every 10 ms and checks its delay every 20 ms, for a dashboard that nobody
         # serves here. Both take Python's lock from the replicas: 10 % of a core with two idle workers, 2 % without.
         "distributed.worker.profile.enabled": False,

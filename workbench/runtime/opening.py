@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import dask
 from distributed import Client
 
 from workbench.errors import InvalidArgumentError, UnavailableError
@@ -34,7 +35,8 @@ def embedded_cluster(
         environment=environment,
         gpus=on_gpus,
     )
-    client = Client(local, set_as_default=False)
+    with dask.config.set(embedded.SHORT_LOGS):  # for the scheduler's end of this connection
+        client = Client(local, set_as_default=False)
     try:
         hosts = dict.fromkeys(label for label, _ in layout.values())
         return Cluster(
