@@ -36,7 +36,7 @@ _nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
 _DESCRIPTORS = 64
 _DESCRIPTORS_PER_WORKER = 16
 SHORT_LOGS = {"distributed.admin.low-level-log-length": 100}
-"""Settings under which Dask keeps so many events per topic, and messages per connection: telemetry would pile up there."""
+"""Under these settings Dask keeps so many events of a topic and messages of a connection: telemetry would pile up."""
 _LOOPBACK = ("127.", "localhost", "::1")
 
 
