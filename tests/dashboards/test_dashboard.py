@@ -12,9 +12,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import websocket
 
 import workbench as wb
-from tests.dashboards.conftest import PATIENCE_SECONDS, client_of
+from tests.dashboards.conftest import PATIENCE_SECONDS, Client, client_of
 from workbench import cli
 from workbench.dashboards.dashboard import Dashboard
 from workbench.errors import (
@@ -49,6 +50,38 @@ def test_after_closing_nothing_listens(built: ModuleType, run_file: Path) -> Non
     assert repr(dashboard).endswith(", stopped>")
     with pytest.raises(ConnectionRefusedError):
         client.request("/")
+
+
+def test_closing_ends_the_websockets_of_its_pages(built: ModuleType, run_file: Path) -> None:
+    with wb.dashboard(run_file) as dashboard:
+        client = client_of(dashboard)
+        client.enter()
+        with socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE_SECONDS) as sock:
+            page = websocket.create_connection(
+                f"ws://127.0.0.1:{client.port}/ws",
+                header={"Cookie": client.cookie},
+                origin=f"http://127.0.0.1:{client.port}",
+                subprotocols=["bokeh", _session_token(client)],
+                timeout=PATIENCE_SECONDS,
+                socket=sock,
+            )
+            assert '"ACK"' in str(page.recv())
+            dashboard.close()
+            with pytest.raises((websocket.WebSocketConnectionClosedException, ConnectionError)):
+                _read_to_the_end(page)
+
+
+def _read_to_the_end(page: websocket.WebSocket) -> None:
+    while page.recv():
+        pass
+    raise ConnectionError("the server said good-bye")
+
+
+def _session_token(client: Client) -> str:
+    """What a page finds in itself."""
+    found = re.search(rb'"token":"([^"]+)"', client.request("/").body)
+    assert found is not None
+    return found[1].decode()
 
 
 def test_a_port_that_is_taken_is_named(built: ModuleType, run_file: Path) -> None:

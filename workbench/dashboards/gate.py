@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import weakref
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -43,10 +44,14 @@ class Gate(Router):
         self.application = application
         self._origins = origins
         self._hosts = frozenset(origin.partition("://")[2] for origin in origins)
+        self._streams: weakref.WeakSet[Any] = weakref.WeakSet()
         self._secure = all(origin.startswith("https://") for origin in origins)
 
     def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> HTTPMessageDelegate | None:
         """Called by tornado for each request, before its body is read."""
+        stream = getattr(request.connection, "stream", None)
+        if stream is not None:
+            self._streams.add(stream)
         problem = self._problem(request)
         if problem is not None:
             status, text = problem
@@ -58,6 +63,11 @@ class Gate(Router):
         return self._answer(
             request, _Refusal, status=403, text="open the address with the token that was printed"
         )
+
+    def close(self) -> None:
+        """Ends every connection, WebSockets too, which a server that stops leaves open."""
+        for stream in list(self._streams):
+            stream.close()
 
     def admit(self, handler: RequestHandler) -> None:
         """Gives a browser that has the token its cookie."""

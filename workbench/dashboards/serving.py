@@ -75,7 +75,7 @@ class DashboardServer:
     async def stop(self) -> None:
         """Ends it, and all of its pages."""
         self._server.stop(wait=False)
-        self._server.unlisten()
+        self.gate.close()
         await self._clusters.close()
 
     def _page(self, target: Jobs | Recordings) -> Any:

@@ -1,11 +1,6 @@
 // A view in the dashboard: draws what workbench/dashboards/pane.py sends, the same way as a view of a widget does.
 import { attach, type Message, type WidgetModel } from "../attach";
-
-/** The part of a Panel component that is used here. */
-export interface PanelComponent {
-  send_msg(content: unknown): void;
-  on(event: string, handler: (content: never) => void): void;
-}
+import { type PanelComponent, sendFirst } from "./bokeh";
 
 type FromPage = Message | { kind: "note"; text: string };
 
@@ -33,7 +28,7 @@ export function pane(component: PanelComponent, element: HTMLElement, view: stri
     if (shown) shown.detach();
     else component.send_msg({ kind: "visible", visible: false });
   });
-  component.send_msg({ kind: "resync" });
+  sendFirst(component, { kind: "resync" });
 }
 
 /** What `attach` takes for the model of a widget. */

@@ -1,7 +1,7 @@
 // What stands above the views of the dashboard: which cluster or run, its status, the pages, the theme.
 import { render } from "preact";
 import { StatusWord } from "../parts/head";
-import type { PanelComponent } from "./pane";
+import { type PanelComponent, sendFirst } from "./bokeh";
 import style from "./shell.css";
 
 /** As workbench/dashboards/shell.py sends it. */
@@ -42,7 +42,7 @@ export function shell(component: PanelComponent, element: HTMLElement): void {
   };
   component.on("msg:custom", take as (content: never) => void);
   component.on("remove", () => render(null, root));
-  component.send_msg({ kind: "ready" });
+  sendFirst(component, { kind: "ready" });
 }
 
 interface Props {
@@ -68,7 +68,7 @@ function Shell({ state, send, redraw }: Props) {
             ))}
           </select>
         ) : null}
-        <span class="wb-shell-title">{state.title}</span>
+        <h2 class="wb-shell-title">{state.title}</h2>
         {state.status && <StatusWord word={state.status} />}
         <span class="wb-shell-space" />
         <button type="button" onClick={() => (nextTheme(), redraw())}>{`Theme: ${theme()}`}</button>

@@ -1,0 +1,21 @@
+// What Bokeh wants of components that come while the page is open.
+
+/** The part of a Panel component that is used here. */
+export interface PanelComponent {
+  send_msg(content: unknown): void;
+  on(event: string, handler: (content: never) => void): void;
+}
+
+let oldest: PanelComponent | null = null;
+
+/**
+ * Sends the first message of a component.
+ *
+ * BokehJS sends along all of a component that has come from the server since its last message, and the server warns that
+ * it knows it already. A message of an older component in between prevents that.
+ */
+export function sendFirst(component: PanelComponent, content: unknown): void {
+  oldest?.send_msg({ kind: "settled" });
+  oldest ??= component;
+  component.send_msg(content);
+}

@@ -1,0 +1,322 @@
+"""The dashboard in Chromium: follows a job of another process, replays a file, lets nobody in without its token."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from tests.dashboards.conftest import run_file
+from tests.e2e.conftest import ARGUMENTS, ARTIFACTS, CHROMIUM, PATIENCE_SECONDS, ROOT, _why_not
+from workbench.dashboards.dashboard import Dashboard
+
+__all__ = ["run_file"]
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+JOB = """
+import sys
+import numpy as np
+import workbench as wb
+
+def step(x):
+    ctx = wb.distribute.get_replica_context()
+    print(sys.argv[1])
+    return ctx.all_reduce("sum", x)
+
+with wb.connect(replicas=2, processes=False) as cluster:
+    strategy = wb.MirroredStrategy()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        for _ in range(int(line)):
+            strategy.run(step, args=(np.ones(1024, np.float32),))
+        wb.inspect(strategy.run(step, args=(np.ones(1024, np.float32),)))
+        cluster.flush_telemetry()
+        print("done", flush=True)
+"""
+DASK = """
+import sys
+from distributed import LocalCluster
+
+if __name__ == "__main__":
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        print(cluster.scheduler_address, cluster.scheduler.http_server.port, flush=True)
+        sys.stdin.read()
+"""
+HOSTILE = "<img src=x onerror=window.hit=1><script>window.hit=2</script>"
+AXE = """async () => {
+  const found = await axe.run(document, { rules: { region: { enabled: false } } });
+  return found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
+}"""
+
+
+def expect(locator: Any) -> Any:
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=1000 * PATIENCE_SECONDS)
+    return expect(locator)
+
+
+class Job:
+    """A script of the user in a process of its own, which works when it is told to."""
+
+    def __init__(self, file: Path, says: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(file), says],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.wait_for("ready")
+
+    def run(self, steps: int) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.flush()
+        self.wait_for("done")
+
+    def wait_for(self, word: str) -> None:
+        assert self.process.stdout is not None
+        while (line := self.process.stdout.readline()).strip() != word:
+            assert line, "the job has ended"
+
+    def end(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.read()
+        self.process.stdout.close()
+        assert self.process.wait(PATIENCE_SECONDS) == 0
+
+
+@contextmanager
+def job(folder: Path, name: str, says: str = "hello") -> Iterator[Job]:
+    file = folder / name
+    file.write_text(JOB, encoding="utf-8")
+    running = Job(file, says)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.end()
+
+
+@pytest.fixture(scope="module")
+def browser(built: ModuleType) -> Iterator[Any]:
+    if why := _why_not():
+        pytest.skip(why)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=["light"])
+def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A page; the test fails if it asked another machine for anything, or if a script of it failed."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=request.param)
+    context.set_default_timeout(1000 * PATIENCE_SECONDS)
+    page = context.new_page()
+    asked: list[str] = []
+    wrong: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    yield page
+    ARTIFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTIFACTS / f"{request.node.name}.png", full_page=True)
+    context.close()
+    own = ("http://127.0.0.1:", "ws://127.0.0.1:", "blob:http://127.0.0.1:", "data:")
+    assert [url for url in asked if not url.startswith(own)] == []
+    assert wrong == []
+
+
+@pytest.fixture(scope="module")
+def replaying(built: ModuleType, run_file: Path) -> Iterator[Dashboard]:
+    with wb.dashboard(run_file) as dashboard:
+        yield dashboard
+
+
+def open_tab(page: Any, name: str) -> None:
+    page.get_by_role("tab", name=name).click()
+    expect(page.get_by_role("tab", name=name)).to_have_attribute("aria-selected", "true")
+
+
+def test_a_job_of_another_process_appears_and_is_followed_while_it_runs(page: Any, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "workbench", "dashboard", "--no-browser"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            page.goto(server.stdout.readline().strip())
+            expect(page.get_by_role("status").first).to_contain_text("Waiting for a job")
+            assert "token" not in page.url
+            with job(tmp_path, "train.py", HOSTILE) as running:
+                expect(page.locator(".wb-shell-title")).to_contain_text("train.py")
+                running.run(4)
+                table = page.locator(".wb-collective-table")
+                expect(table).to_contain_text("5 collectives")
+                expect(page.locator(".wb-topology")).to_contain_text("2 CPU devices")
+                expect(page.locator(".wb-devices")).to_contain_text("worker 0")
+                expect(page.locator(".wb-log")).to_contain_text(HOSTILE)
+                running.run(9)
+                expect(table).to_contain_text("15 collectives")
+
+                open_tab(page, "Timing")
+                expect(page.locator(".wb-lanes canvas")).to_be_visible()
+                expect(page.locator(".wb-heat-map")).to_contain_text("Lateness")
+                open_tab(page, "Values")
+                expect(page.get_by_text("wb.inspect(value) in the job")).to_be_visible()
+                open_tab(page, "Overview")
+                expect(page.locator(".wb-collective-table")).to_contain_text("15 collectives")
+                page.screenshot(path=ARTIFACTS / "dashboard_live.png", full_page=True)
+            expect(page.locator(".wb-shell-bar")).to_contain_text("stopped")
+            expect(page.locator(".wb-collective-table")).to_contain_text("15 collectives")
+            assert page.evaluate("() => window.hit") is None
+        finally:
+            server.terminate()
+
+
+def test_of_several_jobs_one_is_picked_in_the_page(page: Any, built: ModuleType, tmp_path: Path) -> None:
+    with (
+        wb.dashboard() as dashboard,
+        job(tmp_path, "first.py") as first,
+        job(tmp_path, f"second {HOSTILE.replace('/', '')}.py") as second,
+    ):
+        first.run(2)
+        second.run(6)
+        page.goto(dashboard.url)
+        expect(page.get_by_text("Pick one")).to_be_visible()
+        choice = page.get_by_role("list", name="Clusters").get_by_role("button")
+        expect(choice).to_have_count(2)
+        choice.filter(has_text="second").click()
+        expect(page.locator(".wb-collective-table")).to_contain_text("7 collectives")
+        page.get_by_label("Cluster", exact=True).select_option(index=2)
+        expect(page.locator(".wb-collective-table")).to_contain_text("3 collectives")
+        assert page.evaluate("() => window.hit") is None
+
+
+def test_a_recorded_run_is_shown_with_no_cluster(page: Any, replaying: Dashboard) -> None:
+    page.goto(replaying.url)
+    expect(page.locator(".wb-collective-table")).to_contain_text("all_reduce")
+    expect(page.locator(".wb-heat-map")).to_contain_text("late step after step: replica 2")
+    expect(page.locator(".wb-shell-bar")).to_contain_text("replay")
+    open_tab(page, "Log")
+    expect(page.locator(".wb-log")).to_contain_text("replica 2 was killed")
+
+
+def test_runs_of_a_folder_are_opened_and_compared(page: Any, run_file: Path, tmp_path: Path) -> None:
+    for name in ("before", f"after {HOSTILE.replace('/', '')}"):
+        shutil.copy(run_file, tmp_path / f"{name}.parquet")
+    (tmp_path / "broken.parquet").write_bytes(b"no run")
+    with wb.dashboard(tmp_path) as dashboard:
+        page.goto(dashboard.url)
+        runs = page.locator(".wb-runs")
+        expect(runs).to_contain_text("before")
+        expect(runs).to_contain_text("damaged")
+        assert page.evaluate("() => window.hit") is None
+
+
+@pytest.mark.parametrize("page", ["dark", "light"], indirect=True)
+def test_the_theme_follows_the_browser_and_can_be_chosen(page: Any, replaying: Dashboard) -> None:
+    page.goto(replaying.url)
+    view = page.locator(".wb-collective-table")
+    dark, light = "rgb(22, 24, 28)", "rgb(255, 255, 255)"
+    was_dark = page.evaluate("() => matchMedia('(prefers-color-scheme: dark)').matches")
+    expect(view).to_have_css("background-color", dark if was_dark else light)
+
+    button = page.get_by_role("button", name="Theme")
+    for name, colour in (("light", light), ("dark", dark), ("auto", dark if was_dark else light)):
+        button.click()
+        expect(button).to_have_text(f"Theme: {name}")
+        expect(view).to_have_css("background-color", colour)
+    button.click()
+    button.click()
+    page.reload()
+    expect(page.get_by_role("button", name="Theme")).to_have_text("Theme: dark")
+    expect(view).to_have_css("background-color", dark)
+
+
+@pytest.mark.parametrize("page", ["light", "dark"], indirect=True)
+def test_it_can_be_read_by_everybody(page: Any, replaying: Dashboard, built: ModuleType) -> None:
+    page.goto(replaying.url)
+    expect(page.locator(".wb-heat-map")).to_be_visible()
+    page.add_script_tag(path=built.EXTENSION / "node_modules" / "axe-core" / "axe.min.js")
+    assert page.evaluate(AXE) == []
+    open_tab(page, "Log")
+    expect(page.locator(".wb-log")).to_be_visible()
+    assert page.evaluate(AXE) == []
+
+
+def test_tabs_and_numbers_are_reached_by_keys(page: Any, replaying: Dashboard) -> None:
+    page.goto(replaying.url)
+    expect(page.locator(".wb-collective-table")).to_be_visible()
+    page.get_by_role("tab", name="Timing").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".wb-log")).to_be_visible()
+    page.keyboard.press("ArrowLeft")
+    cell = page.locator(".wb-collective-table td").first
+    expect(cell).to_be_visible()
+    page.locator(".wb-collective-table [tabindex='0']").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".wb-collective-table td:focus")).to_have_count(1)
+
+
+def test_without_the_token_there_is_nothing_to_see(page: Any, replaying: Dashboard) -> None:
+    bare, _, token = replaying.url.partition("?token=")
+    for address in (bare, f"{bare}?token={token[::-1]}", f"{bare}views/widget.js?token={token}"):
+        answer = page.goto(address)
+        assert answer.status == 403
+        expect(page.locator("body")).to_contain_text("403")
+    assert page.goto(replaying.url).status == 200
+
+
+@pytest.fixture
+def dask(built: ModuleType) -> Iterator[tuple[str, int]]:
+    """Address of the scheduler and port of the dashboard of a Dask cluster in a process of its own."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", DASK],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        address, port = process.stdout.readline().split()
+        yield address, int(port)
+        process.stdin.close()
+        assert process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_pages_of_a_dask_scheduler_draw_our_views(page: Any, dask: tuple[str, int]) -> None:
+    address, port = dask
+    with wb.connect(address) as cluster, wb.dask_pages(cluster) as pages:
+        strategy = wb.MirroredStrategy()
+        for _ in range(8):
+            strategy.run(_sum, args=(1.0,))
+        page.goto(f"http://127.0.0.1:{port}/individual-workbench-collectives")
+        expect(page.locator(".wb-collective-table")).to_contain_text("all_reduce")
+        expect(page.locator(".wb-collective-table")).to_contain_text("8 collectives")
+        page.goto(f"http://127.0.0.1:{port}/individual-workbench-lanes")
+        expect(page.locator(".wb-lanes canvas")).to_be_visible()
+        pages.close()
+        expect(page.get_by_role("alert")).to_contain_text("removed")
+
+
+def _sum(value: float) -> float:
+    return float(wb.distribute.get_replica_context().all_reduce("sum", value))
