@@ -39,10 +39,12 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
     from workbench.ui.inspection import inspect as inspect
     from workbench.ui.progress import progress as progress
     from workbench.ui.recording import record as record
+    from workbench.ui.replay import open_run as open_run
     from workbench.ui.replica_cells import run_cell as run_cell
+    from workbench.ui.report import report as report
+    from workbench.ui.run_list import runs as runs
     from workbench.ui.sharding import explain_sharding as explain_sharding
     from workbench.ui.timings import collectives as collectives
-    from workbench.ui.timings import open_run as open_run
 
 __version__ = "0.1.0"
 
@@ -76,7 +78,9 @@ _EXPORTS = {
     "progress": "workbench.ui.progress",
     "record": "workbench.ui.recording",
     "run_cell": "workbench.ui.replica_cells",
-    "open_run": "workbench.ui.timings",
+    "open_run": "workbench.ui.replay",
+    "report": "workbench.ui.report",
+    "runs": "workbench.ui.run_list",
 }
 
 __all__ = [*_EXPORTS, *sorted(_MODULES)]

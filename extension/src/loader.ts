@@ -5,6 +5,7 @@ interface Model {
 }
 interface Views {
   attach(model: Model, element: HTMLElement): () => void;
+  provideCode(from: () => Promise<string>): void;
 }
 
 const PLACE = Symbol.for("workbench.views");
@@ -14,9 +15,12 @@ const loaded: Map<string, Promise<Views>> = ((globalThis as Record<symbol, unkno
 async function load(model: Model): Promise<Views> {
   const id = String(model.get("code")).replace("IPY_MODEL_", "");
   const code = await model.widget_manager.get_model(id);
-  const address = URL.createObjectURL(new Blob([String(code.get("text"))], { type: "text/javascript" }));
+  const text = String(code.get("text"));
+  const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
   try {
-    return (await import(address)) as Views;
+    const views = (await import(address)) as Views;
+    views.provideCode(() => Promise.resolve(text));
+    return views;
   } finally {
     URL.revokeObjectURL(address);
   }

@@ -378,6 +378,15 @@ export interface RunEntry {
   problem: string;
 }
 
+/** How long the collectives of one kind took in a run, from the arrival of the last replica. */
+export interface Spread {
+  samples: number;
+  p25_us: number;
+  p50_us: number;
+  p75_us: number;
+  busbw: number | null;
+}
+
 /** One kind of collective in two runs; None where a run has none of it. */
 export interface ComparedRow {
   key: string;
@@ -385,11 +394,11 @@ export interface ComparedRow {
   dtype: string;
   n: number;
   size_bytes: number;
-  first_p50_us: number | null;
-  second_p50_us: number | null;
-  first_busbw: number | null;
-  second_busbw: number | null;
+  first: Spread | null;
+  second: Spread | null;
   ratio: number | null;
+  difference_seconds: number | null;
+  verdict: string;
 }
 
 /** Recorded runs, and two of them compared. */
@@ -398,6 +407,22 @@ export interface Runs {
   runs: RunEntry[];
   compared: string[];
   rows: ComparedRow[];
+}
+
+/** A recorded run, with all that its views draw. */
+export interface Replay {
+  run: RunEntry;
+  first_step: number;
+  last_step: number;
+  shown_from: number;
+  shown_to: number;
+  collectives: Collectives;
+  topology: Topology | null;
+  devices: Devices | null;
+  values: Values | null;
+  array_sharding: ArraySharding | null;
+  dataset_sharding: DatasetSharding | null;
+  notes: string[];
 }
 
 /** What each view draws. */
@@ -415,4 +440,5 @@ export interface Models {
   log: Collectives;
   devices: Devices;
   runs: Runs;
+  replay: Replay;
 }

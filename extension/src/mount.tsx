@@ -1,5 +1,6 @@
 // How a view gets into a page, whatever the page is: notebook output, JupyterLab pane, dashboard.
 import { render } from "preact";
+import { Exportable } from "./export/scope";
 import { FrameScheduler } from "./frames";
 import type { Models } from "./models";
 import { pageSelection, type Selection } from "./selection";
@@ -62,7 +63,9 @@ export function mount<K extends ViewName>(
             {problem}
           </p>
         )}
-        <Draw model={newest} context={context} />
+        <Exportable view={name} model={newest}>
+          <Draw model={newest} context={context} />
+        </Exportable>
       </>,
       root,
     );

@@ -25,7 +25,8 @@ export type Request =
   | { kind: "again" }
   | { kind: "what_if"; batch_size: number; hosts: number; replicas_per_host: number; policy: string }
   | { kind: "open_run"; path: string }
-  | { kind: "compare_runs"; first: string; second: string };
+  | { kind: "compare_runs"; first: string; second: string }
+  | { kind: "show_steps"; first: number; last: number };
 
 export interface View<M> {
   /** For headings, tabs and panes. */

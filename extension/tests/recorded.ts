@@ -5,6 +5,7 @@ import type {
   Collectives,
   DatasetSharding,
   Devices,
+  Replay,
   Runs,
   Topology,
   Values,
@@ -49,3 +50,17 @@ export const topologyLost: Topology = topologyLostJson;
 export const values: Values = valuesJson;
 export const valuesDifference = valuesDifferenceJson satisfies Loose<Values> as unknown as Values;
 export const valuesElements = valuesElementsJson satisfies Loose<Values> as unknown as Values;
+export const replay: Replay = {
+  run: runs.runs.find((run) => run.name === "baseline")!,
+  first_step: 0,
+  last_step: 119,
+  shown_from: 0,
+  shown_to: 119,
+  collectives: { ...collectives, status: "replay" },
+  topology: { ...topology, status: "replay" },
+  devices: { ...devices, status: "replay" },
+  values,
+  array_sharding: arrayUneven,
+  dataset_sharding: datasetMemory,
+  notes: ["devices: too large to be recorded"],
+};

@@ -21,6 +21,7 @@ const MODELS: { [K in ViewName]: Models[K] } = {
   log: recorded.lost,
   devices: recorded.devices,
   runs: recorded.runs,
+  replay: recorded.replay,
 };
 const NAMES = Object.keys(VIEWS) as ViewName[];
 const PAYLOAD = `<img src=x onerror="globalThis.hit=1"><script>globalThis.hit=1</script>`;
@@ -58,19 +59,31 @@ for (const name of NAMES) {
   });
 
   test(`${name} draws a model in which there is nothing`, () => {
-    const empty: Partial<Models> = {
-      topology: { run: "r", status: "live", hosts: [], strategies: [] },
-      values: { values: [], elements: null },
-      devices: { run: "r", status: "live", devices: [] },
-      runs: { folder: "runs", runs: [], compared: [], rows: [] },
-      array_sharding: { ...recorded.arrayUneven, parts: [], shape: [] },
-      dataset_sharding: { ...recorded.datasetFiles, readers: [], counts: [], positions: 0, marks: [] },
-    };
     const nothing: Collectives = {
       status: "live",
       silent: [],
       sweeps: [],
       snapshot: { ...recorded.collectives.snapshot, table: [], internal: [], groups: [], events: [] },
+    };
+    const empty: Partial<Models> = {
+      topology: { run: "r", status: "live", hosts: [], strategies: [] },
+      values: { values: [], elements: null },
+      devices: { run: "r", status: "live", devices: [] },
+      runs: { folder: "runs", runs: [], compared: [], rows: [] },
+      replay: {
+        ...recorded.replay,
+        collectives: nothing,
+        topology: null,
+        devices: null,
+        values: null,
+        array_sharding: null,
+        dataset_sharding: null,
+        notes: [],
+        first_step: -1,
+        last_step: -1,
+      },
+      array_sharding: { ...recorded.arrayUneven, parts: [], shape: [] },
+      dataset_sharding: { ...recorded.datasetFiles, readers: [], counts: [], positions: 0, marks: [] },
     };
     const shown = show(name, (empty[name] ?? nothing) as Models[typeof name]);
 
@@ -292,12 +305,12 @@ test("what-if asks its owner, and is not offered where nobody answers", async ()
   shown.unmount();
 });
 
-test("two runs that are picked are compared, a damaged one cannot be", async () => {
-  const asked: { kind: string }[] = [];
+test("a run that is picked is opened, two are compared, a damaged one cannot be picked", async () => {
+  const asked: { kind: string; first?: unknown }[] = [];
   const shown = show("runs", recorded.runs, { ask: (request) => asked.push(request) });
   const rows = [...shown.root.querySelectorAll<HTMLElement>("tbody tr")];
-  for (const name of ["damaged", "baseline", "second"]) {
-    rows.find((row) => textOf(row).startsWith(name))!.click();
+  for (const name of ["damaged", "baseline", "Open baseline", "second", "Compare second with baseline"]) {
+    (rows.find((row) => textOf(row).startsWith(name)) ?? button(shown.root, name)).click();
     await drawn();
   }
 
@@ -305,6 +318,28 @@ test("two runs that are picked are compared, a damaged one cannot be", async () 
     asked.map((request) => request.kind),
     ["open_run", "compare_runs"],
   );
+  assert.match(String(asked[1]!.first), /baseline/);
+  shown.unmount();
+});
+
+test("a recorded run has a page for each view that was recorded, and asks for other steps", async () => {
+  const asked: unknown[] = [];
+  const model = { ...recorded.replay, dataset_sharding: null };
+  const shown = show("replay", model, { ask: (request) => asked.push(request) });
+  const tabs = shown.root.querySelectorAll("[aria-label='What was recorded'] [role=tab]");
+  assert.deepEqual([...tabs].map(textOf), ["Collectives", "Topology", "Devices", "Values", "Array"]);
+  assert.match(textOf(shown.root), /devices: too large to be recorded/);
+
+  button(shown.root, "Values").click();
+  await drawn();
+  assert.match(textOf(shown.root), /in sync/);
+
+  const [first] = shown.root.querySelectorAll<HTMLInputElement>(".wb-form input");
+  first!.value = "50";
+  first!.dispatchEvent(new Event("input", { bubbles: true }));
+  await drawn();
+  shown.root.querySelector("form")!.dispatchEvent(new Event("submit", { bubbles: true, cancelable: true }));
+  assert.deepEqual(asked, [{ kind: "show_steps", first: 50, last: 119 }]);
   shown.unmount();
 });
 

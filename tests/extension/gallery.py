@@ -47,7 +47,8 @@ SHOWN: Final = {
 """View -> recorded models that it is shown with."""
 PAGE: Final = """<!doctype html><meta charset="utf-8"><title>views</title><html lang="en"><body style="margin:12px">
 <main></main><script type="module">
-import { mount } from "./widget.js";
+import { mount, provideCode } from "./widget.js";
+provideCode(async () => (await fetch("./widget.js")).text());
 window.show = (view, model, options) => {
   const place = document.createElement("div");
   place.style.margin = "0 0 18px";

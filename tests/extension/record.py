@@ -1,4 +1,4 @@
-"""Records models from real runs, for the tests of the views: `python -m tests.extension.record`.
+"""Records models from real runs, for the tests of the views: `python -m tests.extension.record`, or only some by name.
 
 Two hosts of two replicas on this machine; replica 2 is made slow, one value is NaN, one step stuck, one worker lost.
 """
@@ -154,11 +154,13 @@ def record(folder: Path) -> dict[str, Any]:
     return models
 
 
-def main() -> None:
+def main(only: list[str]) -> None:
     """Writes one JSON file per model, without the names of this machine's folders."""
     TARGET.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, model in record(Path(folder)).items():
+            if only and name not in only:
+                continue
             text = json.dumps(
                 model if isinstance(model, dict) else plain(model),
                 ensure_ascii=False,
@@ -170,4 +172,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -87,13 +87,15 @@ def test_the_keyboard_alone_reaches_charts_tabs_and_cells(browser: Browser) -> N
     show(page, "collectives", model("stuck"))
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")  # from "Table" to "Lanes"
-    for _ in range(4):  # past its three buttons, to the chart
+    for _ in range(5):  # past its four buttons, to the chart
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowLeft")
 
     page.wait_for_function("() => /step \\d+ seq \\d+/.test(document.querySelector('output').textContent)")
+    page.keyboard.press("Shift+Tab")  # its button "Export"
     page.keyboard.press("Shift+Tab")  # its button "Table"
     page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     assert page.evaluate("() => document.activeElement.tagName") == "TD"

@@ -231,8 +231,29 @@ def test_recorded_runs_are_listed_and_open_with_no_cluster(server: Server, recor
     assert str(server.home) not in json.dumps(listed)
 
     run = server.request("GET", f"{API}/runs/{recorded}").json()
-    assert run["status"] == "replay"
-    assert [row["op"] for row in run["snapshot"]["table"]] == ["all_reduce"]
+    assert run["run"]["path"] == recorded
+    assert {run[part]["status"] for part in ("collectives", "topology", "devices")} == {"replay"}
+    assert [row["op"] for row in run["collectives"]["snapshot"]["table"]] == ["all_reduce"]
+    assert str(server.home) not in json.dumps(run)
+
+
+def test_some_steps_of_a_recorded_run_are_shown(server: Server, recorded: str) -> None:
+    whole = server.request("GET", f"{API}/runs/{recorded}").json()
+    last = whole["last_step"]
+
+    run = server.request("GET", f"{API}/runs/{recorded}?step={last}&step={last + 5}").json()
+    after = server.request("GET", f"{API}/runs/{recorded}?step={last + 1}&step={last + 5}").json()
+
+    assert (run["shown_from"], run["shown_to"]) == (last, last + 5)
+    assert run["collectives"]["snapshot"]["table"]
+    assert after["collectives"]["snapshot"]["table"] == []
+
+
+@pytest.mark.parametrize(
+    "query", ["step=1", "step=a&step=b", "step=-1&step=2", "step=1&step=2&step=3", f"step=0&step={'9' * 400}"]
+)
+def test_what_is_no_range_of_steps_is_refused(server: Server, recorded: str, query: str) -> None:
+    assert server.request("GET", f"{API}/runs/{recorded}?{query}").status == 400
 
 
 def test_two_runs_are_compared(server: Server, recorded: str) -> None:
@@ -242,6 +263,14 @@ def test_two_runs_are_compared(server: Server, recorded: str) -> None:
     assert [row["ratio"] for row in rows] == [1.0]
     assert server.request("GET", f"{API}/runs?compare={recorded}").status == 400
     assert server.request("GET", f"{API}/runs?{both}/../../x.parquet").status == 404
+
+
+def test_a_damaged_run_cannot_be_compared(server: Server, recorded: str) -> None:
+    answer = server.request("GET", f"{API}/runs?compare={recorded}&compare=runs/damaged.parquet")
+
+    assert answer.status == 422
+    assert "runs/damaged.parquet" in answer.json()["message"]
+    assert str(server.home) not in answer.json()["message"]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import pickle
 import stat
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.telemetry.simulation import MS, Call, Replicas, steps
-from workbench.errors import ClusterClosed, DataCorruption, NotFoundError, StorageFull
+from workbench.errors import ClusterClosed, DataCorruption, InvalidArgumentError, NotFoundError, StorageFull
 from workbench.telemetry import facts
 from workbench.telemetry import recorder as recorder_module
 from workbench.telemetry.clocks import Anchor
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed import Feed
+from workbench.telemetry.limits import Limit
+from workbench.telemetry.looks import LOOKS_KEY, MAX_MODEL_BYTES
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.runs import open_run
+from workbench.telemetry.sealed import sealed
 
 LATE = 10**12
 
@@ -215,3 +220,146 @@ def test_opening_does_not_run_what_a_file_contains(tmp_path: Path, monkeypatch: 
     for name in ("pickle.loads", "pickle.load", "marshal.loads", "builtins.eval"):
         monkeypatch.setattr(name, forbidden)
     assert open_run(tmp_path / "run.parquet").snapshot().table
+
+
+def metadata_of(path: Path) -> dict[bytes, bytes]:
+    """What a recorded run has beside its records."""
+    found = pq.ParquetFile(path).metadata.metadata
+    return {key: found[key] for key in (facts.RUN_KEY, LOOKS_KEY)}
+
+
+def rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> Path:
+    """A recorded run with other records in it."""
+    other = path.with_name("other.parquet")
+    table = pq.read_table(path)
+    pq.write_table(change(table).replace_schema_metadata(metadata_of(path)), other)
+    return other
+
+
+def with_column(name: str, column: pa.Array) -> Callable[[pa.Table], pa.Table]:
+    return lambda table: table.set_column(table.column_names.index(name), name, column(table))
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "problem"),
+    [
+        ("seq", lambda table: pa.array(["1"] * len(table)), "column 'seq' has type string, not int64"),
+        ("seq", lambda table: pa.array([1.5] * len(table)), "column 'seq' has type double, not int64"),
+        ("host", lambda table: pa.array(range(len(table))), "column 'host' has type int64, not text"),
+        ("host", lambda table: pa.array([b"a"] * len(table)), "column 'host' has type binary, not text"),
+        ("n", lambda table: pa.array([2**31 - 1] * len(table), pa.int32()), "'n' has values that no run has"),
+        ("replica", lambda table: pa.array([-1] * len(table), pa.int32()), "'replica' has values that no"),
+        ("step", lambda table: pa.array([None] * len(table), pa.int64()), "lack"),
+        ("op", lambda table: pa.array([None] * len(table), pa.string()), "lack"),
+    ],
+)
+def test_records_of_other_types_or_with_senseless_numbers_are_refused(
+    tmp_path: Path, name: str, column: Any, problem: str
+) -> None:
+    record(tmp_path / "run.parquet")
+    other = rewritten(tmp_path / "run.parquet", with_column(name, column))
+
+    with pytest.raises(DataCorruption, match=rf"other\.parquet.*{problem}"):
+        open_run(other).snapshot()
+
+
+def test_a_column_more_is_no_matter_and_one_less_is(tmp_path: Path) -> None:
+    record(tmp_path / "run.parquet")
+    whole = open_run(tmp_path / "run.parquet").snapshot()
+    more = rewritten(
+        tmp_path / "run.parquet", lambda table: table.append_column("later", pa.array(range(len(table))))
+    )
+    assert open_run(more).snapshot() == whole
+
+    less = rewritten(tmp_path / "run.parquet", lambda table: table.drop_columns(["purpose"]))
+    with pytest.raises(DataCorruption, match="not a run that workbench recorded"):
+        open_run(less)
+
+
+def test_a_pickle_is_no_run_and_is_not_loaded(tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> Any:
+            return open, (str(tmp_path / "hit"), "w")
+
+    record(tmp_path / "run.parquet")
+    bomb = pickle.dumps(Evil())
+    (tmp_path / "bomb.parquet").write_bytes(bomb)
+    with pytest.raises(DataCorruption, match=r"bomb\.parquet"):
+        open_run(tmp_path / "bomb.parquet")
+    table = pq.read_table(tmp_path / "run.parquet")
+    for key in (facts.RUN_KEY, LOOKS_KEY):
+        metadata = metadata_of(tmp_path / "run.parquet") | {key: sealed(bomb)}
+        pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "bomb.parquet")
+        with pytest.raises(DataCorruption, match=r"bomb\.parquet.*makes no sense"):
+            open_run(tmp_path / "bomb.parquet")
+    assert not (tmp_path / "hit").exists()
+
+
+def test_steps_are_shown_by_themselves(tmp_path: Path) -> None:
+    record(tmp_path / "run.parquet")
+    run = open_run(tmp_path / "run.parquet")
+
+    some = run.snapshot_of(range(10, 13))
+
+    assert sum(row.samples for row in some.table) == 3
+    assert {item.step for group in some.groups for item in group.items} == {10, 11, 12}
+    assert [group.stuck for group in some.groups] == [None]
+    stuck = run.snapshot_of(range(99, 100)).groups[0].stuck
+    assert stuck is not None
+    assert stuck.missing == (2,)
+    with pytest.raises(InvalidArgumentError, match="such as range"):
+        run.snapshot_of(range(-1, 3))
+
+
+def test_how_much_was_recorded_is_read_without_its_texts(tmp_path: Path) -> None:
+    record(tmp_path / "run.parquet")
+    run = open_run(tmp_path / "run.parquet")
+
+    span, table = run.span(), run.to_arrow()
+
+    assert (span.records, span.replicas) == (len(table), 3)
+    assert (span.first_step, span.last_step) == (0, 99)
+    assert span.begin_ns == min(row["t_enter_ns"] + row["clock_offset_ns"] for row in table.to_pylist())
+    assert span.seconds > 0
+
+
+def test_an_empty_run_has_no_span(tmp_path: Path) -> None:
+    Recorder(tmp_path / "run.parquet").close()
+    run = open_run(tmp_path / "run.parquet")
+
+    assert run.span().seconds == 0
+    assert (run.span().records, run.span().first_step) == (0, -1)
+    assert run.snapshot().table == ()
+    assert run.transfers() == {}
+
+
+def test_what_views_have_shown_and_measured_limits_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "run.parquet"
+    replicas = Replicas(["a", "a"])
+    replicas.record(*steps(3, [0, 0]))
+    with Recorder(path) as recorder:
+        for data in replicas.drain():
+            recorder.add(data)
+        recorder.keep("topology", {"run": "first"})
+        recorder.keep("topology", {"run": "<b>second</b> €"})
+        recorder.keep("values", {"text": "x" * MAX_MODEL_BYTES})
+        recorder.set_limit("g", Limit(copy={4096: 10.0}))
+    recorder.keep("topology", {"run": "too late"})
+
+    run = open_run(path)
+
+    assert run.looks.model("topology") == {"run": "<b>second</b> €"}
+    assert run.looks.model("devices") is None
+    assert run.looks.left_out == ("values",)
+    assert run.looks.limits == {"g": Limit(copy={4096: 10.0})}
+    (row,) = run.table()
+    assert row.limit_percent == pytest.approx(10.0 * (row.busbw or 0))
+
+
+def test_a_run_of_a_version_that_kept_no_views_still_opens(tmp_path: Path) -> None:
+    feed = record(tmp_path / "run.parquet")
+    table = pq.read_table(tmp_path / "run.parquet")
+    metadata = {facts.RUN_KEY: metadata_of(tmp_path / "run.parquet")[facts.RUN_KEY]}
+    pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "old.parquet")
+
+    assert open_run(tmp_path / "old.parquet").snapshot() == feed.snapshot()

@@ -16,7 +16,7 @@ from workbench.ui.cluster_model import DeviceHistory, topology_model
 from workbench.ui.collectives_model import collectives_model
 from workbench.ui.dataset_model import dataset_model
 from workbench.ui.plain import plain
-from workbench.ui.runs_model import compared, runs_model
+from workbench.ui.runs_model import runs_model
 
 replica = wb.distribute.get_replica_context
 
@@ -169,18 +169,6 @@ def test_runs_are_listed_and_compared(
     assert model.compared == ("one", "two")
     ratios = {(row.op, row.size_bytes): row.ratio for row in model.rows}
     assert all((ratios["all_reduce", size] or 0) > 0 for size in (64, 512))
-
-
-def test_what_only_one_run_has_is_compared_with_nothing(
-    cluster: wb.Cluster, strategy: wb.MirroredStrategy
-) -> None:
-    strategy.run(reduce_twice)
-    cluster.flush_telemetry()
-    rows = cluster.feed.table()
-
-    (row, *_) = compared(rows, ())
-
-    assert (row.first_p50_us is not None, row.second_p50_us, row.ratio) == (True, None, None)
 
 
 def test_a_damaged_run_cannot_be_compared(tmp_path: Path) -> None:

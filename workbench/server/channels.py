@@ -28,7 +28,7 @@ CHANNEL_OF: Final[dict[str, str]] = {
     "collectives": FEED,
     "devices": "devices",
 }
-"""View -> channel; `runs` is none of a cluster."""
+"""View -> channel; `runs` and `replay` are none of a cluster."""
 
 SHOWN: Final = frozenset({"values", "array_sharding", "dataset_sharding"})
 """Views of what a person has asked for in the notebook; the others can be looked at whenever somebody wants to."""

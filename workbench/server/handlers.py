@@ -150,6 +150,8 @@ class RunsHandler(_Handler):
 
     @guarded
     async def get(self, path: str = "") -> None:
-        """Lists them (`?compare=a&compare=b` compares two), or gives what the views of one draw."""
-        compare = self.get_query_arguments("compare", strip=False)
-        self.answer(await (self.runs.open(path) if path else self.runs.all(compare)))
+        """Lists them (`?compare=a&compare=b` compares two), or gives what the views of one draw (`?step=3&step=9`)."""
+        if path:
+            self.answer(await self.runs.open(path, self.get_query_arguments("step")))
+        else:
+            self.answer(await self.runs.all(self.get_query_arguments("compare", strip=False)))

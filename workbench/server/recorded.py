@@ -6,15 +6,15 @@ import asyncio
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
-from workbench.server.channels import feed_frame
 from workbench.telemetry.runs import open_run
 from workbench.ui.models import ComparedRow, RunEntry, Runs, plain
-from workbench.ui.runs_model import compared, run_entry
+from workbench.ui.runs_model import compared, replay_model, run_entry
 
 _MAX_DEPTH: Final = 4
 _MAX_FOLDERS: Final = 2000
@@ -43,22 +43,28 @@ class RecordedRuns:
         """
         return await asyncio.to_thread(self._all, compare)
 
-    async def open(self, path: str) -> dict[str, Any]:
-        """What the views draw of a run; see `models.Collectives`.
+    async def open(self, path: str, steps: Sequence[str] = ()) -> dict[str, Any]:
+        """What the views draw of a run; see `models.Replay`.
+
+        Args:
+          path: As `all` gives it.
+          steps: The first and the last one to show; by default all.
 
         Raises:
+          InvalidArgumentError: if these are no steps.
           NotFoundError: if `path` is none of those that `all` gives.
           DataCorruption: if the file is damaged.
         """
-        return await asyncio.to_thread(self._open, path)
+        return await asyncio.to_thread(self._open, path, _steps(steps))
 
     def _all(self, compare: Sequence[str]) -> dict[str, Any]:
         if len(compare) not in (0, 2):
             raise InvalidArgumentError(f"two runs can be compared, not {len(compare)}")
         rows: tuple[ComparedRow, ...] = ()
         if compare:
-            first, second = (open_run(self._inside(path)).table() for path in compare)
-            rows = compared(first, second)
+            first, second = map(self._inside, compare)
+            with self._named_as_asked():
+                rows = compared(open_run(first), open_run(second))
         entries = sorted(map(self._entry, self._files()), key=lambda run: run.written, reverse=True)
         return plain(Runs(".", tuple(entries), tuple(Path(path).stem for path in compare), rows))
 
@@ -75,13 +81,19 @@ class RecordedRuns:
             self._known[key] = replace(entry, path=path, problem=entry.problem.replace(str(file), path))
         return self._known[key]
 
-    def _open(self, path: str) -> dict[str, Any]:
+    def _open(self, path: str, steps: range | None) -> dict[str, Any]:
         file = self._inside(path)
+        with self._named_as_asked():
+            found = replay_model(file, steps)
+        return found | {"run": found["run"] | {"path": path}}
+
+    @contextmanager
+    def _named_as_asked(self) -> Iterator[None]:
+        """Errors name files as a page does: where the server's folder is does not concern it."""
         try:
-            snapshot = open_run(file).snapshot()
+            yield
         except DataCorruption as error:
-            raise DataCorruption(str(error).replace(str(file), path)) from error
-        return feed_frame(snapshot, "replay") | {"snapshot": plain(snapshot)}
+            raise DataCorruption(str(error).replace(f"{self.root}/", "")) from error
 
     def _inside(self, path: str) -> Path:
         """The file that a client means.
@@ -126,6 +138,14 @@ class RecordedRuns:
                         yield folder / name
             if folders >= _MAX_FOLDERS or runs >= _MAX_RUNS:
                 return
+
+
+def _steps(texts: Sequence[str]) -> range | None:
+    if not texts:
+        return None
+    if len(texts) != 2 or not all(text.isascii() and text.isdigit() and len(text) <= 18 for text in texts):
+        raise InvalidArgumentError("steps to show are the numbers of the first and the last one")
+    return range(int(texts[0]), int(texts[1]) + 1)
 
 
 def _is_shown(name: str) -> bool:

@@ -83,6 +83,14 @@ def append(columns: Columns, record: Record) -> Columns:
     return longer
 
 
+def taken(columns: Columns, rows: np.ndarray) -> Columns:
+    """The columns with some of the rows: `rows` is a mask, or their numbers."""
+    return {
+        name: Text(column.codes[rows], column.values) if isinstance(column, Text) else column[rows]
+        for name, column in columns.items()
+    }
+
+
 def with_named_sites(columns: Columns, name: Callable[[str], str]) -> Columns:
     """The columns with call sites as `name` gives them."""
     sites = columns["site"]
@@ -116,11 +124,13 @@ def from_batch(batch: pa.RecordBatch) -> Columns:
     """The columns of an Arrow batch; the inverse of `to_table`.
 
     Raises:
-      DataCorruption: if a column is missing or refers to a text that is not there.
+      DataCorruption: if a column is missing or refers to a text that is not there, or a value is missing.
     """
     names = batch.schema.names
     if missing := set(COLUMNS) - set(names):
         raise DataCorruption(f"telemetry batch lacks columns {sorted(missing)}; has {names}")
+    if gaps := [name for name in COLUMNS if batch.column(name).null_count]:
+        raise DataCorruption(f"telemetry batch lacks values in columns {gaps}")
     arrays = dict(zip(names, batch.columns, strict=True))
     return {
         name: _text(name, arrays[name])
@@ -134,6 +144,8 @@ def _text(name: str, array: Any) -> Text:
     if not hasattr(array, "dictionary"):
         array = array.dictionary_encode()
     values = tuple(array.dictionary.to_pylist())
+    if None in values:
+        raise DataCorruption(f"telemetry batch: column {name!r} has a text that is none")
     if len(values) == 1:  # most columns of most batches; nothing to look up, so nothing to check
         return Text.constant(values[0], len(array))
     codes = array.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)

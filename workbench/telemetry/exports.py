@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,19 @@ def _arrows(rows: list[dict[str, Any]], pids: dict[str, int]) -> Iterator[dict[s
             }
             # An arrow ends at the slice around it, not at the next one to begin.
             yield arrow | {"bp": "e"} if phase == "f" else arrow
+
+
+def write_json(document: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Writes a JSON document such as those of this file."""
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file, allow_nan=False)
+
+
+def write_parquet(records: pa.Table, path: str | os.PathLike[str]) -> None:
+    """Writes the records as Parquet; the columns are those of `records.COLUMNS`."""
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(records, os.fspath(path), compression="zstd", write_page_checksum=True)
 
 
 def write_csv(records: pa.Table, path: str | os.PathLike[str]) -> None:

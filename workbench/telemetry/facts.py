@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import zlib
 from dataclasses import dataclass
 from typing import Final
 
 from workbench.errors import DataCorruption
 from workbench.telemetry.clocks import Anchor
 from workbench.telemetry.events import Event
+from workbench.telemetry.sealed import opened, sealed
 
 RUN_KEY: Final = b"workbench.run"
 VERSION: Final = 2
@@ -40,8 +40,7 @@ class Facts:
             "dropped_events": self.dropped_events,
             "events": [event.as_dict() for event in self.events],
         }
-        text = json.dumps(fields).encode()
-        return b"%08x %s" % (zlib.crc32(text), text)
+        return sealed(json.dumps(fields).encode())
 
     @staticmethod
     def decode(data: bytes) -> Facts:
@@ -50,9 +49,7 @@ class Facts:
         Raises:
           DataCorruption: if the data is damaged or of another version.
         """
-        checksum, _, text = data.partition(b" ")
-        if checksum != b"%08x" % zlib.crc32(text):
-            raise DataCorruption("the description of the run fails its checksum")
+        text = opened(data, "the description of the run")
         try:
             fields = json.loads(text)
             if fields["version"] != VERSION:

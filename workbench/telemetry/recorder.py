@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import threading
 import uuid
@@ -12,13 +13,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from workbench.errors import ClusterClosed, StorageFull
 from workbench.telemetry import batches
 from workbench.telemetry.clocks import Anchor
 from workbench.telemetry.events import Event
 from workbench.telemetry.facts import RUN_KEY, Facts
+from workbench.telemetry.limits import Limit
+from workbench.telemetry.looks import LOOKS_KEY, MAX_MODEL_BYTES, Looks
 from workbench.telemetry.records import schema
 from workbench.telemetry.sources import Source
 
@@ -66,6 +69,9 @@ class Recorder:
         self._waiting_rows = 0
         self._events: deque[Event] = deque(maxlen=_MAX_EVENTS)
         self._dropped_events = 0
+        self._models: dict[str, str] = {}
+        self._left_out: dict[str, None] = {}
+        self._limits: dict[str, Limit] = {}
         self._closed = False
         with self._storage():
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -107,6 +113,26 @@ class Recorder:
             self._check_open()
             self._add_event(event)
 
+    def keep(self, view: str, model: dict[str, Any]) -> None:
+        """Keeps what a view draws, such as the topology, in the place of what it has drawn before.
+
+        Ignored when the recording was closed: who looks at a cluster need not know when that happens.
+        """
+        text = json.dumps(model, allow_nan=False, separators=(",", ":"))
+        with self._lock:
+            if self._closed:
+                return
+            if len(text) > MAX_MODEL_BYTES:
+                self._left_out[view] = None
+            else:
+                self._left_out.pop(view, None)
+                self._models[view] = text
+
+    def set_limit(self, group: str, limit: Limit) -> None:
+        """Keeps the measured limit of a group's bus bandwidth."""
+        with self._lock:
+            self._limits[group] = limit
+
     def close(self) -> Path:
         """Writes what is left and makes the file appear under its name; again: does nothing.
 
@@ -147,7 +173,8 @@ class Recorder:
             dropped_events=sum(source.dropped_events for source in sources) + self._dropped_events,
             events=tuple(self._events),
         )
-        self._writer.add_key_value_metadata({RUN_KEY: facts.encode()})
+        looks = Looks(self._models, tuple(self._left_out), self._limits)
+        self._writer.add_key_value_metadata({RUN_KEY: facts.encode(), LOOKS_KEY: looks.encode()})
         self._writer.close()
         self._file.flush()
         os.fsync(self._file.fileno())

@@ -4,26 +4,56 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from workbench.errors import DataCorruption, NotFoundError
+from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
 from workbench.telemetry import batches
 from workbench.telemetry.facts import RUN_KEY, Facts
 from workbench.telemetry.feed import STUCK_AFTER_NS, Feed
 from workbench.telemetry.frames import to_pandas
-from workbench.telemetry.records import COLUMNS
+from workbench.telemetry.looks import LOOKS_KEY, Looks
+from workbench.telemetry.records import COLUMNS, schema
 from workbench.telemetry.snapshot import Snapshot, TableRow
+from workbench.telemetry.transfers import Kind, Times, Transfers
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
 _BATCH: Final = 16_384
+_EXTENT: Final = ("t_enter_ns", "t_end_ns", "clock_offset_ns", "replica", "step")
+_MAX_REPLICAS: Final = 1 << 16
+"""A file that names more is damaged, or made to occupy whoever opens it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """How much was recorded.
+
+    Attributes:
+      records: Records.
+      replicas: How many took part.
+      begin_ns, end_ns: The first record's begin and the last one's end by the driver's clock; 0 without records.
+      first_step, last_step: Numbers of steps; -1 without records.
+    """
+
+    records: int
+    replicas: int
+    begin_ns: int
+    end_ns: int
+    first_step: int
+    last_step: int
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return max(0.0, (self.end_ns - self.begin_ns) / 1e9)
 
 
 class Run:
@@ -33,16 +63,20 @@ class Run:
       path: The file.
       events: What happened beside the collectives, oldest first.
       anchor: The driver's clocks, for times of day.
+      looks: Models of views that are not made of records.
     """
 
-    def __init__(self, path: Path, facts: Facts) -> None:
+    def __init__(self, path: Path, facts: Facts, looks: Looks) -> None:
         self.path = path
         self.events = facts.events
         self.anchor = facts.anchor
+        self.looks = looks
         self._facts = facts
-        self._lock = threading.Lock()  # guards `_feed`: the file is folded once, when somebody looks
+        self._lock = (
+            threading.Lock()
+        )  # guards those below: the file is read once for each, when somebody looks
         self._feed: Feed | None = None
-        self._end_ns = 0
+        self._span: Span | None = None
 
     def snapshot(self) -> Snapshot:
         """What views draw, as at the end of the run.
@@ -52,12 +86,48 @@ class Run:
         """
         with self._lock:
             if self._feed is None:
-                self._feed = self._fold()
+                self._feed = self._fold(lambda columns: columns)
             return self._feed.snapshot()
+
+    def snapshot_of(self, steps: range) -> Snapshot:
+        """What views draw of some steps, as at the end of them.
+
+        Args:
+          steps: Numbers of steps, as each strategy counts its own.
+
+        Raises:
+          InvalidArgumentError: if these are no steps.
+          DataCorruption: if the file is damaged.
+        """
+        if steps.step != 1 or steps.start < 0:
+            raise InvalidArgumentError(f"steps of a run are such as range(100, 200), got {steps}")
+        return self._fold(lambda columns: _of_steps(columns, steps), steps).snapshot()
 
     def table(self) -> tuple[TableRow, ...]:
         """The timing table of `snapshot()`."""
         return self.snapshot().table
+
+    def span(self) -> Span:
+        """How much was recorded.
+
+        Raises:
+          DataCorruption: if the file is damaged.
+        """
+        with self._lock:
+            if self._span is None:
+                self._span = _span(list(self._extents()))
+            return self._span
+
+    def transfers(self) -> Mapping[Kind, Times]:
+        """How long each collective took from the arrival of its last replica, over the whole run; see `transfers`.
+
+        Raises:
+          DataCorruption: if the file is damaged.
+        """
+        found = Transfers()
+        for columns in self._columns():
+            found.add(columns)
+        return found.by_kind()
 
     def to_arrow(self) -> pa.Table:
         """All records, in the order in which they were recorded.
@@ -77,16 +147,35 @@ class Run:
         """
         return to_pandas(self.to_arrow())
 
-    def _fold(self) -> Feed:
-        feed = Feed(now_ns=lambda: self._end_ns + STUCK_AFTER_NS)
+    def _columns(self) -> Iterator[batches.Columns]:
+        """The records, some thousand at a time: a file may be larger than the memory."""
         with _reading(self.path) as file:
-            for number, batch in enumerate(file.iter_batches(_BATCH, columns=list(COLUMNS))):
+            for batch in file.iter_batches(_BATCH, columns=list(COLUMNS)):
                 columns = batches.from_batch(batch)
-                self._end_ns = max(self._end_ns, _end_ns(columns))
-                header = batches.Header("run", batch.num_rows, 0, 0, (), number)
-                feed.ingest_columns(header, columns)
+                _check(columns)
+                yield columns
+
+    def _extents(self) -> Iterator[Span]:
+        """Of some thousand records at a time, without reading their texts."""
+        with _reading(self.path) as file:
+            for batch in file.iter_batches(_BATCH, columns=list(_EXTENT)):
+                if any(column.null_count for column in batch.columns):
+                    raise DataCorruption("records lack values")
+                yield _extent({name: batch.column(name).to_numpy() for name in _EXTENT})
+
+    def _fold(self, some: Callable[[batches.Columns], batches.Columns], steps: range | None = None) -> Feed:
+        end_ns = 0
+        feed = Feed(now_ns=lambda: end_ns + STUCK_AFTER_NS)
+        for group, limit in self.looks.limits.items():
+            feed.set_limit(group, limit)
+        for number, whole in enumerate(self._columns()):
+            columns = some(whole)
+            end_ns = max(end_ns, _extent({name: np.asarray(columns[name]) for name in _EXTENT}).end_ns)
+            count = len(columns["seq"])
+            feed.ingest_columns(batches.Header("run", count, 0, 0, (), number), columns)
         facts = self._facts
-        rest = batches.Header("facts", 0, facts.dropped, facts.dropped_events, facts.events, 0)
+        events = facts.events if steps is None else tuple(e for e in facts.events if e.step in steps)
+        rest = batches.Header("facts", 0, facts.dropped, facts.dropped_events, events, 0)
         feed.ingest_columns(rest, batches.empty())
         return feed
 
@@ -103,7 +192,10 @@ def open_run(path: str | os.PathLike[str]) -> Run:
         metadata = file.metadata.metadata or {}
         if RUN_KEY not in metadata or set(COLUMNS) - set(file.schema_arrow.names):
             raise DataCorruption(f"{where} is a Parquet file, but not a run that workbench recorded")
-        return Run(where, Facts.decode(metadata[RUN_KEY]))
+        facts = Facts.decode(metadata[RUN_KEY])
+        _check_types(file.schema_arrow)
+        looks = Looks.decode(metadata[LOOKS_KEY]) if LOOKS_KEY in metadata else Looks()
+        return Run(where, facts, looks)
 
 
 @contextmanager
@@ -125,8 +217,66 @@ def _reading(path: Path) -> Iterator[Any]:
         raise DataCorruption(f"{path} is damaged or not a recorded run: {error}") from error
 
 
-def _end_ns(columns: batches.Columns) -> int:
-    enter, end, offset = (columns[name] for name in ("t_enter_ns", "t_end_ns", "clock_offset_ns"))
-    assert isinstance(enter, np.ndarray)
-    assert isinstance(end, np.ndarray)
-    return int((np.maximum(enter, end) + offset).max(initial=0))
+def _check_types(found: pa.Schema) -> None:
+    """Columns of the right names may still be of other types.
+
+    Raises:
+      DataCorruption: if they are.
+    """
+    import pyarrow as pa
+
+    for field in schema():
+        kind = found.field(field.name).type
+        text = pa.types.is_dictionary(field.type)
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        if not (pa.types.is_string(kind) if text else kind == field.type):
+            raise DataCorruption(
+                f"column {field.name!r} has type {kind}, not {'text' if text else field.type}"
+            )
+
+
+def _check(columns: batches.Columns) -> None:
+    """Numbers that decide how much is made of a record.
+
+    Raises:
+      DataCorruption: if they make no sense.
+    """
+    for name in ("replica", "n"):
+        values = columns[name]
+        if len(values) and not (values.min() >= 0 and values.max() <= _MAX_REPLICAS):  # type: ignore[union-attr]
+            raise DataCorruption(f"column {name!r} has values that no run has")
+
+
+def _of_steps(columns: batches.Columns, steps: range) -> batches.Columns:
+    step = columns["step"]
+    assert isinstance(step, np.ndarray)
+    return batches.taken(columns, (step >= steps.start) & (step < steps.stop))
+
+
+def _extent(columns: Mapping[str, np.ndarray]) -> Span:
+    enter, end, offset, replica, step = (columns[name] for name in _EXTENT)
+    if not len(step):
+        return Span(0, 0, 0, 0, -1, -1)
+    return Span(
+        records=len(step),
+        replicas=int(replica.max()) + 1,
+        begin_ns=int((enter + offset).min()),
+        end_ns=int((np.maximum(enter, end) + offset).max()),
+        first_step=int(step.min()),
+        last_step=int(step.max()),
+    )
+
+
+def _span(parts: list[Span]) -> Span:
+    parts = [part for part in parts if part.records]
+    if not parts:
+        return Span(0, 0, 0, 0, -1, -1)
+    return Span(
+        records=sum(part.records for part in parts),
+        replicas=max(part.replicas for part in parts),
+        begin_ns=min(part.begin_ns for part in parts),
+        end_ns=max(part.end_ns for part in parts),
+        first_step=min(part.first_step for part in parts),
+        last_step=max(part.last_step for part in parts),
+    )

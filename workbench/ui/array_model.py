@@ -11,7 +11,7 @@ import numpy as np
 from workbench.backends.summary import Summary
 from workbench.distribute.values import DistributedValues, Mirrored
 from workbench.distribute.variable import Variable
-from workbench.ui.inspection import InspectedValue, inspect
+from workbench.ui.inspection import InspectedValue, inspected
 from workbench.ui.models import ArrayPart, ArraySharding
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]
@@ -34,8 +34,9 @@ def array_model(value: Any, *, name: str = "") -> ArraySharding:
             f"expected a dataset, a PerReplica, a Mirrored, a variable or a sharded array of JAX, got "
             f"{type(value).__name__}: an array in the notebook is on no device"
         )
-    (found, *rest) = inspect(value, name=name).values
-    if rest or not all(isinstance(replica.summary, Summary) for replica in found.replicas):
+    own = value.name if isinstance(value, Variable) else name
+    (found,) = inspected([own], [value])
+    if not all(isinstance(replica.summary, Summary) for replica in found.replicas):
         raise TypeError(f"{found.kind} {found.name} holds no arrays, so there is nothing to divide")
     copies = isinstance(value, Mirrored) or found.agreement is not None
     return _value_model(found, copies)

@@ -55,7 +55,7 @@ class ClusterView:
         return html.card(title, word=self.cluster.status, parts=parts)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return mimebundle(self._source, text=repr(self), html=self._repr_html_())
+        return mimebundle(self._source, text=repr(self), html=self._repr_html_(), include=include)
 
 
 def topology(of: Strategy | Cluster | None = None) -> ClusterView:

@@ -48,11 +48,33 @@ def register_live(mimebundle_formatter: Any) -> None:
         mimebundle_formatter.for_type_by_name(module, name, globals()[function])
 
 
+def bundle_of(shown: Any, include: Any = None) -> dict[str, Any]:
+    """What a notebook shows of an object.
+
+    Args:
+      shown: An object of a class in `LIVE`, or one that can show itself.
+      include: As IPython asks.
+
+    Raises:
+      TypeError: if it is neither.
+    """
+    drawn = {(module, name): function for module, name, function in LIVE}
+    for base in type(shown).__mro__:
+        if function := drawn.get((base.__module__, base.__qualname__)):
+            bundle: dict[str, Any] = globals()[function](shown, include)
+            return bundle
+    if not hasattr(shown, "_repr_mimebundle_"):
+        raise TypeError(
+            f"{type(shown).__name__} has no view: show what wb.collectives(), wb.inspect(value) and such give"
+        )
+    return dict(shown._repr_mimebundle_(include))
+
+
 def cluster_bundle(cluster: Cluster, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """A cluster: its topology."""
     from workbench.ui.cluster_views import topology
 
-    bundle = topology(cluster)._repr_mimebundle_()
+    bundle = topology(cluster)._repr_mimebundle_(include)
     return bundle | {"text/plain": repr(cluster), "text/html": cluster_html(cluster)}
 
 
@@ -60,14 +82,14 @@ def strategy_bundle(strategy: Strategy, include: Any = None, exclude: Any = None
     """A strategy: the topology of its cluster."""
     texts = {"text/plain": repr(strategy), "text/html": strategy_html(strategy)}
     cluster = None if strategy.is_default else strategy.group.gang.cluster
-    return texts if cluster is None else cluster_bundle(cluster) | texts
+    return texts if cluster is None else cluster_bundle(cluster, include) | texts
 
 
 def sharding_bundle(sharding: Sharding, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """A dataset's sharding: who reads what at which step."""
     from workbench.ui.sharding import dataset_bundle
 
-    return dataset_bundle(sharding)
+    return dataset_bundle(sharding, include)
 
 
 def cluster_html(cluster: Cluster) -> str:

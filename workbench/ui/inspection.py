@@ -20,7 +20,7 @@ from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variable import Variable
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.replica_store import Written
-from workbench.ui import html
+from workbench.ui import html, shown
 from workbench.ui.elements import Elements, Index, elements_text, look_at, shape_at, window_at
 from workbench.ui.inspection_text import inspection_html, inspection_text
 from workbench.ui.places import central_device, place_of
@@ -138,7 +138,7 @@ class Inspection:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         source = ValuesSource(self.values, self._leaves, inspected, self.elements)
-        return mimebundle(source, text=repr(self), html=self._repr_html_())
+        return mimebundle(source, text=repr(self), html=self._repr_html_(), include=include)
 
     def _heat_map(self) -> list[str]:
         elements = self.elements
@@ -193,7 +193,9 @@ def inspect(
         rank = _most_interesting(values[0], difference) if replica is None else replica
         wanted = window_at(shape_at(values[0], rank, difference=difference), elements)
         drawn = look_at(leaves[0], values[0], 0, replica=rank, difference=difference, wanted=wanted)
-    return Inspection(values, leaves, drawn)
+    inspection = Inspection(values, leaves, drawn)
+    shown.tell("values", lambda: inspection.model)
+    return inspection
 
 
 def inspected(names: Sequence[str], leaves: Sequence[Any]) -> tuple[InspectedValue, ...]:

@@ -318,15 +318,34 @@ class RunEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """How long the collectives of one kind took in a run, from the arrival of the last replica.
+
+    Attributes:
+      samples: How many there were.
+      p25_us, p50_us, p75_us: Quartiles of the transfer time.
+      busbw: At the median, GB/s; None where it has no meaning.
+    """
+
+    samples: int
+    p25_us: float
+    p50_us: float
+    p75_us: float
+    busbw: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ComparedRow:
     """One kind of collective in two runs; None where a run has none of it.
 
     Attributes:
       key: Identifies it.
-      op, dtype, n, size_bytes: What was compared.
-      first_p50_us, second_p50_us: Median transfer time.
-      first_busbw, second_busbw: Of the latest one, GB/s.
+      op, dtype, n: What was compared.
+      size_bytes: Of the latest one; those between the same powers of two are taken together.
+      first, second: In each of the runs.
       ratio: Second median over first; below 1 the second is faster.
+      difference_seconds: What the difference of the medians makes over the second run's collectives, or None.
+      verdict: "slower", "faster", "alike", "too few" or "only in one".
     """
 
     key: str
@@ -334,11 +353,11 @@ class ComparedRow:
     dtype: str
     n: int
     size_bytes: int
-    first_p50_us: float | None
-    second_p50_us: float | None
-    first_busbw: float | None
-    second_busbw: float | None
+    first: Spread | None
+    second: Spread | None
     ratio: float | None
+    difference_seconds: float | None
+    verdict: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +377,34 @@ class Runs:
     rows: tuple[ComparedRow, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A recorded run, with all that its views draw.
+
+    Attributes:
+      run: As in the list of runs.
+      first_step, last_step: Of the run; -1 without records.
+      shown_from, shown_to: The first and the last step that are shown.
+      collectives: Of these steps.
+      topology, devices: As at the last look while it was recorded; None if nobody could look.
+      values, array_sharding, dataset_sharding: What was looked at last while it was recorded, if anything.
+      notes: What could not be kept, or cannot be shown.
+    """
+
+    run: RunEntry
+    first_step: int
+    last_step: int
+    shown_from: int
+    shown_to: int
+    collectives: Collectives
+    topology: Topology | None
+    devices: Devices | None
+    values: Values | None
+    array_sharding: ArraySharding | None
+    dataset_sharding: DatasetSharding | None
+    notes: tuple[str, ...]
+
+
 MODELS: Final[dict[str, type]] = {
     "topology": Topology,
     "values": Values,
@@ -372,5 +419,6 @@ MODELS: Final[dict[str, type]] = {
     "log": Collectives,
     "devices": Devices,
     "runs": Runs,
+    "replay": Replay,
 }
 """View -> what it draws."""

@@ -1,21 +1,32 @@
-"""`wb.record`: keeps the telemetry of a cluster in a Parquet file."""
+"""`wb.record`: keeps the telemetry of a cluster, and what its views show, in a Parquet file."""
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import Any, Final
 
-from workbench.errors import FailedPreconditionError
+from workbench.errors import FailedPreconditionError, WorkbenchError
 from workbench.runtime import Cluster, current_cluster
 from workbench.runtime.cells import with_cell_names
 from workbench.telemetry.recorder import Recorder
-from workbench.ui import html
+from workbench.ui import html, shown
+from workbench.ui.cluster_model import DeviceHistory, topology_model
+from workbench.ui.plain import plain
+
+_LOOK_SECONDS: Final = 1.0
+_STOP_SECONDS: Final = 5.0
+
+log = logging.getLogger(__name__)
 
 
 class Recording:
-    """A recording that runs. `close` ends it; so does the end of its `with` block, and that of the notebook.
+    """A recording that runs. `close` ends it; so does the end of its `with` block, of the cluster, and of the notebook.
 
     Attributes:
       path: The file; it appears, whole and owner-only, when the recording ends.
@@ -25,11 +36,16 @@ class Recording:
         self._cluster = cluster
         self._recorder = Recorder(path, name_sites=with_cell_names)
         self.path = self._recorder.path
-        self._keep = self._recorder.add  # one object, to be found again among the listeners
-        self._keep_event = self._recorder.add_event
-        cluster.telemetry_listeners.append(self._keep)
-        cluster.event_listeners.append(self._keep_event)
-        self._finalizer = weakref.finalize(self, self._recorder.close)
+        self._listening: tuple[tuple[list[Any], Callable[..., object]], ...] = (
+            (cluster.telemetry_listeners, self._recorder.add),
+            (cluster.event_listeners, self._recorder.add_event),
+            (shown.listeners, self._recorder.keep),
+        )
+        for listeners, listener in self._listening:
+            listeners.append(listener)
+        self._look = _Look(cluster, self._recorder)
+        cluster.closing.append(self._end_with_cluster)
+        self._finalizer = weakref.finalize(self, _finish, self._look, self._recorder)
 
     @property
     def status(self) -> str:
@@ -42,13 +58,24 @@ class Recording:
         Raises:
           StorageFull: if there is no space.
         """
-        if self._finalizer.alive:
-            if not self._cluster.closed:
-                self._cluster.flush_telemetry()
-            self._cluster.telemetry_listeners.remove(self._keep)
-            self._cluster.event_listeners.remove(self._keep_event)
-            self._finalizer()
+        self._cluster.closing[:] = [call for call in self._cluster.closing if call != self._end_with_cluster]
+        self._end()
         return self.path
+
+    def _end_with_cluster(self) -> None:
+        try:
+            self._end()
+        except (WorkbenchError, OSError) as error:  # the cluster has to close all the same
+            log.warning("the recording %s is lost: %s", self.path, error)
+
+    def _end(self) -> None:
+        if not self._finalizer.alive:
+            return
+        if not self._cluster.closed:
+            self._cluster.flush_telemetry()
+        for listeners, listener in self._listening:
+            listeners.remove(listener)
+        self._finalizer()
 
     def __enter__(self) -> Recording:
         return self
@@ -65,14 +92,59 @@ class Recording:
         return html.card("Recording", [str(self.path)], word=self.status)
 
 
+class _Look:
+    """Looks at a cluster once a second while it is recorded, so that its last state is known however it ends."""
+
+    def __init__(self, cluster: Cluster, recorder: Recorder) -> None:
+        self._cluster = cluster
+        self._recorder = recorder
+        self._devices = DeviceHistory(cluster)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="workbench-recording", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """The last look."""
+        self._stop.set()
+        self._thread.join(_STOP_SECONDS)
+
+    def _run(self) -> None:
+        ending = False
+        while not ending and not self._cluster.closed:
+            self._look()
+            ending = self._stop.wait(_LOOK_SECONDS)
+        if ending and not self._cluster.closed:
+            self._look()
+
+    def _look(self) -> None:
+        cluster, recorder = self._cluster, self._recorder
+        try:
+            recorder.keep("topology", plain(topology_model(cluster)))
+            for group in list(cluster.gang.groups.values()):
+                name = f"{group.label}/{group.id}"
+                if (limit := cluster.feed.limit(name)) is not None:
+                    recorder.set_limit(name, limit)
+            recorder.keep("devices", plain(self._devices.model()))
+        except Exception:  # the cluster may end at any moment; the recording of its collectives must not
+            log.debug("could not look at %s for its recording", cluster.name, exc_info=True)
+
+
+def _finish(look: _Look, recorder: Recorder) -> None:
+    look.end()
+    recorder.close()
+
+
 def record(path: str | os.PathLike[str], cluster: Cluster | None = None) -> Recording:
     """Records the collectives from now on to a Parquet file; `wb.open_run(path)` shows it again without a cluster.
 
-    >>> with wb.record("run.parquet"):  # doctest: +SKIP
+    Beside them it keeps events, the topology and the use of devices, and what is inspected or explained meanwhile.
+
+    >>> with wb.record("runs/first.parquet"):  # doctest: +SKIP
     ...     strategy.run(step)
 
     Args:
-      path: The file; it is replaced if it exists.
+      path: The file; it is replaced if it exists, and its folder is made if there is none. Runs in a folder named
+        `runs` appear in JupyterLab's panel.
       cluster: By default the current one.
 
     Raises:
@@ -84,4 +156,5 @@ def record(path: str | os.PathLike[str], cluster: Cluster | None = None) -> Reco
         raise FailedPreconditionError(
             "there is nothing to record without a cluster: call wb.connect(...) first"
         )
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     return Recording(path, cluster)

@@ -1,19 +1,33 @@
-"""Recorded runs as a list, and two of them compared."""
+"""Recorded runs as a list, two of them compared, and one of them with all that its views draw."""
 
 from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from workbench.errors import WorkbenchError
-from workbench.telemetry.runs import Run, open_run
-from workbench.telemetry.snapshot import TableRow
-from workbench.ui.models import ComparedRow, RunEntry, Runs
+import numpy as np
 
-_MAX_RUNS: Final = 200
+from workbench.errors import DataCorruption, WorkbenchError
+from workbench.telemetry.records import bandwidth
+from workbench.telemetry.runs import Run, Span, open_run
+from workbench.telemetry.transfers import Kind, Times
+from workbench.ui.collectives_model import collectives_model
+from workbench.ui.fits import misfits
+from workbench.ui.models import MODELS, ComparedRow, Replay, RunEntry, Runs, Spread
+from workbench.ui.plain import plain
+
+MAX_RUNS: Final = 200
+_LOOKED_AT: Final = ("topology", "devices", "values", "array_sharding", "dataset_sharding")
+_ALIKE: Final = 0.05
+"""Medians closer than this are called alike, however sure they are."""
+_FEW: Final = 8
+"""Of fewer collectives the quartiles say too little."""
+_NOTCH: Final = 1.57
+"""Medians differ, at about 95 %, where median ± this × interquartile range / √n do not overlap (McGill)."""
+_ORDER: Final = ("slower", "faster", "alike", "too few", "only in one")
 
 
 def runs_model(folder: str | os.PathLike[str], compare: tuple[str, str] | None = None) -> Runs:
@@ -27,17 +41,14 @@ def runs_model(folder: str | os.PathLike[str], compare: tuple[str, str] | None =
       NotFoundError: if one of the compared runs is not there.
       DataCorruption: if one of them is damaged.
     """
-    where = Path(folder)
-    files = sorted(where.glob("*.parquet"), key=lambda file: file.stat().st_mtime, reverse=True)
-    rows: tuple[ComparedRow, ...] = ()
-    if compare is not None:
-        first, second = (open_run(path).table() for path in compare)
-        rows = compared(first, second)
+    entries = sorted(
+        map(run_entry, Path(folder).glob("*.parquet")), key=lambda run: run.written, reverse=True
+    )
     return Runs(
-        folder=str(where),
-        runs=tuple(map(run_entry, files[:_MAX_RUNS])),
-        compared=() if compare is None else tuple(Path(path).stem for path in compare),
-        rows=rows,
+        folder=str(folder),
+        runs=tuple(entries[:MAX_RUNS]),
+        compared=() if compare is None else (Path(compare[0]).stem, Path(compare[1]).stem),
+        rows=() if compare is None else compared(open_run(compare[0]), open_run(compare[1])),
     )
 
 
@@ -46,59 +57,139 @@ def run_entry(path: Path) -> RunEntry:
     status = path.stat()
     written = datetime.datetime.fromtimestamp(status.st_mtime).astimezone().isoformat(timespec="seconds")
     try:
-        return _facts(open_run(path), written, status.st_size)
-    except WorkbenchError as error:
+        run = open_run(path)
+        return _entry(path, written, status.st_size, run.span(), sum(e.kind == "alert" for e in run.events))
+    except (WorkbenchError, OSError) as error:
         problem = str(error).splitlines()[0]
         return RunEntry(str(path), path.stem, written, status.st_size, 0, 0.0, 0, 0, problem)
 
 
-def _facts(run: Run, written: str, size_bytes: int) -> RunEntry:
-    """From columns of the file, not from its records as objects."""
-    import pyarrow.compute as pc
-
-    records = run.to_arrow().select(["t_enter_ns", "t_end_ns", "clock_offset_ns", "replica", "group"])
-    seconds = 0.0
-    if len(records):
-        begin = pc.min(pc.add(records["t_enter_ns"], records["clock_offset_ns"])).as_py()
-        end = pc.max(pc.add(records["t_end_ns"], records["clock_offset_ns"])).as_py()
-        seconds = max(0.0, (end - begin) / 1e9)
+def _entry(path: Path, written: str, size_bytes: int, span: Span, alerts: int) -> RunEntry:
     return RunEntry(
-        path=str(run.path),
-        name=run.path.stem,
+        path=str(path),
+        name=path.stem,
         written=written,
         size_bytes=size_bytes,
-        records=len(records),
-        duration_seconds=round(seconds, 3),
-        replicas=pc.max(records["replica"]).as_py() + 1 if len(records) else 0,
-        alerts=sum(event.kind == "alert" for event in run.events),
+        records=span.records,
+        duration_seconds=round(span.seconds, 3),
+        replicas=span.replicas,
+        alerts=alerts,
         problem="",
     )
 
 
-def compared(first: Iterable[TableRow], second: Iterable[TableRow]) -> tuple[ComparedRow, ...]:
-    """Rows of two timing tables side by side, matched by operation, type, size bucket and number of replicas."""
-    one, other = ({_kind(row): row for row in rows} for rows in (first, second))
-    return tuple(_compared(kind, one.get(kind), other.get(kind)) for kind in sorted({*one, *other}))
+def replay_model(path: str | os.PathLike[str], steps: range | None = None) -> dict[str, Any]:
+    """A recorded run with all that its views draw, JSON-able; see `models.Replay`.
+
+    Args:
+      path: The file.
+      steps: Only these; by default all, of which views show the newest.
+
+    Raises:
+      NotFoundError: if there is no such file.
+      DataCorruption: if it is damaged.
+      InvalidArgumentError: if these are no steps.
+    """
+    run = open_run(path)
+    span = run.span()
+    snapshot = run.snapshot() if steps is None else run.snapshot_of(steps)
+    looks = {}
+    notes = [f"{view}: too large to be recorded" for view in run.looks.left_out]
+    for view in _LOOKED_AT:
+        looks[view], problem = _looked_at(run, view)
+        notes += [problem] if problem else []
+    model = Replay(
+        run=run_entry(Path(path)),
+        first_step=span.first_step,
+        last_step=span.last_step,
+        shown_from=span.first_step if steps is None else steps.start,
+        shown_to=span.last_step if steps is None else steps.stop - 1,
+        collectives=collectives_model(snapshot, status="replay"),
+        topology=None,
+        devices=None,
+        values=None,
+        array_sharding=None,
+        dataset_sharding=None,
+        notes=tuple(notes),
+    )
+    return plain(model) | looks
 
 
-def _kind(row: TableRow) -> tuple[str, str, int, int]:
-    return row.op, row.dtype, row.bucket_bytes, row.n
+def _looked_at(run: Run, view: str) -> tuple[Any, str]:
+    """The model of a view as the file has it, if the view can draw it; else why not."""
+    try:
+        model = run.looks.model(view)
+    except DataCorruption as error:
+        return None, str(error)
+    if model is None:
+        return None, ""
+    if wrong := misfits(model, MODELS[view]):
+        return None, f"{view}: recorded by another version of workbench ({wrong[0]})"
+    return model | ({"status": "replay"} if "status" in model else {}), ""
 
 
-def _compared(kind: tuple[str, str, int, int], one: TableRow | None, other: TableRow | None) -> ComparedRow:
+def compared(first: Run, second: Run) -> tuple[ComparedRow, ...]:
+    """Two runs side by side, by operation, type, size bucket and replicas: over all of each, what got slower first.
+
+    Raises:
+      DataCorruption: if one of them is damaged.
+    """
+    return compared_times(first.transfers(), second.transfers())
+
+
+def compared_times(first: Mapping[Kind, Times], second: Mapping[Kind, Times]) -> tuple[ComparedRow, ...]:
+    """As `compared`, from how long collectives took."""
+    rows = [_compared(kind, first.get(kind), second.get(kind)) for kind in sorted({*first, *second})]
+    return tuple(
+        sorted(rows, key=lambda row: (_ORDER.index(row.verdict), -abs(row.difference_seconds or 0.0)))
+    )
+
+
+def _compared(kind: Kind, first: Times | None, second: Times | None) -> ComparedRow:
     op, dtype, _, n = kind
-    row = one or other
-    assert row is not None  # the kind is that of at least one
-    ratio = other.p50_us / one.p50_us if one and other and one.p50_us > 0 else None
+    newest = second or first
+    assert newest is not None  # the kind is that of at least one
+    one = None if first is None else _spread(kind, first)
+    other = None if second is None else _spread(kind, second)
+    both = one is not None and other is not None and one.p50_us > 0
     return ComparedRow(
         key="|".join(map(str, kind)),
         op=op,
         dtype=dtype,
         n=n,
-        size_bytes=row.size_bytes,
-        first_p50_us=one.p50_us if one else None,
-        second_p50_us=other.p50_us if other else None,
-        first_busbw=one.busbw if one else None,
-        second_busbw=other.busbw if other else None,
-        ratio=ratio,
+        size_bytes=newest.size_bytes,
+        first=one,
+        second=other,
+        ratio=other.p50_us / one.p50_us if both and one and other else None,
+        difference_seconds=(other.p50_us - one.p50_us) * other.samples / 1e6 if one and other else None,
+        verdict=_verdict(one, other),
     )
+
+
+def _spread(kind: Kind, times: Times) -> Spread:
+    op, _, _, n = kind
+    p25, p50, p75 = (float(us) for us in np.quantile(times.seconds, (0.25, 0.5, 0.75)) * 1e6)
+    return Spread(len(times.seconds), p25, p50, p75, bandwidth(op, times.size_bytes, p50 * 1000, n).busbw)
+
+
+def _verdict(one: Spread | None, other: Spread | None) -> str:
+    if one is None or other is None:
+        return "only in one"
+    if min(one.samples, other.samples) < _FEW:
+        return "too few"
+    (low, high), (low_2, high_2) = map(_notch, (one, other))
+    if low_2 > high and other.p50_us > (1 + _ALIKE) * one.p50_us:
+        return "slower"
+    if high_2 < low and other.p50_us < (1 - _ALIKE) * one.p50_us:
+        return "faster"
+    return "alike"
+
+
+def _notch(spread: Spread) -> tuple[float, float]:
+    half = _NOTCH * (spread.p75_us - spread.p25_us) / spread.samples**0.5
+    return spread.p50_us - half, spread.p50_us + half
+
+
+def names_of(rows: Iterable[ComparedRow], verdict: str) -> str:
+    """The operations with a verdict, most costly first, such as "all_reduce, broadcast"."""
+    return ", ".join(dict.fromkeys(row.op for row in rows if row.verdict == verdict))

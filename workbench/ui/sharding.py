@@ -10,7 +10,7 @@ from workbench.data.explain import DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STEPS, Shap
 from workbench.data.explain import explain_sharding as explain_dataset
 from workbench.data.options import AutoShardPolicy
 from workbench.telemetry.formatting import size_text
-from workbench.ui import html
+from workbench.ui import html, shown
 from workbench.ui.array_model import array_model
 from workbench.ui.dataset_model import dataset_model
 from workbench.ui.models import ArrayPart, ArraySharding, DatasetSharding
@@ -49,7 +49,8 @@ class ArrayShardingView:
         return html.card(self._title(), parts=[html.table(headings, rows, left=3)])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return mimebundle(Fixed("array_sharding", self.model), text=repr(self), html=self._repr_html_())
+        source = Fixed("array_sharding", self.model)
+        return mimebundle(source, text=repr(self), html=self._repr_html_(), include=include)
 
     def _title(self) -> str:
         model = self.model
@@ -106,8 +107,11 @@ def explain_sharding(
         )
         _datasets[id(found)] = value
         weakref.finalize(found, _datasets.pop, id(found), None)
+        shown.tell("dataset_sharding", lambda: dataset_model(found))
         return found
-    return ArrayShardingView(array_model(value))
+    array = ArrayShardingView(array_model(value))
+    shown.tell("array_sharding", lambda: array.model)
+    return array
 
 
 def dataset_bundle(sharding: Sharding, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -119,7 +123,7 @@ def dataset_bundle(sharding: Sharding, include: Any = None, exclude: Any = None)
         dataset_model(sharding),
         None if dataset is None else lambda request: what_if(dataset, request),
     )
-    return mimebundle(source, text=bundle["text/plain"], html=bundle["text/html"])
+    return mimebundle(source, text=bundle["text/plain"], html=bundle["text/html"], include=include)
 
 
 def what_if(dataset: Dataset, request: dict[str, Any]) -> DatasetSharding:

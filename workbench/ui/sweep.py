@@ -125,7 +125,7 @@ class SweepResult:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         source = Fixed("sweep", collectives_model(self._snapshot, status="stopped"))
-        return mimebundle(source, text=repr(self), html=self._repr_html_())
+        return mimebundle(source, text=repr(self), html=self._repr_html_(), include=include)
 
     def __repr__(self) -> str:
         return "\n".join([self.to_nccl_tests(), *map(_fit_text, self.sweeps)])

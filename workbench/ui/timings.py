@@ -1,8 +1,7 @@
-"""`wb.collectives` and `wb.open_run`: how long collectives took, who was late, what is stuck."""
+"""`wb.collectives`: how long collectives took, who was late, what is stuck."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from workbench.distribute.strategy import Strategy
 from workbench.errors import FailedPreconditionError
 from workbench.runtime import Cluster, current_cluster
-from workbench.telemetry import exports, frames, runs
+from workbench.telemetry import exports, frames
 from workbench.telemetry.snapshot import Snapshot, TableRow
 from workbench.telemetry.stuck import stuck_text
 from workbench.telemetry.text import snapshot_text
 from workbench.ui import html
 from workbench.ui.limits import measure_limits
+from workbench.ui.report import report
 from workbench.ui.timings_table import HEADINGS, LEFT_COLUMNS, timing_cells
 from workbench.ui.widgets.bundle import mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource
@@ -26,12 +26,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class _Source(Protocol):
+class TimingSource(Protocol):
     """What a feed and a recorded run have in common."""
 
-    def snapshot(self) -> Snapshot: ...
+    def snapshot(self) -> Snapshot:
+        """What views draw."""
+        ...
 
-    def to_arrow(self) -> pa.Table: ...
+    def to_arrow(self) -> pa.Table:
+        """The records behind it."""
+        ...
 
 
 class Timings:
@@ -47,7 +51,7 @@ class Timings:
 
     def __init__(
         self,
-        source: _Source,
+        source: TimingSource,
         *,
         group: str = "",
         internal: bool = False,
@@ -90,15 +94,27 @@ class Timings:
         """Writes `to_arrow` as CSV with a header line."""
         exports.write_csv(self.to_arrow(), path)
 
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Writes `to_arrow` as Parquet, for other tools; what `wb.open_run` opens is written by `wb.record`."""
+        exports.write_parquet(self.to_arrow(), path)
+
     def to_perfetto(self, path: str | os.PathLike[str]) -> None:
         """Writes a trace for ui.perfetto.dev: hosts as processes, replicas as threads."""
-        trace = exports.perfetto(self.to_arrow(), self.snapshot.events)
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(trace, file)
+        exports.write_json(exports.perfetto(self.to_arrow(), self.snapshot.events), path)
 
-    def to_nccl_tests(self) -> str:
-        """The table as nccl-tests prints it, to paste beside the output of `all_reduce_perf`."""
+    def to_nccl_tests(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The table as nccl-tests prints it, to paste beside the output of `all_reduce_perf`.
+
+        Args:
+          path: Where to write it also as JSON, in the shape of nccl-tests' own report.
+        """
+        if path is not None:
+            exports.write_json(exports.nccl_tests_json(self.rows), path)
         return exports.nccl_tests_text(self.rows)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Writes a report of one file, which a browser shows without a server or a network; see `wb.report`."""
+        report(path, self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that is shown, as JSON-able values."""
@@ -118,7 +134,7 @@ class Timings:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         source = CollectivesSource("collectives", self._newest_shown, self._status_now, self.silent)
-        return mimebundle(source, text=repr(self), html=self._repr_html_())
+        return mimebundle(source, text=repr(self), html=self._repr_html_(), include=include)
 
     def __repr__(self) -> str:
         shown = replace(self.snapshot, table=self.rows)
@@ -187,20 +203,6 @@ def collectives(of: Strategy | Cluster | None = None, *, internal: bool = False)
         silent=silent,
         cluster=cluster,
     )
-
-
-def open_run(path: str | os.PathLike[str], *, internal: bool = False) -> Timings:
-    """The timings of a run that `wb.record` wrote, without a cluster.
-
-    Args:
-      path: The file.
-      internal: As for `collectives`.
-
-    Raises:
-      NotFoundError: if there is no such file.
-      DataCorruption: if it is damaged or no recorded run.
-    """
-    return Timings(runs.open_run(path), internal=internal, status="replay")
 
 
 def _only(snapshot: Snapshot, group: str) -> Snapshot:

@@ -1,6 +1,6 @@
 // The REST interface of our server extension.
 import { ServerConnection } from "@jupyterlab/services";
-import type { Collectives, Runs } from "../models";
+import type { Replay, Runs } from "../models";
 import type { ClusterInfo } from "./messages";
 
 const ROOT = "workbench/api/";
@@ -32,8 +32,13 @@ export class Api {
     return this.#ask("GET", `runs${query && `?${query}`}`);
   }
 
-  run(path: string): Promise<Collectives> {
-    return this.#ask("GET", `runs/${path.split("/").map(encodeURIComponent).join("/")}`);
+  /** A recorded run, or of its steps the first to the last of two. */
+  run(path: string, steps: readonly number[] = []): Promise<Replay> {
+    const query = steps.map((step) => `step=${step}`).join("&");
+    return this.#ask(
+      "GET",
+      `runs/${path.split("/").map(encodeURIComponent).join("/")}${query && `?${query}`}`,
+    );
   }
 
   async #ask<T>(method: string, path: string, body?: unknown): Promise<T> {

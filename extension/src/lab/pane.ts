@@ -34,6 +34,7 @@ export class Pane extends Widget {
   #watching = ""; // the cluster whose channel is watched
   #stopWatching = new AbortController();
   #compared: string[] = [];
+  #steps: number[] = [];
   #select: HTMLSelectElement;
   #note: HTMLElement;
   #body: HTMLElement;
@@ -187,8 +188,9 @@ export class Pane extends Widget {
     const { view } = this.#args;
     if (this.#mounted) this.#mounted.update(model);
     else {
-      // With nobody to ask, a view offers nothing to ask for: only runs have somebody here.
-      const options = view === "runs" ? { ask: (request: Request) => this.#answer(request) } : {};
+      // With nobody to ask, a view offers nothing to ask for: only recorded runs have somebody here.
+      const asks = view === "runs" || view === "replay";
+      const options = asks ? { ask: (request: Request) => this.#answer(request) } : {};
       this.#mounted = mount(view, this.#body, model as Models[typeof view] & AnyModel, options);
     }
   }
@@ -199,18 +201,30 @@ export class Pane extends Widget {
   }
 
   async #load(): Promise<void> {
-    const { api } = this.#services;
+    const { api, trans } = this.#services;
     const { signal } = this.#shown;
     try {
-      const model = this.#args.run ? await api.run(this.#args.run) : await api.runs(this.#compared);
-      if (!signal.aborted) this.#draw(model);
-      this.#note.textContent = "";
+      const model = this.#args.run ? await this.#recorded() : await api.runs(this.#compared);
+      if (!signal.aborted && model) this.#draw(model);
+      this.#note.textContent = model ? "" : trans.__("nothing of this was recorded");
     } catch (error) {
       this.#note.textContent = error instanceof Error ? error.message : String(error);
     }
   }
 
+  /** The part of a recorded run that this view draws, or null. */
+  async #recorded(): Promise<AnyModel | null> {
+    const { view, run } = this.#args;
+    const replay = await this.#services.api.run(run, this.#steps);
+    if (view === "replay" || view === "runs") return replay;
+    return replay[CHANNEL_OF[view]];
+  }
+
   #answer(request: Request): void {
+    if (request.kind === "show_steps") {
+      this.#steps = [request.first, request.last];
+      void this.#load();
+    }
     if (request.kind === "open_run") this.#services.openRun(request.path);
     if (request.kind === "compare_runs") {
       this.#compared = [request.first, request.second];

@@ -4,7 +4,7 @@ import { Widget } from "@lumino/widgets";
 import { render } from "preact";
 import { useState } from "preact/hooks";
 import type { RunEntry } from "../models";
-import { VIEWS, type ViewName } from "../views";
+import { OPENED, VIEWS, type ViewName } from "../views";
 import type { Connection } from "./connection";
 import { dragConnectCode } from "./connect_code";
 import type { ClusterInfo } from "./messages";
@@ -155,7 +155,7 @@ function Contents(props: Props) {
       <section aria-label={trans.__("Panes")}>
         <h2>{trans.__("Panes")}</h2>
         <div class="wb-panel-panes">
-          {(Object.keys(VIEWS) as ViewName[]).map((view) => (
+          {OPENED.map((view) => (
             <button key={view} type="button" onClick={() => props.actions.openPane(view, "")}>
               {VIEWS[view].title}
             </button>

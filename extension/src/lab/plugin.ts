@@ -7,7 +7,7 @@ import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { ITranslator, nullTranslator } from "@jupyterlab/translation";
 import { LabIcon } from "@jupyterlab/ui-components";
-import { VIEWS, type ViewName } from "../views";
+import { OPENED, VIEWS, type ViewName } from "../views";
 import { Api, openSocket } from "./api";
 import { insertConnectCode } from "./connect_code";
 import { Connection } from "./connection";
@@ -133,7 +133,7 @@ function activate(
     execute: (args) =>
       commands.execute(
         COMMANDS.openPane,
-        args["run"] ? { view: "collectives", run: args["run"] } : { view: "runs" },
+        args["run"] ? { view: "replay", run: args["run"] } : { view: "runs" },
       ),
   });
   commands.addCommand(COMMANDS.showPanel, {
@@ -204,7 +204,7 @@ function activate(
   });
 
   if (palette) {
-    for (const view of Object.keys(VIEWS))
+    for (const view of OPENED)
       palette.addItem({ command: COMMANDS.openPane, category: CATEGORY, args: { view } });
     for (const [name, command] of Object.entries(COMMANDS)) {
       if (name !== "openPane") palette.addItem({ command, category: CATEGORY });

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { statusOf } from "../colours";
+import { ExportMenu } from "../export/menu";
 
 export function Sign({ sign, colour }: { sign: string; colour: string }) {
   return (
@@ -34,8 +35,9 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
       <h3>{title}</h3>
       {facts.map((fact) => fact && <span class="wb-quiet">{fact}</span>)}
       {status && <StatusWord word={status} />}
-      {children && <span class="wb-space" />}
+      <span class="wb-space" />
       {children}
+      <ExportMenu />
     </header>
   );
 }

@@ -51,11 +51,17 @@ export function Spark({ values, label, top, width = 72, columns = false }: Spark
 export function Key({ colour, name, hatched = false }: { colour?: string; name: string; hatched?: boolean }) {
   return (
     <span>
-      <span
-        class={`wb-swatch${hatched ? " wb-hatched" : ""}`}
-        aria-hidden="true"
-        style={colour ? { background: colour } : undefined}
-      />
+      {hatched ? (
+        <svg class="wb-swatch" aria-hidden="true" viewBox="0 0 12 10">
+          <path
+            d="M0 4L4 0M0 8L8 0M2 10L12 0M6 10L12 4M10 10L12 8M.5 .5H11.5V9.5H.5Z"
+            fill="none"
+            stroke="var(--wb-quiet)"
+          />
+        </svg>
+      ) : (
+        <span class="wb-swatch" aria-hidden="true" style={colour ? { background: colour } : undefined} />
+      )}
       {name}
     </span>
   );

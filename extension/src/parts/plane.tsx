@@ -1,6 +1,7 @@
 // A canvas of cells by rows and columns: pointer and arrow keys go from cell to cell, a line of text says what is there.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { paletteOf, type Palette } from "../colours";
+import { drawings } from "../export/svg_canvas";
 
 export interface Cell {
   row: number;
@@ -65,6 +66,7 @@ export function Plane(props: Props) {
     context.font = palette.font;
     context.textBaseline = "middle";
     props.paint({ canvas: context, width, height, palette, cursor: inside });
+    drawings.set(element, (canvas) => props.paint({ canvas, width, height, palette, cursor: null }));
     if (drag) {
       context.globalAlpha = 0.2;
       context.fillStyle = palette.accent;

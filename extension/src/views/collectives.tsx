@@ -1,7 +1,8 @@
 // Everything about collectives in one view: what is stuck on top, then one of the others at a time.
-import { useState } from "preact/hooks";
+import { Exportable } from "../export/scope";
+import { Tabs } from "../parts/tabs";
 import type { Collectives, Models } from "../models";
-import type { Context, View } from "../view";
+import type { View } from "../view";
 import { collectiveTable } from "./collective_table";
 import { heatMap } from "./heat_map";
 import { lanes } from "./lanes";
@@ -9,56 +10,33 @@ import { log } from "./log";
 import { Banners } from "./stuck";
 import { sweep } from "./sweep";
 
-const PAGES: { name: string; view: View<Collectives> }[] = [
-  { name: "Table", view: collectiveTable },
-  { name: "Lanes", view: lanes },
-  { name: "Lateness", view: heatMap },
-  { name: "Sweep", view: sweep },
-  { name: "Log", view: log },
-];
+const PAGES = [
+  { name: "Table", key: "collective_table", view: collectiveTable },
+  { name: "Lanes", key: "lanes", view: lanes },
+  { name: "Lateness", key: "heat_map", view: heatMap },
+  { name: "Sweep", key: "sweep", view: sweep },
+  { name: "Log", key: "log", view: log },
+] as const satisfies { name: string; key: keyof Models; view: View<Collectives> }[];
 
-export const collectives: View<Models["collectives"]> = {
+export const collectives: View<Collectives> = {
   title: "Collectives",
   draw({ model, context }) {
-    return <Pages model={model} context={context} />;
+    const alerts = model.snapshot.events.filter((event) => event.kind === "alert").length;
+    const pages = PAGES.map(({ name, key, view }) => ({
+      name,
+      title: view.title,
+      mark: name === "Log" && alerts > 0 ? `▲ ${alerts}` : "",
+      draw: () => (
+        <Exportable view={key} model={model}>
+          <view.draw model={model} context={context} />
+        </Exportable>
+      ),
+    }));
+    return (
+      <>
+        <Banners groups={model.snapshot.groups.filter((group) => group.stuck !== null)} />
+        <Tabs label="Collectives" pages={pages} />
+      </>
+    );
   },
 };
-
-function Pages({ model, context }: { model: Collectives; context: Context }) {
-  const [page, setPage] = useState(0);
-  const onKeyDown = (event: KeyboardEvent) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    const next = (page + step + PAGES.length) % PAGES.length;
-    setPage(next);
-    (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=tab]")[next]?.focus();
-    event.preventDefault();
-    event.stopPropagation();
-  };
-  const alerts = model.snapshot.events.filter((event) => event.kind === "alert").length;
-  const Page = PAGES[page]!.view.draw;
-  return (
-    <>
-      <Banners groups={model.snapshot.groups.filter((group) => group.stuck !== null)} />
-      <div class="wb-tabs" role="tablist" aria-label="Collectives" onKeyDown={onKeyDown}>
-        {PAGES.map(({ name, view }, index) => (
-          <button
-            key={name}
-            type="button"
-            role="tab"
-            aria-selected={page === index}
-            tabIndex={page === index ? 0 : -1}
-            title={view.title}
-            onClick={() => setPage(index)}
-          >
-            {name}
-            {name === "Log" && alerts > 0 ? ` ▲ ${alerts}` : ""}
-          </button>
-        ))}
-      </div>
-      <div role="tabpanel" aria-label={PAGES[page]!.view.title} key={page}>
-        <Page model={model} context={context} />
-      </div>
-    </>
-  );
-}

@@ -138,14 +138,15 @@ export function scaleOf(late: GroupView["lateness"]["late_us"]): { peak: number;
 }
 
 function Scale({ peak, clipped }: { peak: number; clipped: boolean }) {
-  const stops = [0, 0.25, 0.5, 0.75, 1].map(sequential).join(",");
+  const shades = Array.from({ length: 35 }, (_, index) => sequential(index / 34));
   return (
     <div class="wb-legend">
       <span>on time</span>
-      <span
-        aria-hidden="true"
-        style={{ width: "140px", height: "10px", background: `linear-gradient(90deg,${stops})` }}
-      />
+      <svg aria-hidden="true" width="140" height="10" viewBox="0 0 140 10">
+        {shades.map((colour, index) => (
+          <rect key={index} x={4 * index} width={4} height={10} fill={colour} />
+        ))}
+      </svg>
       <span>
         {timeText(peak)} {clipped ? "or more " : ""}late
       </span>

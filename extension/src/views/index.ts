@@ -9,6 +9,7 @@ import { devices } from "./devices";
 import { heatMap } from "./heat_map";
 import { lanes } from "./lanes";
 import { log } from "./log";
+import { replay } from "./replay";
 import { runs } from "./runs";
 import { stuck } from "./stuck";
 import { sweep } from "./sweep";
@@ -31,4 +32,8 @@ export const VIEWS: { readonly [K in ViewName]: View<Models[K]> } = {
   log,
   devices,
   runs,
+  replay,
 };
+
+/** Views that can be opened by themselves; a recorded run is opened from the list of runs. */
+export const OPENED = (Object.keys(VIEWS) as ViewName[]).filter((name) => name !== "replay");

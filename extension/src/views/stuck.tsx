@@ -1,5 +1,5 @@
 // The banner that says which collective does not get on, and who is waited for.
-import { Sign } from "../parts/head";
+import { Head, Sign } from "../parts/head";
 import { BAD, GOOD } from "../colours";
 import { runsOf } from "../format";
 import type { Collectives, GroupView, LastSeen, Stuck } from "../models";
@@ -11,11 +11,17 @@ export const stuck: View<Collectives> = {
   title: "Stuck collectives",
   draw({ model }) {
     const groups = model.snapshot.groups.filter((group) => group.stuck !== null);
-    if (groups.length) return <Banners groups={groups} />;
     return (
-      <p class="wb-alert" data-loud="no" role="status">
-        <Sign sign="●" colour={GOOD} /> no collective is stuck
-      </p>
+      <div class="wb-part">
+        <Head title="Stuck collectives" status={model.status} />
+        {groups.length ? (
+          <Banners groups={groups} />
+        ) : (
+          <p class="wb-alert" data-loud="no" role="status">
+            <Sign sign="●" colour={GOOD} /> no collective is stuck
+          </p>
+        )}
+      </div>
     );
   },
 };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Container
 from typing import Any, Final
 
 from workbench.ui.widgets.built import is_built
@@ -12,15 +13,20 @@ MIME: Final = "application/vnd.workbench.view+json"
 """View and model, for those who can draw it without a kernel: a saved notebook in JupyterLab."""
 
 
-def mimebundle(source: Source, *, text: str, html: str) -> dict[str, Any]:
+def mimebundle(
+    source: Source, *, text: str, html: str, include: Container[str] | None = None
+) -> dict[str, Any]:
     """All representations of what `source` shows.
 
     Args:
       source: The view and its model.
       text: The text twin.
       html: The script-free HTML.
+      include: As IPython asks; with `MIME` in it only text, HTML and the model, also where there is no kernel.
     """
     bundle: dict[str, Any] = {"text/plain": text, "text/html": html}
+    if include is not None and MIME in include:
+        return bundle | {MIME: {"view": source.view, "model": source.model()}}
     if not in_a_kernel() or not is_built():
         return bundle
     from workbench.server.announcing import publish_shown
@@ -37,6 +43,11 @@ def mimebundle(source: Source, *, text: str, html: str) -> dict[str, Any]:
         "model_id": widget.model_id,
     }
     return bundle
+
+
+def is_drawn(include: Container[str] | None) -> bool:
+    """Whether `mimebundle` gives more than texts: only then it is worth asking replicas for a model."""
+    return (include is not None and MIME in include) or (in_a_kernel() and is_built())
 
 
 def in_a_kernel() -> bool:

@@ -77,6 +77,52 @@ class Fixed:
         return True
 
 
+class Given:
+    """A JSON-able model that is made when it is first asked for, and changes only where a person asks for that."""
+
+    def __init__(
+        self,
+        view: str,
+        make: Callable[[], Message],
+        answer: Callable[[Message], Message | None] | None = None,
+    ) -> None:
+        """Makes the source.
+
+        Args:
+          view: Name of the view.
+          make: Gives the model.
+          answer: Gives another model for a request, or None.
+        """
+        self.view = view
+        self.interval_seconds = float("inf")
+        self._make = make
+        self._answer = answer
+        self._model: Message | None = None
+
+    def model(self) -> Message:
+        """As `Source.model`."""
+        if self._model is None:
+            self._model = self._make()
+        return self._model
+
+    def change(self) -> Message | None:
+        """None: it does not change."""
+        return None
+
+    def answer(self, request: Message) -> Message | None:
+        """As `Source.answer`."""
+        found = None if self._answer is None else self._answer(request)
+        if found is None:
+            return None
+        self._model = found
+        return {"kind": "model", "model": found}
+
+    @property
+    def ended(self) -> bool:
+        """It never changes."""
+        return True
+
+
 class Polled:
     """A model that is made anew each time, and sent where it differs."""
 

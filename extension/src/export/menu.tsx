@@ -1,0 +1,155 @@
+// The menu "Export" in the head of a view: files of what it shows, made and kept by the browser alone.
+import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Collectives } from "../models";
+import { codeSource } from "./code";
+import { parquet } from "./parquet";
+import { pictureOf, pngOf } from "./picture";
+import { reportOf } from "./report";
+import { ExportScope, type Scope } from "./scope";
+import { sheetOf } from "./sheet";
+import { csv, ncclTests, ncclTestsJson, perfetto } from "./text";
+
+interface Format {
+  name: string;
+  /** Of the file, after the name of the view. */
+  ending: string;
+  type: string;
+  make(scope: Scope, root: HTMLElement): BlobPart | Blob | Promise<BlobPart | Blob>;
+}
+
+const json = (value: unknown) => `${JSON.stringify(value)}\n`;
+const timed = ({ model }: Scope) => ("collectives" in model ? model.collectives : model) as Collectives;
+const FORMATS: Format[] = [
+  { name: "Picture (PNG)", ending: ".png", type: "image/png", make: (_, root) => pngOf(pictureOf(root)) },
+  { name: "Picture (SVG)", ending: ".svg", type: "image/svg+xml", make: (_, root) => pictureOf(root).markup },
+  {
+    name: "Table (CSV)",
+    ending: ".csv",
+    type: "text/csv",
+    make: ({ view, model }) => csv(sheetOf(view, model)),
+  },
+  {
+    name: "Table (Parquet)",
+    ending: ".parquet",
+    type: "application/vnd.apache.parquet",
+    make: ({ view, model }) => parquet(sheetOf(view, model)),
+  },
+  { name: "Everything (JSON)", ending: ".json", type: "application/json", make: ({ whole }) => json(whole) },
+];
+const TIMED: Format[] = [
+  {
+    name: "Trace (Perfetto)",
+    ending: ".trace.json",
+    type: "application/json",
+    make: (it) => json(perfetto(timed(it))),
+  },
+  {
+    name: "Table (nccl-tests)",
+    ending: ".txt",
+    type: "text/plain",
+    make: (it) => ncclTests(timed(it).snapshot.table),
+  },
+  {
+    name: "Table (nccl-tests JSON)",
+    ending: ".nccl.json",
+    type: "application/json",
+    make: (it) => json(ncclTestsJson(timed(it).snapshot.table)),
+  },
+];
+const REPORT: Format = {
+  name: "Report (HTML)",
+  ending: ".html",
+  type: "text/html",
+  make: async ({ whole }) => reportOf(whole, await codeSource()!()),
+};
+
+/** What a view can be exported as. */
+function formatsOf(scope: Scope): Format[] {
+  const isTimed = "snapshot" in scope.model || "collectives" in scope.model;
+  return [...FORMATS, ...(isTimed ? TIMED : []), ...(codeSource() ? [REPORT] : [])];
+}
+
+export function ExportMenu() {
+  const scope = useContext(ExportScope);
+  const [open, setOpen] = useState(false);
+  const [said, setSaid] = useState("");
+  const box = useRef<HTMLSpanElement>(null);
+  useLayoutEffect(() => {
+    const menu = box.current?.querySelector<HTMLElement>("[role=menu]");
+    if (!open || !menu) return;
+    // Below the right end of its button, if there is room.
+    const view = menu.closest(".wb")?.getBoundingClientRect();
+    if (view && menu.getBoundingClientRect().left < view.left) menu.dataset["side"] = "left";
+    items(box.current)[0]?.focus();
+  }, [open]);
+  if (!scope) return null;
+
+  const close = (focus: boolean) => {
+    setOpen(false);
+    if (focus) box.current?.querySelector<HTMLElement>("button")?.focus();
+  };
+  const save = async (format: Format) => {
+    close(true);
+    const root = box.current?.closest<HTMLElement>(".wb-part") ?? box.current?.closest<HTMLElement>(".wb");
+    if (!root) return;
+    try {
+      const made = await format.make(scope, root);
+      download(
+        made instanceof Blob ? made : new Blob([made], { type: format.type }),
+        scope.view + format.ending,
+      );
+      setSaid(`${scope.view + format.ending} is saved`);
+    } catch (error) {
+      setSaid(`not saved: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const all = items(box.current);
+    const at = all.indexOf(document.activeElement as HTMLElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at < 0 ? -1 : at - 1, Home: 0, End: -1 }[event.key];
+    if (!open && event.key === "ArrowDown") setOpen(true);
+    else if (open && event.key === "Escape") close(true);
+    else if (open && to !== undefined) all.at(to % all.length)?.focus();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const onFocusOut = (event: FocusEvent) => {
+    if (!box.current?.contains(event.relatedTarget as Node | null)) close(false);
+  };
+  return (
+    <span class="wb-export" ref={box} onKeyDown={onKeyDown} onFocusOut={onFocusOut}>
+      <button type="button" aria-haspopup="menu" aria-expanded={open} onClick={() => setOpen(!open)}>
+        Export
+      </button>
+      {open && (
+        <ul role="menu" aria-label="Export">
+          {formatsOf(scope).map((format) => (
+            <li key={format.name} role="none">
+              <button type="button" role="menuitem" tabIndex={-1} onClick={() => void save(format)}>
+                {format.name}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <span class="wb-heard" role="status">
+        {said}
+      </span>
+    </span>
+  );
+}
+
+function items(box: HTMLElement | null): HTMLElement[] {
+  return [...(box?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
+}
+
+function download(blob: Blob, name: string): void {
+  const address = URL.createObjectURL(blob);
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  // Not at once: the browser may still have to begin reading.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}

@@ -1,0 +1,28 @@
+// What the menu "Export" of a view's head writes: the nearest view around it, and the whole that it is a part of.
+import { type ComponentChildren, createContext } from "preact";
+import { useContext } from "preact/hooks";
+import type { Models } from "../models";
+import type { ViewName } from "../views";
+
+export interface Shown<K extends ViewName = ViewName> {
+  view: K;
+  model: Models[K];
+}
+
+export interface Scope extends Shown {
+  /** What was mounted; for reports. */
+  whole: Shown;
+}
+
+export const ExportScope = createContext<Scope | null>(null);
+
+/** Heads inside of it export this view. */
+export function Exportable<K extends ViewName>({
+  view,
+  model,
+  children,
+}: Shown<K> & { children: ComponentChildren }) {
+  const outer = useContext(ExportScope);
+  const scope = { view, model, whole: outer?.whole ?? { view, model } } as Scope;
+  return <ExportScope.Provider value={scope}>{children}</ExportScope.Provider>;
+}

@@ -1,0 +1,114 @@
+// A canvas that writes SVG: what charts draw, as lines and text instead of pixels.
+import { element, escaped, short } from "./xml";
+
+/** How charts on canvases are drawn; told by whoever paints them. */
+export const drawings = new WeakMap<HTMLCanvasElement, (context: CanvasRenderingContext2D) => void>();
+
+const STYLE = {
+  fillStyle: "#000",
+  strokeStyle: "#000",
+  lineWidth: 1,
+  globalAlpha: 1,
+  textAlign: "left",
+  dash: "",
+  clipPath: "",
+};
+const ANCHORS: Record<string, string> = { center: "middle", right: "end", end: "end" };
+let clips = 0;
+
+/** The part of a canvas that charts use, with the text baseline in the middle; what else they call is an error. */
+class SvgCanvas {
+  now = { ...STYLE };
+  parts: string[] = [];
+  #path = "";
+  #kept: (typeof STYLE)[] = [];
+
+  beginPath(): void {
+    this.#path = "";
+  }
+
+  moveTo(x: number, y: number): void {
+    this.#path += `M${short(x)} ${short(y)}`;
+  }
+
+  lineTo(x: number, y: number): void {
+    this.#path += `L${short(x)} ${short(y)}`;
+  }
+
+  rect(x: number, y: number, width: number, height: number): void {
+    this.#path += `M${short(x)} ${short(y)}h${short(width)}v${short(height)}h${short(-width)}Z`;
+  }
+
+  stroke(): void {
+    this.#add("path", { d: this.#path, fill: "none", ...this.#line() });
+  }
+
+  fillRect(x: number, y: number, width: number, height: number): void {
+    this.#add("rect", { x, y, width, height, fill: this.now.fillStyle });
+  }
+
+  strokeRect(x: number, y: number, width: number, height: number): void {
+    this.#add("rect", { x, y, width: Math.max(0, width), height, fill: "none", ...this.#line() });
+  }
+
+  fillText(text: string, x: number, y: number): void {
+    const place = { x, y, "dominant-baseline": "central", "text-anchor": ANCHORS[this.now.textAlign] };
+    this.#add("text", { ...place, fill: this.now.fillStyle }, escaped(text));
+  }
+
+  setLineDash(lengths: number[]): void {
+    this.now.dash = lengths.join(" ");
+  }
+
+  clip(): void {
+    clips += 1;
+    const id = `wb-clip-${clips}`;
+    const outer = this.now.clipPath || undefined;
+    this.parts.push(element("clipPath", { id, "clip-path": outer }, element("path", { d: this.#path })));
+    this.now.clipPath = `url(#${id})`;
+  }
+
+  save(): void {
+    this.#kept.push({ ...this.now });
+  }
+
+  restore(): void {
+    this.now = this.#kept.pop() ?? this.now;
+  }
+
+  #line() {
+    const { strokeStyle, lineWidth, dash } = this.now;
+    return { stroke: strokeStyle, "stroke-width": lineWidth, "stroke-dasharray": dash };
+  }
+
+  #add(name: string, attributes: Record<string, string | number | undefined>, inside = ""): void {
+    const { globalAlpha, clipPath } = this.now;
+    const opacity = globalAlpha < 1 ? globalAlpha : undefined;
+    this.parts.push(element(name, { ...attributes, opacity, "clip-path": clipPath }, inside));
+  }
+}
+
+/** A chart as SVG in the coordinates of its canvas, or null where it draws what only a canvas can. */
+export function vectorOf(canvas: HTMLCanvasElement): string | null {
+  const draw = drawings.get(canvas);
+  if (!draw) return null;
+  const svg = new SvgCanvas();
+  const context = new Proxy(svg, {
+    get(target, name) {
+      const found = Reflect.get(name in target.now ? target.now : target, name) as unknown;
+      if (found === undefined) throw new TypeError(`no ${String(name)} in SVG`);
+      return typeof found === "function" ? found.bind(target) : found;
+    },
+    set(target, name, value) {
+      if (!(name in target.now)) throw new TypeError(`no ${String(name)} in SVG`);
+      return Reflect.set(target.now, name, value);
+    },
+  });
+  try {
+    draw(context as unknown as CanvasRenderingContext2D);
+  } catch (error) {
+    if (error instanceof TypeError) return null;
+    throw error;
+  }
+  return svg.parts.join("");
+}

@@ -1,0 +1,227 @@
+// Two recorded runs side by side: medians with their spread, and whether the difference can be told from chance.
+import { scaleLog } from "d3-scale";
+import { BAD, category, GOOD } from "../colours";
+import { ChartOrTable, Sign } from "../parts/head";
+import { Key } from "../parts/marks";
+import { Plane, type Cell, type Painting } from "../parts/plane";
+import { Table, type Column } from "../parts/table";
+import {
+  count,
+  counted,
+  dtypeText,
+  NOTHING,
+  rateText,
+  significant,
+  sizeText,
+  timeText,
+  timeUnit,
+} from "../format";
+import type { ComparedRow, Runs, Spread } from "../models";
+
+const ROW = 34;
+const TOP = 6;
+const BOTTOM = 22;
+const MAX_ROWS = 32;
+const RIGHT = 118;
+
+export function Comparison({ model }: { model: Runs }) {
+  const [first, second] = model.compared as [string, string];
+  const slower = model.rows.filter((row) => row.verdict === "slower");
+  const faster = model.rows.filter((row) => row.verdict === "faster");
+  return (
+    <ChartOrTable
+      title={`${second} compared with ${first}`}
+      facts={[
+        slower.length > 0 && `▲ slower: ${opsOf(slower)}`,
+        faster.length > 0 && `▼ faster: ${opsOf(faster)}`,
+        !slower.length && !faster.length && "no difference that can be told from chance",
+      ]}
+      chart={<Chart rows={model.rows} names={[first, second]} />}
+      table={<Twin rows={model.rows} names={[first, second]} />}
+    />
+  );
+}
+
+type Names = readonly [string, string];
+
+function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
+  const shown = rows.filter((row) => row.first || row.second).slice(0, MAX_ROWS);
+  const all = shown.flatMap((row) => [row.first, row.second]).filter((one) => one !== null);
+  if (!all.length) return <p class="wb-quiet">no collectives in either</p>;
+  const lowest = Math.max(1e-3, Math.min(...all.map((one) => one.p25_us)));
+  const highest = Math.max(lowest * 2, ...all.map((one) => one.p75_us));
+  const margin = 16 + 6.6 * Math.max(...shown.map((row) => nameOf(row).length));
+  const scale = (width: number) =>
+    scaleLog([lowest / 1.2, highest * 1.2], [margin, Math.max(margin + 60, width - RIGHT)]);
+
+  const paint = ({ canvas, width, palette, cursor }: Painting) => {
+    const x = scale(width);
+    const foot = TOP + shown.length * ROW;
+    canvas.lineWidth = 1;
+    canvas.textAlign = "center";
+    for (const tick of ticks(lowest, highest)) {
+      canvas.strokeStyle = palette.line;
+      canvas.beginPath();
+      canvas.moveTo(x(tick), TOP);
+      canvas.lineTo(x(tick), foot);
+      canvas.stroke();
+      canvas.fillStyle = palette.quiet;
+      canvas.fillText(timeText(tick), x(tick), foot + BOTTOM / 2);
+    }
+    canvas.textAlign = "left";
+    shown.forEach((row, index) => {
+      const y = TOP + index * ROW;
+      canvas.fillStyle = palette.text;
+      canvas.fillText(nameOf(row), 2, y + ROW / 2);
+      canvas.fillText(ratioText(row), width - RIGHT + 8, y + ROW / 2);
+      [row.first, row.second].forEach((spread, which) => {
+        if (!spread) return;
+        const middle = y + ROW * (which ? 0.68 : 0.32);
+        const [from, at, to] = [spread.p25_us, spread.p50_us, spread.p75_us].map((us) =>
+          x(Math.max(us, lowest / 1.2)),
+        );
+        canvas.strokeStyle = canvas.fillStyle = category(which);
+        canvas.lineWidth = 2;
+        canvas.beginPath();
+        canvas.moveTo(from!, middle);
+        canvas.lineTo(to!, middle);
+        canvas.stroke();
+        // A full square and an empty one, so that colour is not the only sign.
+        if (which) canvas.strokeRect(at! - 3.5, middle - 3.5, 7, 7);
+        else canvas.fillRect(at! - 4, middle - 4, 8, 8);
+      });
+      if (cursor?.row === index) {
+        canvas.strokeStyle = palette.text;
+        canvas.lineWidth = 1;
+        canvas.strokeRect(margin - 4, y + 1, width - margin, ROW - 2);
+      }
+    });
+  };
+  const describe = (cell: Cell) => {
+    const row = shown[cell.row]!;
+    const one = (name: string, spread: Spread | null) =>
+      spread
+        ? `${name} ${timeText(spread.p50_us)} (${timeText(spread.p25_us)} to ${timeText(spread.p75_us)}, ${count(spread.samples)})`
+        : `not in ${name}`;
+    return `${nameOf(row)}: ${one(names[0], row.first)} · ${one(names[1], row.second)} · ${ratioText(row)}`;
+  };
+  return (
+    <>
+      <Plane
+        label={`Transfer times of ${counted(shown.length, "kind")} of collective in ${names[0]} and ${names[1]}`}
+        hint="arrow keys or pointer: one kind of collective · square: median, line: middle half"
+        rows={shown.length}
+        columns={1}
+        height={TOP + shown.length * ROW + BOTTOM}
+        paint={paint}
+        at={(_, y) => {
+          const row = Math.floor((y - TOP) / ROW);
+          return row >= 0 && row < shown.length ? { row, column: 0 } : null;
+        }}
+        describe={describe}
+      />
+      <div class="wb-legend">
+        <Key colour={category(0)} name={`■ ${names[0]}`} />
+        <Key colour={category(1)} name={`□ ${names[1]}`} />
+        {rows.length > shown.length && <span>… {count(rows.length - shown.length)} more in the table</span>}
+      </div>
+    </>
+  );
+}
+
+function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
+  const unit = timeUnit(
+    rows.flatMap((row) => [row.first, row.second]).flatMap((one) => (one ? [one.p50_us] : [])),
+  );
+  const figures = (name: string, of: (row: ComparedRow) => Spread | null): Column<ComparedRow>[] => [
+    {
+      title: `p50 ${name}`,
+      help: `median transfer time in ${unit.name}`,
+      text: (row) => significant(of(row) === null ? null : of(row)!.p50_us / unit.us),
+      order: (row) => of(row)?.p50_us ?? -1,
+    },
+    {
+      title: `middle half ${name}`,
+      help: `from the first to the third quartile, in ${unit.name}`,
+      text: (row) => {
+        const spread = of(row);
+        return spread
+          ? `${significant(spread.p25_us / unit.us)}–${significant(spread.p75_us / unit.us)}`
+          : NOTHING;
+      },
+      order: (row) => (of(row) ? of(row)!.p75_us - of(row)!.p25_us : -1),
+    },
+    {
+      title: `times ${name}`,
+      help: "how many collectives",
+      text: (row) => (of(row) ? count(of(row)!.samples) : NOTHING),
+      order: (row) => of(row)?.samples ?? -1,
+    },
+    {
+      title: `busbw ${name}`,
+      help: "bus bandwidth at the median",
+      text: (row) => rateText(of(row)?.busbw ?? null),
+      order: (row) => of(row)?.busbw ?? -1,
+    },
+  ];
+  const columns: Column<ComparedRow>[] = [
+    { title: "op", left: true, text: (row) => row.op },
+    { title: "size", text: (row) => sizeText(row.size_bytes), order: (row) => row.size_bytes },
+    { title: "type", left: true, text: (row) => dtypeText(row.dtype) },
+    { title: "n", text: (row) => String(row.n), order: (row) => row.n },
+    {
+      title: "time ratio",
+      help: "second median over first",
+      left: true,
+      text: ratioText,
+      show: (row) => <Ratio row={row} />,
+      order: (row) => row.ratio ?? -1,
+    },
+    {
+      title: "in all",
+      help: "what the difference of the medians makes over the second run",
+      text: (row) => (row.difference_seconds === null ? NOTHING : signedTime(row.difference_seconds)),
+      order: (row) => row.difference_seconds ?? 0,
+    },
+    ...figures(names[0], (row) => row.first),
+    ...figures(names[1], (row) => row.second),
+  ];
+  return (
+    <Table label={`${names[0]} and ${names[1]}`} columns={columns} rows={rows} keyOf={(row) => row.key} />
+  );
+}
+
+export function ratioText(row: ComparedRow): string {
+  return row.ratio === null ? row.verdict : `${significant(row.ratio)}× ${row.verdict}`;
+}
+
+function Ratio({ row }: { row: ComparedRow }) {
+  return (
+    <>
+      {row.verdict === "slower" && <Sign sign="▲" colour={BAD} />}
+      {row.verdict === "faster" && <Sign sign="▼" colour={GOOD} />} {ratioText(row)}
+    </>
+  );
+}
+
+function signedTime(seconds: number): string {
+  return `${seconds < 0 ? "−" : "+"}${timeText(Math.abs(seconds) * 1e6)}`;
+}
+
+function nameOf(row: ComparedRow): string {
+  return `${row.op} ${dtypeText(row.dtype)} ${sizeText(row.size_bytes)} n=${row.n}`;
+}
+
+function opsOf(rows: readonly ComparedRow[]): string {
+  return [...new Set(rows.map((row) => row.op))].join(", ");
+}
+
+/** 1, 2 and 5 of each power of ten in the range, or only the powers where these would be many. */
+function ticks(low: number, high: number): number[] {
+  const factors = Math.log10(high / low) > 2 ? [1] : [1, 2, 5];
+  const found: number[] = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) {
+    found.push(...factors.map((factor) => factor * 10 ** power));
+  }
+  return found.filter((tick) => tick >= low / 1.2 && tick <= high * 1.2);
+}

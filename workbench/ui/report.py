@@ -1,0 +1,107 @@
+"""`wb.report`: a page of one file that shows views without a server, a network, or a cluster."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from workbench.errors import InvalidArgumentError
+from workbench.ui import html
+from workbench.ui.formatters import bundle_of
+from workbench.ui.widgets.built import STATIC, is_built
+from workbench.ui.widgets.bundle import MIME
+
+_STYLE: Final = """
+:root { color-scheme: light dark; }
+body { max-width: 1100px; margin: 0 auto; padding: 16px; font: 14px/1.5 system-ui, "DejaVu Sans", sans-serif; }
+h1 { font-size: 20px; }
+section { margin: 0 0 28px; }
+summary { cursor: pointer; opacity: .75; }
+footer { opacity: .75; }
+"""
+
+
+def report(path: str | os.PathLike[str], *shown: Any, title: str = "") -> Path:
+    """Writes what a notebook shows of some objects as a page of one file.
+
+    A browser shows it from the disk: the views with all their switches, and without scripts their tables. It asks
+    nobody for anything. What is in it is as of now; nothing in the data becomes markup or runs.
+
+    >>> wb.report("report.html", wb.collectives(), wb.inspect(strategy))  # doctest: +SKIP
+
+    Args:
+      path: The file; it is replaced if it exists.
+      shown: What `wb.collectives`, `wb.open_run`, `wb.inspect`, `wb.topology` and such give, strategies, clusters.
+      title: Of the page.
+
+    Returns:
+      The path.
+
+    Raises:
+      InvalidArgumentError: if there is nothing to show.
+      TypeError: if something has no view.
+    """
+    if not shown:
+        raise InvalidArgumentError(
+            "a report needs something to show: wb.report('report.html', wb.collectives())"
+        )
+    where = Path(path)
+    where.write_text(
+        _page([bundle_of(each, {MIME}) for each in shown], title or where.stem), encoding="utf-8"
+    )
+    return where
+
+
+def _page(bundles: Sequence[dict[str, Any]], title: str) -> str:
+    # Scripts without this word do not run; nobody who wrote a text that is shown could know it.
+    nonce = secrets.token_urlsafe(16)
+    policy = (
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    written = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+    sections = "\n".join(
+        f'<section data-view="{index}">{bundle["text/html"]}</section>'
+        for index, bundle in enumerate(bundles)
+    )
+    views = [bundle.get(MIME) for bundle in bundles]
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width">
+<title>{html.escaped(title)}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<h1>{html.escaped(title)}</h1>
+<main>
+{sections}
+</main>
+<footer>written by workbench, {html.escaped(written)}</footer>
+<script type="application/json" id="workbench-views">{_inert(views)}</script>
+{_script(nonce)}
+</body>
+</html>
+"""
+
+
+def _inert(value: Any) -> str:
+    """JSON that no HTML parser takes for anything else: it has no "<"."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _script(nonce: str) -> str:
+    """The views, which draw what the page has as JSON when they find themselves in it; "" if they were not built."""
+    if not is_built():
+        return ""
+    code = (STATIC / "widget.js").read_text(encoding="utf-8")
+    # In literals, the only places where our own code could have these, a backslash changes nothing.
+    code = code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return f'<script type="module" nonce="{nonce}">{code}</script>'
