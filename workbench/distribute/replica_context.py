@@ -15,11 +15,11 @@ from workbench.backends.library import namespace_named
 from workbench.debugging import numerics
 from workbench.distribute import contexts, traced_merge
 from workbench.distribute.arrays import as_array, is_python_number
-from workbench.distribute.call_site import call_site
 from workbench.distribute.gathering import all_gather_leaf, all_reduce_slices, checked_axis
 from workbench.distribute.indexed_slices import IndexedSlices
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op, collective_name
 from workbench.distribute.variable import Variable
+from workbench.runtime.call_sites import call_site
 
 if TYPE_CHECKING:
     from workbench.collectives.options import Options

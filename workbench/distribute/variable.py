@@ -17,7 +17,6 @@ from workbench.distribute import central_programs, contexts, traced_merge, varia
 from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization, member
 from workbench.distribute.array_like import ArrayLike
 from workbench.distribute.arrays import Array, as_array, describe, is_python_number
-from workbench.distribute.call_site import call_site
 from workbench.distribute.component import VariableComponent
 from workbench.distribute.placement import device_here
 from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
@@ -25,6 +24,7 @@ from workbench.distribute.variable_description import VariableDescription
 from workbench.distribute.variable_programs import Update
 from workbench.distribute.variable_values import checked_update, cross_replica_update, read_across
 from workbench.errors import TracingError
+from workbench.runtime.call_sites import call_site
 from workbench.runtime.env import current_env
 
 if TYPE_CHECKING:

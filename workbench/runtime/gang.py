@@ -172,6 +172,10 @@ class Gang:
         if not step.waiting:
             self._end(step)
 
+    def on_their_way(self, group: Group) -> list[Step]:
+        """A group's steps that have not ended, oldest first; for threads that only look, without the lock."""
+        return [step for step in list(self._steps.values()) if step.group is group]
+
     def living(self) -> list[WorkerLink]:
         """The workers that are not lost."""
         return [worker for worker in list(self.workers.values()) if not worker.lost]
@@ -307,7 +311,7 @@ class Gang:
             if step.error is not None:
                 step.group.wait_for_cause(step)
         if step.error is not None:
-            step.group.reported(step.error)
+            step.group.errors.reported(step.error)
             raise step.error
 
     def wait_for_end(self, step: Step) -> None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import sys
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import optree
 
 from workbench.devices import Device
-from workbench.errors import ClusterClosed, ReplicaLost, ReplicaStalled, RunInterrupted
+from workbench.errors import ClusterClosed, ReplicaLost, RunInterrupted
+from workbench.runtime.call_sites import users_call_site
 from workbench.runtime.captures import explain_unpicklable_argument
-from workbench.runtime.cells import file_name
-from workbench.runtime.failures import is_effect, step_error, structure_error
+from workbench.runtime.failures import structure_error
 from workbench.runtime.handles import Handle
 from workbench.runtime.interrupts import interrupt_step
 from workbench.runtime.merges import refuse_merge, run_merge
@@ -27,6 +25,7 @@ from workbench.runtime.overdue import Overdue
 from workbench.runtime.recent import RecentResults
 from workbench.runtime.recovery import rebuild_group
 from workbench.runtime.shipping import Prepared
+from workbench.runtime.step_errors import StepErrors
 from workbench.runtime.steps import MergeFunction, Step
 from workbench.runtime.wire import INLINE_BYTES, LEAVE, PUT, ROLLBACK, RUN, RemoteLeaf, dumps
 from workbench.runtime.worker_link import WorkerLink
@@ -39,14 +38,9 @@ _ids = itertools.count(1)
 MAX_IN_FLIGHT = 32
 # How often recovery starts over because a worker is lost during it.
 _SEEDINGS = 4
-_LOSSES = (ReplicaLost, ReplicaStalled)
 _PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None)})
 # Types that are a leaf wherever they stand. None is part of the structure.
 _LEAVES = _PLAIN - {type(None)} | {Handle, np.ndarray}
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_SITES = 4096  # sites kept; code objects are new in each notebook cell
-# By identity: equal code objects may stand in different files, or in different runs of a cell. They are kept for that.
-_sites: dict[tuple[int, int], tuple[str, CodeType]] = {}
 RecoverCallback = Callable[[list[int], list[int]], None]
 
 
@@ -73,6 +67,7 @@ class Group:
       overdue: Replicas did not come to a collective in time, and some may still run; None normally.
       pids: worker name -> process that its replicas' stores are in.
       recent: Small results of its newest steps.
+      errors: What failed since it was last made ready.
     """
 
     def __init__(self, gang: Gang, devices: Sequence[Device], *, label: str) -> None:
@@ -91,16 +86,11 @@ class Group:
         self.nesting = 0
         self.overdue: Overdue | None = None
         self.recent = RecentResults()
+        self.errors = StepErrors()
         self._callbacks: list[RecoverCallback] = []
         self._in_flight = 0
-        self._first_failed = 0
-        self._root_error: BaseException | None = None
-        self._effects: list[Step] = []  # failed because of a step that has not ended yet
-        self._unreported: BaseException | None = None
-        self._reported: BaseException | None = None
-        self._unseeded: set[int] = (
-            set()
-        )  # lost replicas to which the callbacks have not given their state yet
+        # Lost replicas to which the callbacks have not given their state yet.
+        self._unseeded: set[int] = set()
         self._seeding = False
         self._places = _places(gang, self.devices)
         self.worker_names = tuple(dict.fromkeys(name for name, _ in self._places))
@@ -116,6 +106,18 @@ class Group:
     def ranks_of(self, worker_name: str) -> dict[int, int]:
         """Rank -> device index, of the replicas on one worker."""
         return {rank: index for rank, (name, index) in enumerate(self._places) if name == worker_name}
+
+    def at_steps(self) -> list[int]:
+        """Per replica the number of the user's step that it is in, or did last; -1 before the first.
+
+        Replicas of one worker report together: they are where the slowest of them is.
+        """
+        at = [self.number - 1] * self.size
+        for step in self.gang.on_their_way(self):
+            if step.number >= 0:
+                for rank in step.waiting.copy():
+                    at[rank] = min(at[rank], step.number)
+        return at
 
     def on_recover(self, callback: RecoverCallback) -> None:
         """Has `callback(lost ranks, surviving ranks)` called after lost workers were replaced, before the next step."""
@@ -162,7 +164,7 @@ class Group:
         __tracebackhide__ = True
         gang = self.gang
         with gang.lock, gang.interrupts:
-            if self.stale or self._unreported is not None or gang.closed:
+            if self.stale or self.errors.unreported is not None or gang.closed:
                 self._make_ready()
             promised = prepared.structure if pipelined and not self.nesting else None
             step = self._send(prepared, args, kwargs, on_merge, ranks, promised)
@@ -202,9 +204,7 @@ class Group:
         """Waits for all outstanding steps; raises their error. Ctrl-C stops them and leaves the cluster usable."""
         with self.gang.lock:
             self.gang.wait_for_room(self, 0)
-            error, self._unreported = self._unreported, None
-            if error is not None:
-                raise error
+            self.errors.raise_unreported()
 
     def close(self) -> None:
         """Lets the replicas forget the group and all that they keep for it."""
@@ -253,7 +253,7 @@ class Group:
             promised=promised,
         )
         if number >= 0:
-            step.site = _call_site()
+            step.site = users_call_site()
         payload, structure = self._payload(step, prepared, args, kwargs)
         message = (
             RUN,
@@ -319,9 +319,9 @@ class Group:
         )
         if self.overdue is None and any(failure.overdue for failure in step.failures):
             self.overdue = Overdue(self, step)
-            self._find_error(step)
+            self.errors.explain(step)
             self.overdue.explain(step.error)
-            self._unreported = self._unreported or step.error
+            self.errors.owe(step.error)
 
     @property
     def given_up(self) -> bool:
@@ -330,7 +330,7 @@ class Group:
 
     def give_up(self, step: Step) -> None:
         """Lets a step fail that has not ended, because of replicas that did not come in time."""
-        step.error = step.error or self._root_error
+        step.error = step.error or self.errors.cause
 
     def step_ended(self, step: Step) -> None:
         """Every replica has reported, or is gone."""
@@ -346,46 +346,17 @@ class Group:
                         self.recent.add(step)
         else:
             self.stale = True
-            self._first_failed = min(self._first_failed or step.serial, step.serial)
-            if step.error is None:
-                self._find_error(step)
+            self.errors.failed(step)
         if step.error is not None:
             # Replicas that succeeded hold results that nobody will have a handle to.
             most = max((len(leaves) for leaves in step.leaves if leaves is not None), default=0)
             self.gang.released.extend((step.serial, leaf) for leaf in range(most))
-            if self._unreported is None and not _is_told(step.error, self._reported):
-                self._unreported = step.error
-
-    def _find_error(self, step: Step) -> None:
-        step.error = step.merge_error or step_error(step, self._root_error)
-        if self._root_error is None and is_effect(step):
-            self._effects.append(step)
-        else:
-            self._found_cause(step.error)
-
-    def _found_cause(self, error: BaseException) -> None:
-        """The first failure that did not follow from another: also the cause of earlier steps that were cut short."""
-        self._root_error = self._root_error or error
-        for effect in self._effects:
-            self.reported(effect.error)
-            effect.error = self._root_error
-        self._effects.clear()
+            self.errors.owe(step.error)
 
     def wait_for_cause(self, step: Step) -> None:
-        """Waits for the later step whose failure cut `step` short, if there is one: a faster replica was there."""
-        if step in self._effects and not step.nested:
+        """Waits for the later step whose failure cut `step` short, if there is one."""
+        if self.errors.is_effect(step) and not step.nested:
             self.gang.drain(self)
-
-    def reported(self, error: BaseException | None) -> None:
-        """The user has been shown this error."""
-        self._reported = error
-        if _is_told(self._unreported, error):
-            self._unreported = None
-
-    def forget_errors(self) -> None:
-        """The user stopped the steps that failed: nothing to report."""
-        self._unreported = None
-        self._effects.clear()
 
     def try_merge(self, step: Step) -> None:
         """Runs a merge function if every replica waits for it; ends the wait if one never will."""
@@ -420,32 +391,26 @@ class Group:
         gang.check_open()
         if self.id not in gang.groups:
             raise ClusterClosed(f"these replicas were let go: {self.label} was closed")
-        if (self.nesting or self._seeding) and self._root_error is not None:
-            raise self._root_error
+        if (self.nesting or self._seeding) and self.errors.cause is not None:
+            raise self.errors.cause
         gang.wait_for_room(self, 0)
-        error, self._unreported = self._unreported, None
-        if error is not None:
-            raise error
+        self.errors.raise_unreported()
         gang.drain(self)  # of replicas that did not come in time: nothing is undone or rebuilt under them
         self.overdue = None
-        if self._first_failed:
+        if first_failed := self.errors.settle():
             for name in self.worker_names:
-                gang.post(gang.workers[name], (ROLLBACK, self.id, self._first_failed))
-            self._first_failed = 0
-        self._root_error = self._reported = None
-        self._effects.clear()
+                gang.post(gang.workers[name], (ROLLBACK, self.id, first_failed))
         for attempt in range(_SEEDINGS):
             if self.stale:
                 self._unseeded.update(rebuild_group(self))
             try:
                 self._seed()
-            except (
-                ReplicaLost
-            ) as error:  # a worker was lost meanwhile: what was seeded is known, go on with the rest
+            except ReplicaLost as error:
+                # A worker was lost meanwhile: what was seeded is known, go on with the rest.
                 if attempt == _SEEDINGS - 1 or not self.stale:
                     raise
-                self.reported(error)
-                self._first_failed, self._root_error = 0, None
+                self.errors.reported(error)
+                self.errors.first_failed, self.errors.cause = 0, None
             else:
                 return
 
@@ -471,13 +436,6 @@ def _positional(count: int) -> Any:
     return optree.tree_structure(call, namespace="workbench")
 
 
-def _is_told(error: BaseException | None, shown: BaseException | None) -> bool:
-    """Whether who was shown one error knows of another: all steps on their way tell of the same lost replica."""
-    if not (isinstance(error, _LOSSES) and isinstance(shown, _LOSSES)):
-        return error is shown
-    return (error.replica, error.generation) == (shown.replica, shown.generation)
-
-
 def _places(gang: Gang, devices: Sequence[Device]) -> list[tuple[str, int]]:
     """(worker name, device index there) of each device. A worker keeps its name when it is restarted."""
     first_index: dict[str, int] = {}
@@ -500,20 +458,3 @@ def _known(value: Any, by_reference: bool) -> Any:
     if size <= INLINE_BYTES:
         return (value,)
     return RemoteLeaf(type(value).__name__, str(getattr(value, "dtype", "")), shape, size)
-
-
-def _call_site() -> str:
-    """The user's line that called: the first frame outside of this package, as "train.py:41"."""
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back  # type: ignore[assignment]
-    if frame is None:
-        return ""
-    code = frame.f_code
-    key = id(code), frame.f_lasti
-    known = _sites.get(key)
-    if known is None:
-        if len(_sites) >= _SITES:
-            _sites.clear()
-        known = _sites[key] = f"{file_name(code.co_filename)}:{frame.f_lineno}", code
-    return known[0]

@@ -50,7 +50,7 @@ def interrupt_step(group: Group, step: Step) -> None:
                     f"replica {busy} has not stopped yet: it is inside C code. Interrupt again to restart its worker.",
                     file=sys.stderr,
                 )
-    group.forget_errors()
+    group.errors.forget()
 
 
 class DeferredInterrupt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import FrameType
 
-from workbench.distribute.call_site import call_site
+from workbench.runtime.call_sites import call_site
 
 SOURCE = "def where(frame, site):\n    return site(frame(0))\n"
 
@@ -22,7 +22,7 @@ def _where(file: str) -> str:
 
 def test_a_site_is_file_and_line() -> None:
     frame: FrameType = sys._getframe()
-    assert call_site(frame) == f"test_call_site.py:{frame.f_lineno}"
+    assert call_site(frame) == f"test_call_sites.py:{frame.f_lineno}"
 
 
 def test_equal_code_in_two_files_has_two_sites() -> None:
