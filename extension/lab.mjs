@@ -10,7 +10,7 @@ export async function buildLab() {
   // JupyterLab's packages are asked for at run time; preact and the views come along.
   const external = ["@jupyterlab/*", "@lumino/*"];
   const done = await build({
-    entryPoints: ["src/lab/plugin.ts"],
+    entryPoints: ["src/lab/index.ts"],
     bundle: true,
     format: "cjs",
     target: "es2022",

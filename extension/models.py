@@ -1,11 +1,14 @@
 """Writes `src/models.ts` from the Python classes that define the views' models: `python extension/models.py`.
 
+For models that come from a file, `src/shapes.ts` has the same as data, to check them at run time.
+
 A number may be null where its text says so, and where it is a figure of an array that can be NaN.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 import typing
 from pathlib import Path
@@ -16,6 +19,7 @@ from workbench.ui.inspection import Agreement
 from workbench.ui.models import MODELS
 
 TARGET: Final = Path(__file__).with_name("src") / "models.ts"
+SHAPES: Final = TARGET.with_name("shapes.ts")
 NULLABLE: Final = {(Summary, name) for name in ("mean", "std", "min", "max", "l2")} | {
     (Agreement, "max_abs_difference")
 }
@@ -24,15 +28,49 @@ HEAD: Final = """// Generated from workbench/ui/models.py by `python extension/m
 """
 
 
+SHAPES_HEAD: Final = """
+export type Shape =
+  | "string"
+  | "integer"
+  | "number"
+  | "boolean"
+  | "null"
+  | { list: Shape }
+  | { tuple: Shape[] }
+  | { either: Shape[] }
+  | { object: string };
+
+"""
+
+
 def typescript() -> str:
     """The TypeScript declarations of all models."""
-    known: dict[str, type] = {}
-    for model in MODELS.values():
-        _collect(model, known)
+    known = _all_classes()
     parts = [HEAD, *(_interface(model) for model in known.values())]
     views = "\n".join(f"  {view}: {model.__name__};" for view, model in MODELS.items())
     parts.append(f"/** What each view draws. */\nexport interface Models {{\n{views}\n}}\n")
     return "\n".join(parts)
+
+
+def shapes() -> str:
+    """The fields of all models as TypeScript data."""
+    rows = [
+        f"  {name}: {json.dumps({field: _shape(kind) for field, kind in fields(model).items()})},"
+        for name, model in _all_classes().items()
+    ]
+    views = [f'  {view}: "{model.__name__}",' for view, model in MODELS.items()]
+    body = "\n".join(["export const SHAPES: Record<string, Record<string, Shape>> = {", *rows, "};", ""])
+    drawn = "\n".join(
+        ["/** View -> the class that it draws. */", "export const DRAWN = {", *views, "} as const;", ""]
+    )
+    return f"{HEAD}{SHAPES_HEAD}{body}\n{drawn}"
+
+
+def _all_classes() -> dict[str, type]:
+    known: dict[str, type] = {}
+    for model in MODELS.values():
+        _collect(model, known)
+    return known
 
 
 def fields(model: type) -> dict[str, Any]:
@@ -76,5 +114,19 @@ def _written(kind: Any) -> str:
     return {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}[kind]
 
 
+def _shape(kind: Any) -> Any:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return {"either": [_shape(part) for part in arguments]}
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return {"list": _shape(arguments[0])}
+    if origin is tuple:
+        return {"tuple": [_shape(part) for part in arguments]}
+    if dataclasses.is_dataclass(kind):
+        return {"object": kind.__name__}
+    return {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}[kind]
+
+
 if __name__ == "__main__":
+    SHAPES.write_text(shapes(), encoding="utf-8")
     TARGET.write_text(typescript(), encoding="utf-8")

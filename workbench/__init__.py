@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
     from workbench.ui.cluster_views import topology as topology
     from workbench.ui.diagnosis import diagnose as diagnose
     from workbench.ui.inspection import inspect as inspect
+    from workbench.ui.layouts import layout as layout
     from workbench.ui.progress import progress as progress
     from workbench.ui.recording import record as record
     from workbench.ui.replay import open_run as open_run
@@ -75,6 +76,7 @@ _EXPORTS = {
     "log": "workbench.ui.cluster_views",
     "topology": "workbench.ui.cluster_views",
     "inspect": "workbench.ui.inspection",
+    "layout": "workbench.ui.layouts",
     "progress": "workbench.ui.progress",
     "record": "workbench.ui.recording",
     "run_cell": "workbench.ui.replica_cells",

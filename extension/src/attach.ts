@@ -13,6 +13,13 @@ export interface WidgetModel {
   off(event: string, handler: (...parts: never[]) => void): void;
 }
 
+/** The event with which a view tells the page its newest model: JupyterLab keeps it when the notebook is saved. */
+export const NEWEST = "workbench:newest";
+export interface Newest {
+  view: ViewName;
+  model: Models[ViewName];
+}
+
 /** What the kernel pushes. */
 export type Message =
   | { kind: "model"; model: Models[ViewName] }
@@ -30,6 +37,8 @@ export function attach(model: WidgetModel, element: HTMLElement): () => void {
   const take = (next: Models[ViewName]) => {
     newest = next;
     mounted.update(next);
+    const detail: Newest = { view, model: next };
+    element.dispatchEvent(new CustomEvent(NEWEST, { detail, bubbles: true, composed: true }));
   };
   const onModel = () => take(model.get("model") as Models[ViewName]);
   const onMessage = (message: Message) => {

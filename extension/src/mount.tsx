@@ -86,7 +86,12 @@ export function mount<K extends ViewName>(
     root.remove();
   };
   options.signal?.addEventListener("abort", unmount, { once: true });
-  paint();
+  try {
+    paint();
+  } catch (error) {
+    unmount();
+    throw error;
+  }
   return {
     update(next) {
       newest = next;

@@ -183,8 +183,16 @@ def wait_for_notebook(page: Any) -> None:
     page.wait_for_function(NOTEBOOK_IS_READY)
 
 
-def command(page: Any, name: str, **arguments: Any) -> None:
+def command(page: Any, name: str, /, **arguments: Any) -> None:
     """Runs a command of JupyterLab, without waiting for its end."""
     page.evaluate(
         "([name, args]) => { void window.jupyterapp.commands.execute(name, args); }", [name, arguments]
     )
+
+
+def expect(locator: Any) -> Any:
+    """Playwright's assertions, as patient as everything here."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=1000 * PATIENCE_SECONDS)
+    return expect(locator)

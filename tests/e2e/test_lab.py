@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import PATIENCE_SECONDS, Lab, command, open_notebook, wait_for_notebook
+from tests.e2e.conftest import Lab, command, expect, open_notebook, wait_for_notebook
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -21,13 +21,6 @@ def step(x):
 for _ in range(5):
     strategy.run(step, args=(np.ones(1024, np.float32),))
 """
-
-
-def expect(locator: Any) -> Any:
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=1000 * PATIENCE_SECONDS)
-    return expect(locator)
 
 
 @pytest.fixture

@@ -12,10 +12,14 @@ import pytest
 from workbench.server.channels import CHANNEL_OF
 from workbench.server.clusters import describe
 from workbench.server.summary import StrategySummary, Summary
+from workbench.ui.layouts import LAYOUTS
+from workbench.ui.layouts import MIME as LAYOUT_MIME
 from workbench.ui.models import MODELS
+from workbench.ui.widgets.bundle import MIME, VERSION
 
 EXTENSION = Path(__file__).parents[2] / "extension"
-MESSAGES = EXTENSION / "src" / "lab" / "messages.ts"
+LAB = EXTENSION / "src" / "lab"
+MESSAGES = LAB / "messages.ts"
 
 
 def body_of(declaration: str) -> str:
@@ -57,3 +61,20 @@ def test_the_settings_know_every_view() -> None:
 
     assert set(setting["items"]["enum"]) == set(MODELS)
     assert set(setting["default"]) <= set(MODELS)
+
+
+def test_outputs_keep_views_in_the_form_that_the_plugin_draws() -> None:
+    text = (LAB / "saved_model.ts").read_text(encoding="utf-8")
+
+    assert f'SAVED = "{MIME}"' in text
+    assert f"VERSION = {VERSION};" in text
+
+
+def test_the_layouts_have_the_same_names_and_views_on_both_sides() -> None:
+    text = (LAB / "layouts.ts").read_text(encoding="utf-8")
+    body = re.search(r"SHIPPED = \{\n(.*?)\n\}", text, re.DOTALL)
+    assert body is not None
+    rows = re.findall(r"^  (\w+): beside\((.*)\),$", body.group(1), re.MULTILINE)
+
+    assert {name: tuple(re.findall(r'"(\w+)"', views)) for name, views in rows} == LAYOUTS
+    assert LAYOUT_MIME in (LAB / "layout_commands.ts").read_text(encoding="utf-8")

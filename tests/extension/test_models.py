@@ -96,6 +96,14 @@ def test_the_typescript_types_are_generated_from_the_python_classes(generator: M
     )
 
 
+def test_the_shapes_that_are_checked_at_run_time_are_generated_from_the_python_classes(
+    generator: ModuleType,
+) -> None:
+    assert generator.SHAPES.read_text(encoding="utf-8") == generator.shapes(), (
+        "run `python extension/models.py`"
+    )
+
+
 @pytest.mark.parametrize("name", VIEW_OF)
 def test_a_recorded_model_is_of_its_class(generator: ModuleType, name: str) -> None:
     assert misfits(recorded(name), MODELS[VIEW_OF[name]], generator.fields) == []

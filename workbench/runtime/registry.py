@@ -93,8 +93,7 @@ class Registry:
         Raises:
           OSError: if the folder cannot be made, or is not this user's alone.
         """
-        self._ensure_folder()
-        target = self.folder / f"{entry.id}.json"
+        target = self.ensure_folder() / f"{entry.id}.json"
         # Locked before it has its name: a reader that came between would take it for a stale one.
         hidden = target.with_suffix(f".{secrets.token_hex(4)}")
         descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -151,11 +150,17 @@ class Registry:
         finally:
             os.close(descriptor)
 
-    def _ensure_folder(self) -> None:
+    def ensure_folder(self) -> Path:
+        """The folder, made if it was not there.
+
+        Raises:
+          OSError: if it cannot be made, or is not this user's alone.
+        """
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             self.folder.mkdir(mode=0o700)
         self._check_folder()
+        return self.folder
 
     def _check_folder(self) -> None:
         about = self.folder.lstat()

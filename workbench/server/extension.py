@@ -11,7 +11,13 @@ from jupyter_server.utils import url_path_join
 from workbench.runtime.registry import Registry
 from workbench.server.client_socket import ClientSocket
 from workbench.server.clusters import Clusters
-from workbench.server.handlers import ClusterHandler, ClustersHandler, RunsHandler, ViewsHandler
+from workbench.server.handlers import (
+    ClusterHandler,
+    ClustersHandler,
+    LayoutsHandler,
+    RunsHandler,
+    ViewsHandler,
+)
 from workbench.server.recorded import RecordedRuns
 
 ROOT: Final = "/workbench/api"
@@ -30,9 +36,10 @@ class WorkbenchApp(ExtensionApp):
 
     def initialize_handlers(self) -> None:
         """Called by Jupyter when the server is configured."""
-        self.clusters = Clusters(Registry())
+        registry = Registry()
+        self.clusters = Clusters(registry)
         assert self.serverapp is not None
-        found = handlers(self.clusters, Path(self.serverapp.root_dir))
+        found = handlers(self.clusters, registry, Path(self.serverapp.root_dir))
         self.handlers.extend(
             (url_path_join(ROOT, path), handler, arguments) for path, handler, arguments in found
         )
@@ -42,13 +49,14 @@ class WorkbenchApp(ExtensionApp):
         await self.clusters.close()
 
 
-def handlers(clusters: Clusters, root: Path) -> list[tuple[str, type, dict[str, Any]]]:
+def handlers(clusters: Clusters, registry: Registry, root: Path) -> list[tuple[str, type, dict[str, Any]]]:
     """Path below `ROOT`, handler and its arguments."""
     runs = RecordedRuns(root)
     return [
         (r"clusters", ClustersHandler, {"clusters": clusters}),
         (r"clusters/([0-9a-f]{8})", ClusterHandler, {"clusters": clusters}),
         (r"views", ViewsHandler, {}),
+        (r"layouts", LayoutsHandler, {"registry": registry}),
         (r"runs", RunsHandler, {"runs": runs}),
         (r"runs/(.+)", RunsHandler, {"runs": runs}),
         (r"socket", ClientSocket, {"clusters": clusters, "clients": set()}),

@@ -18,6 +18,8 @@ from workbench.errors import (
     NotFoundError,
     UnavailableError,
 )
+from workbench.runtime.registry import Registry
+from workbench.server import layout_names
 from workbench.server.channels import CHANNEL_OF
 from workbench.server.client_socket import RESOURCE
 from workbench.server.clusters import Clusters, describe
@@ -139,6 +141,28 @@ class ViewsHandler(_Handler):
     async def get(self) -> None:
         """View -> the channel of the WebSocket that it draws."""
         self.answer(CHANNEL_OF)
+
+
+class LayoutsHandler(_Handler):
+    """`/layouts`: the names of those that are saved in JupyterLab's settings."""
+
+    def initialize(self, registry: Registry) -> None:
+        """Called by tornado."""
+        self.registry = registry
+
+    @guarded
+    async def put(self) -> None:
+        """Replaces them, for kernels to know."""
+        body = self.body()
+        names = body.get("names")
+        if set(body) != {"names"} or not isinstance(names, list):
+            raise HTTPError(400, 'the body reads {"names": [<text>, …]}')
+        try:
+            layout_names.keep(names, self.registry)
+        except OSError as error:
+            raise UnavailableError(f"names of layouts cannot be kept: {error.strerror}") from error
+        self.set_status(204)
+        self.finish()
 
 
 class RunsHandler(_Handler):

@@ -1,4 +1,6 @@
-"""The magics of notebooks: `%%replica`, `%collectives` and `%%collectives`; each has a function that does the same.
+"""The magics of notebooks: `%%replica`, `%collectives`, `%%collectives` and `%workbench`.
+
+Each has a function that does the same.
 
 Loaded with the notebook's hooks, so it imports nothing of workbench before a magic is used.
 """
@@ -14,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
@@ -149,6 +151,18 @@ class WorkbenchMagics(Magics):
                 rounds=options.rounds,
                 algorithm=options.algorithm,
             )
+
+    @magic_arguments()
+    @argument("action", choices=("layout",), help="open a layout of panes in JupyterLab")
+    @argument("name", nargs="+", help="of the layout, such as overview")
+    @line_magic
+    def workbench(self, line: str) -> None:
+        """Arranges the panes of JupyterLab. The function that does the same is `wb.layout`."""
+        from workbench.ui.layouts import layout
+
+        options = parse_argstring(self.workbench, line)
+        with _usage_errors():
+            layout(" ".join(options.name))
 
     def _execute(self, cell: str) -> None:
         """Runs a cell in the notebook; not by `run_cell`, which would forget the result of the one that runs."""

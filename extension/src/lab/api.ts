@@ -27,6 +27,11 @@ export class Api {
     return this.#ask("DELETE", `clusters/${id}`);
   }
 
+  /** Tells the kernels of this machine which layouts are saved here. */
+  keepLayoutNames(names: readonly string[]): Promise<void> {
+    return this.#ask("PUT", "layouts", { names });
+  }
+
   runs(compare: readonly string[] = []): Promise<Runs> {
     const query = compare.map((path) => `compare=${encodeURIComponent(path)}`).join("&");
     return this.#ask("GET", `runs${query && `?${query}`}`);

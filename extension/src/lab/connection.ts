@@ -78,6 +78,12 @@ export class Connection {
     this.#tell();
   }
 
+  /** The id of the cluster after this one, among those that are driven; "" if there is none. */
+  after(id: string): string {
+    const ids = this.clusters.filter((cluster) => cluster.kind === "driver").map((cluster) => cluster.id);
+    return ids[(ids.indexOf(this.find(id)?.id ?? "") + 1) % ids.length] ?? "";
+  }
+
   /** The newest model that has come, also of a cluster that has ended. */
   model(cluster: string, channel: Channel): AnyModel | undefined {
     return this.#models.get(`${cluster} ${channel}`);

@@ -31,11 +31,17 @@ export function helpPane(trans: TranslationBundle): Widget {
         "wb.inspect(value) and wb.explain_sharding(dataset, strategy) fill the panes of values and of dataset sharding. Panes come back after a reload, and keep what they showed when a kernel ends.",
       ),
     ),
+    line(
+      trans.__(
+        "Named layouts put panes where they belong: “Open layout” in the palette, the buttons of the left panel, or %workbench layout overview in a cell. “Save the layout of panes” keeps yours.",
+      ),
+    ),
     head(trans.__("Keys")),
     list([
       trans.__("Tab, arrow keys: every number of a view; Enter on a heading sorts"),
       trans.__("Alt N in a pane: follow the newest cluster"),
       trans.__("Alt C in a pane: the next cluster"),
+      trans.__("Alt B in a pane: the next cluster beside this one"),
       trans.__("Alt P in a pane: the left panel"),
       trans.__("The command palette has all of it under Workbench"),
     ]),

@@ -16,6 +16,9 @@ declare module "@lumino/messaging" {
 
 declare module "@lumino/coreutils" {
   export class Token<T> {
+    constructor(name: string);
+    readonly name: string;
+    // Never there: keeps tokens of different services apart for the compiler.
     private readonly _: T;
   }
   export class MimeData {
@@ -47,6 +50,8 @@ declare module "@lumino/widgets" {
     readonly isDisposed: boolean;
     readonly isVisible: boolean;
     readonly isAttached: boolean;
+    readonly isHidden: boolean;
+    readonly parent: Widget | null;
     readonly disposed: ISignal<Widget, void>;
     readonly title: {
       label: string;
@@ -66,6 +71,15 @@ declare module "@lumino/widgets" {
     protected onAfterAttach(message: Message): void;
     protected onBeforeDetach(message: Message): void;
     protected onActivateRequest(message: Message): void;
+  }
+  export class DockPanel extends Widget {
+    readonly mode: "single-document" | "multiple-document";
+    saveLayout(): { main: unknown };
+    restoreLayout(layout: { main: unknown }): void;
+  }
+  export class Panel extends Widget {
+    addWidget(widget: Widget): void;
+    insertWidget(index: number, widget: Widget): void;
   }
 }
 
@@ -107,6 +121,7 @@ declare module "@jupyterlab/application" {
     id: string;
     description: string;
     autoStart: boolean;
+    provides?: Token<T>;
     requires?: Token<unknown>[];
     optional?: Token<unknown>[];
     // Services in the order of `requires` and `optional`; null for an optional one that is not there.
@@ -125,10 +140,15 @@ declare module "@jupyterlab/application" {
     ): Promise<unknown>;
   }
   export const ILayoutRestorer: Token<ILayoutRestorer>;
+  export interface ILabShell {
+    readonly mode: "single-document" | "multiple-document";
+  }
+  export const ILabShell: Token<ILabShell>;
 }
 
 declare module "@jupyterlab/apputils" {
   import type { Token } from "@lumino/coreutils";
+  import type { ISignal } from "@lumino/signaling";
   import type { Widget } from "@lumino/widgets";
   export class WidgetTracker<W extends Widget> {
     constructor(options: { namespace: string });
@@ -140,8 +160,21 @@ declare module "@jupyterlab/apputils" {
     forEach(run: (widget: W) => void): void;
     has(widget: Widget): boolean;
   }
+  export interface IWidgetTracker<W extends Widget> {
+    readonly currentWidget: W | null;
+    readonly widgetAdded: ISignal<unknown, W>;
+    forEach(run: (widget: W) => void): void;
+  }
+  export interface ISessionContext {
+    readonly session: { readonly kernel: { hasComm(id: string): boolean } | null } | null;
+    readonly statusChanged: ISignal<unknown, string>;
+    readonly kernelChanged: ISignal<unknown, unknown>;
+    readonly iopubMessage: ISignal<unknown, unknown>;
+  }
   export interface ICommandPalette {
-    addItem(item: { command: string; category: string; args?: Record<string, unknown> }): unknown;
+    addItem(item: { command: string; category: string; args?: Record<string, unknown> }): {
+      dispose(): void;
+    };
   }
   export const ICommandPalette: Token<ICommandPalette>;
   export const InputDialog: {
@@ -150,6 +183,14 @@ declare module "@jupyterlab/apputils" {
       label?: string;
       value?: number;
     }): Promise<{ value: number | null; button: { accept: boolean } }>;
+    getText(options: {
+      title: string;
+      label?: string;
+    }): Promise<{ value: string | null; button: { accept: boolean } }>;
+    getItem(options: {
+      title: string;
+      items: readonly string[];
+    }): Promise<{ value: string | null; button: { accept: boolean } }>;
   };
   export function showErrorMessage(title: string, error: unknown): Promise<void>;
 }
@@ -171,21 +212,60 @@ declare module "@jupyterlab/services" {
 }
 
 declare module "@jupyterlab/notebook" {
+  import type { ISessionContext, IWidgetTracker } from "@jupyterlab/apputils";
+  import type { IRenderMimeRegistry } from "@jupyterlab/rendermime";
   import type { Token } from "@lumino/coreutils";
+  import type { ISignal } from "@lumino/signaling";
   import type { Widget } from "@lumino/widgets";
   export interface Notebook extends Widget {
+    readonly rendermime: IRenderMimeRegistry;
     readonly activeCell: {
       readonly model: { readonly sharedModel: { setSource(text: string): void } };
     } | null;
   }
   export interface NotebookPanel extends Widget {
     readonly content: Notebook;
+    readonly context: { readonly saveState: ISignal<unknown, string> };
+    readonly sessionContext: ISessionContext;
   }
-  export interface INotebookTracker {
-    readonly currentWidget: NotebookPanel | null;
-  }
+  export type INotebookTracker = IWidgetTracker<NotebookPanel>;
   export const INotebookTracker: Token<INotebookTracker>;
   export const NotebookActions: { insertBelow(notebook: Notebook): void };
+}
+
+declare module "@jupyterlab/console" {
+  import type { ISessionContext, IWidgetTracker } from "@jupyterlab/apputils";
+  import type { IRenderMimeRegistry } from "@jupyterlab/rendermime";
+  import type { Token } from "@lumino/coreutils";
+  import type { Widget } from "@lumino/widgets";
+  export interface ConsolePanel extends Widget {
+    readonly console: { readonly rendermime: IRenderMimeRegistry };
+    readonly sessionContext: ISessionContext;
+  }
+  export type IConsoleTracker = IWidgetTracker<ConsolePanel>;
+  export const IConsoleTracker: Token<IConsoleTracker>;
+}
+
+declare module "@jupyterlab/rendermime" {
+  import type { Token } from "@lumino/coreutils";
+  import type { Widget } from "@lumino/widgets";
+  export interface MimeModel {
+    readonly data: Record<string, unknown>;
+    readonly trusted: boolean;
+    setData(options: { data: Record<string, unknown> }): void;
+  }
+  export interface Renderer extends Widget {
+    renderModel(model: MimeModel): Promise<void>;
+  }
+  export interface IRenderMimeRegistry {
+    addFactory(
+      factory: { safe: boolean; mimeTypes: string[]; createRenderer: () => Renderer },
+      rank: number,
+    ): void;
+    createRenderer(mimeType: string): Renderer;
+    preferredMimeType(data: Record<string, unknown>, safe: "any" | "ensure"): string | undefined;
+  }
+  export const IRenderMimeRegistry: Token<IRenderMimeRegistry>;
 }
 
 declare module "@jupyterlab/settingregistry" {
@@ -194,6 +274,7 @@ declare module "@jupyterlab/settingregistry" {
   export interface ISettings {
     readonly composite: Record<string, unknown>;
     readonly changed: ISignal<ISettings, void>;
+    set(key: string, value: unknown): Promise<void>;
   }
   export interface ISettingRegistry {
     load(plugin: string): Promise<ISettings>;

@@ -8,7 +8,7 @@ import type { Request } from "../view";
 import { VIEWS, type ViewName } from "../views";
 import type { Api } from "./api";
 import type { Connection } from "./connection";
-import { type AnyModel, CHANNEL_OF, type Channel } from "./messages";
+import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo } from "./messages";
 
 /** What a pane shows, as it is kept in the saved layout. */
 export interface PaneArgs {
@@ -17,6 +17,8 @@ export interface PaneArgs {
   cluster: string;
   /** Path of a recorded run, or "". */
   run: string;
+  /** Tells apart several panes of one view. */
+  key: string;
 }
 
 export interface PaneServices {
@@ -80,11 +82,8 @@ export class Pane extends Widget {
 
   /** Shows the next of the clusters that there are. */
   next(): void {
-    const { connection } = this.#services;
-    const ids = connection.clusters.filter((one) => one.kind === "driver").map((one) => one.id);
-    if (!ids.length) return;
-    const at = ids.indexOf(connection.find(this.#args.cluster)?.id ?? "");
-    this.follow(ids[(at + 1) % ids.length] ?? "");
+    const id = this.#services.connection.after(this.#args.cluster);
+    if (id) this.follow(id);
   }
 
   override dispose(): void {
@@ -135,6 +134,7 @@ export class Pane extends Widget {
     if (this.#shown.signal.aborted) return;
     const { connection, trans } = this.#services;
     const cluster = connection.find(this.#args.cluster);
+    this.title.label = this.#title(cluster);
     this.#offer(cluster?.id ?? "");
     const channel: Channel = CHANNEL_OF[this.#args.view as keyof typeof CHANNEL_OF];
     if (!connection.connected) this.#note.textContent = trans.__("connecting to the Jupyter server …");
@@ -153,6 +153,12 @@ export class Pane extends Widget {
     if (connection.model(cluster.id, channel) === undefined) this.#clear();
     connection.watch(cluster.id, channel, draw, this.#stopWatching.signal);
     draw();
+  }
+
+  /** With the name of the cluster, where it is not just the newest. */
+  #title(cluster: ClusterInfo | undefined): string {
+    const { title } = VIEWS[this.#args.view];
+    return cluster && cluster.id === this.#args.cluster ? `${title}: ${cluster.name}` : title;
   }
 
   /** What a person can do to see something here, or how much was left out. */

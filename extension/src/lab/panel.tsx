@@ -17,11 +17,20 @@ export interface PanelActions {
   insert(cluster: ClusterInfo): void;
   openPane(view: ViewName, cluster: string): void;
   openRun(path: string): void;
+  openLayout(name: string): void;
+  saveLayout(): void;
   listRuns(): Promise<readonly RunEntry[]>;
+}
+
+/** Names of layouts, which change. */
+export interface LayoutNames {
+  readonly names: readonly string[];
+  listen(changed: () => void, signal: AbortSignal): void;
 }
 
 interface Props {
   connection: Connection;
+  layouts: readonly string[];
   actions: PanelActions;
   trans: TranslationBundle;
   runs: readonly RunEntry[];
@@ -37,6 +46,7 @@ export class Panel extends Widget {
 
   constructor(
     private readonly connection: Connection,
+    private readonly layouts: LayoutNames,
     private readonly actions: PanelActions,
     private readonly trans: TranslationBundle,
   ) {
@@ -79,6 +89,7 @@ export class Panel extends Widget {
     this.#shown.abort();
     this.#shown = new AbortController();
     this.connection.listen(() => this.#draw(), this.#shown.signal);
+    this.layouts.listen(() => this.#draw(), this.#shown.signal);
     this.#draw();
     this.#attempt(() => this.refreshRuns());
   }
@@ -98,7 +109,9 @@ export class Panel extends Widget {
     const { connection, actions, trans } = this;
     const attempt = (what: () => Promise<unknown>) => this.#attempt(what);
     const refresh = () => this.refreshRuns();
-    const props = { connection, actions, trans, attempt, refresh, runs: this.#runs, problem: this.#problem };
+    const layouts = this.layouts.names;
+    const state = { layouts, runs: this.#runs, problem: this.#problem };
+    const props = { connection, actions, trans, attempt, refresh, ...state };
     render(<Contents {...props} />, this.node);
   }
 }
@@ -162,6 +175,19 @@ function Contents(props: Props) {
           ))}
         </div>
       </section>
+      <section aria-label={trans.__("Layouts")}>
+        <h2>{trans.__("Layouts")}</h2>
+        <div class="wb-panel-panes">
+          {props.layouts.map((name) => (
+            <button key={name} type="button" onClick={() => props.actions.openLayout(name)}>
+              {name}
+            </button>
+          ))}
+          <button type="button" onClick={() => props.actions.saveLayout()}>
+            {trans.__("Save …")}
+          </button>
+        </div>
+      </section>
       <Runs {...props} />
     </>
   );
@@ -220,6 +246,15 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
             aria-label={named(trans.__("Insert code"), cluster)}
           >
             {trans.__("Insert code")}
+          </button>
+        )}
+        {cluster.kind === "driver" && (
+          <button
+            type="button"
+            onClick={() => actions.openPane("collectives", cluster.id)}
+            aria-label={named(trans.__("Timing"), cluster)}
+          >
+            {trans.__("Timing")}
           </button>
         )}
         {cluster.kind === "workers" && !over && (

@@ -1,6 +1,11 @@
 // Puts panel, panes, status item and commands into JupyterLab. Every service but the commands may be missing, as in Notebook 7.
-import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from "@jupyterlab/application";
-import { ICommandPalette, InputDialog, showErrorMessage, WidgetTracker } from "@jupyterlab/apputils";
+import {
+  ILabShell,
+  ILayoutRestorer,
+  type JupyterFrontEnd,
+  type JupyterFrontEndPlugin,
+} from "@jupyterlab/application";
+import { ICommandPalette, InputDialog, showErrorMessage } from "@jupyterlab/apputils";
 import { INotebookTracker } from "@jupyterlab/notebook";
 import { ServerConnection } from "@jupyterlab/services";
 import { ISettingRegistry } from "@jupyterlab/settingregistry";
@@ -12,11 +17,15 @@ import { Api, openSocket } from "./api";
 import { insertConnectCode } from "./connect_code";
 import { Connection } from "./connection";
 import { helpPane } from "./help";
+import { LAYOUT_COMMANDS, Layouts } from "./layout_commands";
 import type { ClusterInfo } from "./messages";
-import { Pane, type PaneArgs, type PaneServices } from "./pane";
+import type { PaneServices } from "./pane";
 import { Panel } from "./panel";
+import { Panes, type Place } from "./panes";
+import { ISessions, type Sessions } from "./sessions";
 import { StatusItem } from "./status";
 import style from "./style.css";
+import { optional } from "./tokens";
 
 const PLUGIN = "workbench-lab:plugin";
 const CATEGORY = "Workbench";
@@ -29,6 +38,7 @@ export const COMMANDS = {
   showPanel: "workbench:show-panel",
   followNewest: "workbench:follow-newest",
   nextCluster: "workbench:next-cluster",
+  beside: "workbench:show-beside",
   insertCode: "workbench:insert-connect-code",
   start: "workbench:start-workers",
   scale: "workbench:scale-workers",
@@ -43,12 +53,14 @@ const ICON =
 
 function activate(
   app: JupyterFrontEnd,
+  sessions: Sessions,
   palette: ICommandPalette | null,
   restorer: ILayoutRestorer | null,
   notebooks: INotebookTracker | null,
   registry: ISettingRegistry | null,
   statusBar: IStatusBar | null,
   translator: ITranslator | null,
+  labShell: ILabShell | null,
 ): void {
   const trans = (translator ?? nullTranslator).load("workbench");
   const settings = (app.serviceManager.serverSettings ??
@@ -60,15 +72,35 @@ function activate(
   const run = (command: string, args: Record<string, unknown> = {}) => void commands.execute(command, args);
   document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
 
+  const services: PaneServices = {
+    connection,
+    api,
+    trans,
+    openRun: (path) => run(COMMANDS.openRun, { run: path }),
+  };
+  const panes = new Panes(shell, services, icon, labShell ? "main" : "down");
+  const layouts = new Layouts({
+    app,
+    palette,
+    sessions,
+    trans,
+    category: CATEGORY,
+    arrange: (area) => panes.arrange(area),
+    current: () => panes.layout(),
+    publish: (names) => api.keepLayoutNames(names),
+  });
   const panel = new Panel(
     connection,
+    layouts,
     {
       start: async (replicas) => void (await api.start(replicas)),
       scale: async (cluster, replicas) => void (await api.scale(cluster.id, replicas)),
       stop: (cluster) => api.stop(cluster.id),
       insert: (cluster) => run(COMMANDS.insertCode, { cluster: cluster.id }),
       openPane: (view, cluster) => run(COMMANDS.openPane, { view, cluster }),
-      openRun: (path) => run(COMMANDS.openRun, { run: path }),
+      openRun: services.openRun,
+      openLayout: (name) => run(LAYOUT_COMMANDS.open, { name }),
+      saveLayout: () => run(LAYOUT_COMMANDS.save),
       listRuns: async () => (await api.runs()).runs,
     },
     trans,
@@ -77,27 +109,6 @@ function activate(
   shell.add(panel, "left", { rank: 400 });
   restorer?.add(panel, "workbench-panel");
 
-  const tracker = new WidgetTracker<Pane>({ namespace: "workbench" });
-  const services: PaneServices = {
-    connection,
-    api,
-    trans,
-    openRun: (path) => run(COMMANDS.openRun, { run: path }),
-  };
-  const open = (args: PaneArgs, options: { activate: boolean; mode?: string; ref?: string }) => {
-    const pane = new Pane(args, services);
-    pane.id = paneId(args);
-    pane.title.icon = icon;
-    pane.onArgsChanged = () => void tracker.save(pane);
-    shell.add(pane, "main", options.mode ? { ...options } : { activate: options.activate });
-    void tracker.add(pane);
-    return pane;
-  };
-
-  const current = () => {
-    const widget = shell.currentWidget;
-    return widget instanceof Pane ? widget : tracker.currentWidget;
-  };
   /** The cluster that a command is about: named, under the context menu, or the newest. */
   const subject = (args: Record<string, unknown>): ClusterInfo | undefined => {
     const node = app.contextMenuHitTest?.((element) => element.dataset["id"] !== undefined);
@@ -115,16 +126,13 @@ function activate(
     icon,
     execute: (given) => {
       const view = String(given["view"] ?? "collectives");
-      if (!(view in VIEWS)) throw new Error(`there is no view ${view}`);
-      const args = {
+      if (!Object.hasOwn(VIEWS, view)) throw new Error(`there is no view ${view}`);
+      return panes.show({
         view: view as ViewName,
         cluster: String(given["cluster"] ?? ""),
         run: String(given["run"] ?? ""),
-      };
-      const there = tracker.find((pane) => pane.id === paneId(args));
-      const pane = there ?? open(args, { activate: true });
-      shell.activateById(pane.id);
-      return pane;
+        key: given["key"] === undefined ? undefined : String(given["key"]),
+      });
     },
   });
   commands.addCommand(COMMANDS.openRun, {
@@ -143,13 +151,29 @@ function activate(
   });
   commands.addCommand(COMMANDS.followNewest, {
     label: trans.__("Follow the newest cluster"),
-    isEnabled: () => current() !== null,
-    execute: () => current()?.follow(""),
+    isEnabled: () => panes.current !== null,
+    execute: () => panes.current?.follow(""),
   });
   commands.addCommand(COMMANDS.nextCluster, {
     label: trans.__("Show the next cluster"),
-    isEnabled: () => current() !== null,
-    execute: () => current()?.next(),
+    isEnabled: () => panes.current !== null,
+    execute: () => panes.current?.next(),
+  });
+  commands.addCommand(COMMANDS.beside, {
+    label: trans.__("Show the next cluster beside this one"),
+    isEnabled: () => panes.current !== null && !panes.current.args.run,
+    execute: () => {
+      const pane = panes.current;
+      if (!pane) return;
+      // The one that follows the newest would move with it, and show the same twice.
+      const own = connection.find(pane.args.cluster)?.id ?? "";
+      if (own) pane.follow(own);
+      const cluster = connection.after(own);
+      panes.show(
+        { ...pane.args, cluster, key: undefined },
+        { activate: true, mode: "split-right", ref: pane.id },
+      );
+    },
   });
   commands.addCommand(COMMANDS.insertCode, {
     label: trans.__("Insert the code that connects to a cluster"),
@@ -215,22 +239,22 @@ function activate(
     statusBar.registerStatusItem("workbench:status", { item, align: "left", rank: 50 });
   }
 
-  const restoring = restorer?.restore(tracker, {
+  const restoring = restorer?.restore(panes.tracker, {
     command: COMMANDS.openPane,
     args: (pane) => ({ ...pane.args }),
     name: (pane) => pane.id,
   });
   void Promise.all([registry?.load(PLUGIN).catch(() => null), app.restored, restoring]).then(([loaded]) => {
+    layouts.use(loaded ?? null);
+    layouts.openAtStart(panes.tracker.size === 0);
     const views = (loaded?.composite["openOnFirstCluster"] as string[] | undefined) ?? [];
     openOnFirstCluster(connection, () => {
-      if (tracker.size > 0) return;
-      let ref = "";
-      for (const view of views.filter((name) => name in VIEWS)) {
-        const args = { view: view as ViewName, cluster: "", run: "" };
+      if (panes.tracker.size > 0) return;
+      let place: Place = { activate: false, mode: "split-right" };
+      for (const view of views.filter((name) => Object.hasOwn(VIEWS, name))) {
         // Beside what the person works in, and without taking the focus from there.
-        const place = ref ? { mode: "tab-after", ref } : { mode: "split-right" };
-        ref ||= paneId(args);
-        open(args, { activate: false, ...place });
+        const pane = panes.show({ view: view as ViewName, cluster: "", run: "" }, place);
+        if (place.mode === "split-right") place = { activate: false, mode: "tab-after", ref: pane.id };
       }
     });
   });
@@ -249,16 +273,19 @@ function openOnFirstCluster(connection: Connection, run: () => void): void {
   look();
 }
 
-function paneId(args: PaneArgs): string {
-  return `workbench-pane-${args.view}${args.run && `-${args.run}`}`;
-}
-
-const plugin: JupyterFrontEndPlugin<void> = {
+export const panes: JupyterFrontEndPlugin<void> = {
   id: PLUGIN,
   description: "Clusters of workbench: panel, panes, status.",
   autoStart: true,
-  optional: [ICommandPalette, ILayoutRestorer, INotebookTracker, ISettingRegistry, IStatusBar, ITranslator],
+  requires: [ISessions],
+  optional: optional(
+    ICommandPalette,
+    ILayoutRestorer,
+    INotebookTracker,
+    ISettingRegistry,
+    IStatusBar,
+    ITranslator,
+    ILabShell,
+  ),
   activate,
 };
-
-export default plugin;

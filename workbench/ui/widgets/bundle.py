@@ -11,6 +11,8 @@ from workbench.ui.widgets.sources import Source
 
 MIME: Final = "application/vnd.workbench.view+json"
 """View and model, for those who can draw it without a kernel: a saved notebook in JupyterLab."""
+VERSION: Final = 1
+"""Of that form; `extension/src/lab/saved_model.ts` draws no other."""
 
 
 def mimebundle(
@@ -36,7 +38,7 @@ def mimebundle(
     widget = ViewWidget(source)
     pusher.add(widget)
     publish_shown(source.view, widget.model)
-    bundle[MIME] = {"view": source.view, "model": widget.model}
+    bundle[MIME] = {"version": VERSION, "view": source.view, "model": widget.model}
     bundle["application/vnd.jupyter.widget-view+json"] = {
         "version_major": 2,
         "version_minor": 0,

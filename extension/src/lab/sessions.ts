@@ -1,0 +1,85 @@
+// The notebooks and consoles of the page, with the kernels that they are connected to.
+import type { ConsolePanel, IConsoleTracker } from "@jupyterlab/console";
+import type { INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
+import type { ISessionContext } from "@jupyterlab/apputils";
+import type { IRenderMimeRegistry } from "@jupyterlab/rendermime";
+import { Token } from "@lumino/coreutils";
+import type { Widget } from "@lumino/widgets";
+
+export const ISessions = new Token<Sessions>("workbench-lab:ISessions");
+
+/** A message that a kernel publishes. */
+export interface Published {
+  header: { msg_type: string };
+  content: Record<string, unknown>;
+}
+
+interface Session {
+  panel: Widget;
+  rendermime: IRenderMimeRegistry;
+  context: ISessionContext;
+}
+
+export class Sessions {
+  #all: Session[] = [];
+  #onChange = new Set<() => void>();
+  #onSave = new Set<(panel: Widget) => void>();
+  #onPublished = new Set<(message: Published) => void>();
+
+  constructor(notebooks: INotebookTracker | null, consoles: IConsoleTracker | null) {
+    const addNotebook = (panel: NotebookPanel) => {
+      this.#add({ panel, rendermime: panel.content.rendermime, context: panel.sessionContext });
+      panel.context.saveState.connect((_, state) => {
+        if (state === "started") for (const run of [...this.#onSave]) run(panel);
+      });
+    };
+    const addConsole = (panel: ConsolePanel) =>
+      this.#add({ panel, rendermime: panel.console.rendermime, context: panel.sessionContext });
+    notebooks?.forEach(addNotebook);
+    notebooks?.widgetAdded.connect((_, panel) => addNotebook(panel));
+    consoles?.forEach(addConsole);
+    consoles?.widgetAdded.connect((_, panel) => addConsole(panel));
+  }
+
+  /** What can show the widget with this id live, because its kernel has it; best in the panel that `node` is in. */
+  showing(widget: string, node: Node): IRenderMimeRegistry | undefined {
+    const able = this.#all.filter(({ context }) => context.session?.kernel?.hasComm(widget));
+    return (able.find(({ panel }) => panel.node.contains(node)) ?? able[0])?.rendermime;
+  }
+
+  /** Calls `run` whenever a kernel may have got widgets. */
+  onChange(run: () => void, signal: AbortSignal): void {
+    subscribe(this.#onChange, run, signal);
+  }
+
+  /** Calls `run` with a notebook before it is saved. */
+  onSave(run: (panel: Widget) => void, signal: AbortSignal): void {
+    subscribe(this.#onSave, run, signal);
+  }
+
+  /** Calls `run` with each message that a kernel publishes now; never with what a file says. */
+  onPublished(run: (message: Published) => void, signal: AbortSignal): void {
+    subscribe(this.#onPublished, run, signal);
+  }
+
+  #add(session: Session): void {
+    this.#all.push(session);
+    const changed = () => {
+      for (const run of [...this.#onChange]) run();
+    };
+    session.context.statusChanged.connect(changed);
+    session.context.kernelChanged.connect(changed);
+    session.context.iopubMessage.connect((_, message) => {
+      for (const run of [...this.#onPublished]) run(message as Published);
+    });
+    session.panel.disposed.connect(() => {
+      this.#all = this.#all.filter((one) => one !== session);
+    });
+    changed();
+  }
+}
+
+function subscribe<T>(all: Set<T>, run: T, signal: AbortSignal): void {
+  all.add(run);
+  signal.addEventListener("abort", () => all.delete(run), { once: true });
+}

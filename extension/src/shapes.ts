@@ -1,0 +1,70 @@
+// Generated from workbench/ui/models.py by `python extension/models.py`; do not edit.
+
+export type Shape =
+  | "string"
+  | "integer"
+  | "number"
+  | "boolean"
+  | "null"
+  | { list: Shape }
+  | { tuple: Shape[] }
+  | { either: Shape[] }
+  | { object: string };
+
+export const SHAPES: Record<string, Record<string, Shape>> = {
+  ReplicaNode: {"group": "string", "replica": "integer", "busy": "boolean", "doing": "string"},
+  DeviceNode: {"name": "string", "kind": "string", "replicas": {"list": {"object": "ReplicaNode"}}},
+  WorkerNode: {"name": "string", "pid": "integer", "status": "string", "detail": "string", "memory_bytes": {"either": ["integer", "null"]}, "heartbeat_age_seconds": "number", "devices": {"list": {"object": "DeviceNode"}}},
+  HostNode: {"name": "string", "workers": {"list": {"object": "WorkerNode"}}},
+  StrategyNode: {"label": "string", "replicas": "integer", "status": "string", "transport": "string", "generation": "integer", "step": "integer"},
+  Topology: {"run": "string", "status": "string", "hosts": {"list": {"object": "HostNode"}}, "strategies": {"list": {"object": "StrategyNode"}}},
+  Summary: {"shape": {"list": "integer"}, "dtype": "string", "mean": {"either": ["number", "null"]}, "std": {"either": ["number", "null"]}, "min": {"either": ["number", "null"]}, "max": {"either": ["number", "null"]}, "l2": {"either": ["number", "null"]}, "zeros": "integer", "nan": "integer", "inf": "integer", "first_bad": "integer", "histogram": {"list": "integer"}, "sha256": "string"},
+  ReplicaSummary: {"replica": "integer", "host": "string", "device": "string", "summary": {"either": [{"object": "Summary"}, "string"]}, "age_seconds": {"either": ["number", "null"]}, "note": "string", "bad_since": "integer"},
+  Agreement: {"in_sync": "boolean", "sha256": "string", "max_abs_difference": {"either": ["number", "null"]}, "first_replica": "integer", "since": "string"},
+  InspectedValue: {"name": "string", "kind": "string", "replicas": {"list": {"object": "ReplicaSummary"}}, "agreement": {"either": [{"object": "Agreement"}, "null"]}, "hints": {"list": "string"}},
+  Elements: {"value": "integer", "replica": "integer", "difference": "boolean", "shape": {"list": "integer"}, "axes": {"tuple": ["integer", "integer"]}, "index": {"list": "integer"}, "extent": {"tuple": ["integer", "integer"]}, "steps": {"tuple": ["integer", "integer"]}, "cells": {"list": {"list": {"either": ["number", "string"]}}}},
+  Values: {"values": {"list": {"object": "InspectedValue"}}, "elements": {"either": [{"object": "Elements"}, "null"]}},
+  ArrayPart: {"replica": "integer", "host": "string", "device": "string", "start": {"list": "integer"}, "stop": {"list": "integer"}, "size_bytes": "integer"},
+  ArraySharding: {"name": "string", "kind": "string", "shape": {"list": "integer"}, "dtype": "string", "parts": {"list": {"object": "ArrayPart"}}, "size_bytes": "integer", "imbalance_percent": "number", "sentence": "string"},
+  Reading: {"step": "integer", "rows": "integer", "ranges": {"list": {"tuple": ["integer", "integer"]}}, "text": "string"},
+  Reader: {"replica": "integer", "host": "integer", "rows": "integer", "empty_steps": "integer", "readings": {"list": {"object": "Reading"}}},
+  DatasetSharding: {"summary": "string", "policy": "string", "reason": "string", "algorithm": "string", "hosts": "integer", "replicas_per_host": "integer", "elements": "integer", "duplicates": "integer", "dropped": {"either": ["integer", "null"]}, "steps": "integer", "remainder": {"list": "integer"}, "readers": {"list": {"object": "Reader"}}, "hidden_readers": "integer", "counts": {"list": "integer"}, "positions": "integer", "marks": {"list": {"tuple": ["integer", "string"]}}, "limit": "string", "cursor": {"either": ["integer", "null"]}},
+  Counters: {"records": "integer", "collectives": "integer", "failed": "integer", "pending": "integer", "incomplete": "integer", "dropped": "integer", "dropped_events": "integer", "duplicates": "integer"},
+  TableRow: {"key": "string", "op": "string", "redop": "string", "dtype": "string", "group": "string", "n": "integer", "count": "integer", "algorithm": "string", "packs": "integer", "transport": "string", "purpose": "string", "size_bytes": "integer", "bucket_bytes": "integer", "samples": "integer", "last_us": "number", "p50_us": "number", "p99_us": "number", "cv_percent": "number", "algbw": {"either": ["number", "null"]}, "busbw": {"either": ["number", "null"]}, "limit_percent": {"either": ["number", "null"]}, "wait_percent": "number", "skew_us": "number", "skew_err_us": "number", "late_replica": {"either": ["integer", "null"]}, "late_host": {"either": ["string", "null"]}, "recent_us": {"list": "number"}, "version": "integer"},
+  Lane: {"replica": "integer", "label": "string"},
+  LaneItem: {"key": "string", "op": "string", "state": "string", "site": "string", "step": "integer", "seq": "integer", "size_bytes": "integer", "ready_ns": "integer", "err_ns": "integer", "enter_ns": {"list": {"either": ["integer", "null"]}}, "end_ns": {"list": {"either": ["integer", "null"]}}, "version": "integer"},
+  Lateness: {"replicas": {"list": "integer"}, "steps": {"list": "integer"}, "late_us": {"list": {"list": {"either": ["number", "null"]}}}, "stragglers": {"list": "integer"}, "slow_steps": {"list": "integer"}},
+  LastSeen: {"replica": "integer", "step": "integer", "seq": "integer", "op": "string", "site": "string"},
+  Stuck: {"step": "integer", "seq": "integer", "op": "string", "site": "string", "waiting": {"list": "integer"}, "missing": {"list": "integer"}, "since_ns": "integer", "last": {"list": {"object": "LastSeen"}}},
+  GroupView: {"run_id": "string", "group": "string", "generation": "integer", "n": "integer", "lanes": {"list": {"object": "Lane"}}, "hidden_lanes": "integer", "items": {"list": {"object": "LaneItem"}}, "lateness": {"object": "Lateness"}, "stuck": {"either": [{"object": "Stuck"}, "null"]}},
+  EventItem: {"key": "string", "kind": "string", "name": "string", "message": "string", "t_ns": "integer", "severity": "string", "replica": "integer", "host": "string", "step": "integer", "site": "string", "generation": "integer", "version": "integer"},
+  Snapshot: {"version": "integer", "counters": {"object": "Counters"}, "table": {"list": {"object": "TableRow"}}, "internal": {"list": {"object": "TableRow"}}, "groups": {"list": {"object": "GroupView"}}, "events": {"list": {"object": "EventItem"}}},
+  SweepPoint: {"size_bytes": "integer", "samples": "integer", "p10_us": "number", "p50_us": "number", "p90_us": "number", "p10_busbw": {"either": ["number", "null"]}, "p50_busbw": {"either": ["number", "null"]}, "p90_busbw": {"either": ["number", "null"]}},
+  Sweep: {"key": "string", "op": "string", "dtype": "string", "group": "string", "n": "integer", "transport": "string", "points": {"list": {"object": "SweepPoint"}}, "latency_us": {"either": ["number", "null"]}, "bandwidth": {"either": ["number", "null"]}, "limit": {"either": ["number", "null"]}},
+  Collectives: {"status": "string", "silent": {"list": "string"}, "snapshot": {"object": "Snapshot"}, "sweeps": {"list": {"object": "Sweep"}}},
+  DeviceUse: {"key": "string", "host": "string", "name": "string", "kind": "string", "status": "string", "use_percent": {"either": ["number", "null"]}, "memory_bytes": {"either": ["integer", "null"]}, "memory_limit_bytes": {"either": ["integer", "null"]}, "recent_percent": {"list": {"either": ["number", "null"]}}},
+  Devices: {"run": "string", "status": "string", "devices": {"list": {"object": "DeviceUse"}}},
+  RunEntry: {"path": "string", "name": "string", "written": "string", "size_bytes": "integer", "records": "integer", "duration_seconds": "number", "replicas": "integer", "alerts": "integer", "problem": "string"},
+  Spread: {"samples": "integer", "p25_us": "number", "p50_us": "number", "p75_us": "number", "busbw": {"either": ["number", "null"]}},
+  ComparedRow: {"key": "string", "op": "string", "dtype": "string", "n": "integer", "size_bytes": "integer", "first": {"either": [{"object": "Spread"}, "null"]}, "second": {"either": [{"object": "Spread"}, "null"]}, "ratio": {"either": ["number", "null"]}, "difference_seconds": {"either": ["number", "null"]}, "verdict": "string"},
+  Runs: {"folder": "string", "runs": {"list": {"object": "RunEntry"}}, "compared": {"list": "string"}, "rows": {"list": {"object": "ComparedRow"}}},
+  Replay: {"run": {"object": "RunEntry"}, "first_step": "integer", "last_step": "integer", "shown_from": "integer", "shown_to": "integer", "collectives": {"object": "Collectives"}, "topology": {"either": [{"object": "Topology"}, "null"]}, "devices": {"either": [{"object": "Devices"}, "null"]}, "values": {"either": [{"object": "Values"}, "null"]}, "array_sharding": {"either": [{"object": "ArraySharding"}, "null"]}, "dataset_sharding": {"either": [{"object": "DatasetSharding"}, "null"]}, "notes": {"list": "string"}},
+};
+
+/** View -> the class that it draws. */
+export const DRAWN = {
+  topology: "Topology",
+  values: "Values",
+  array_sharding: "ArraySharding",
+  dataset_sharding: "DatasetSharding",
+  collectives: "Collectives",
+  collective_table: "Collectives",
+  lanes: "Collectives",
+  sweep: "Collectives",
+  heat_map: "Collectives",
+  stuck: "Collectives",
+  log: "Collectives",
+  devices: "Devices",
+  runs: "Runs",
+  replay: "Replay",
+} as const;

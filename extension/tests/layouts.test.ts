@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { arranged, type Area, type Dock, layoutOf, pruned, readArea, SHIPPED } from "../src/lab/layouts";
+import { readSaved, VERSION } from "../src/lab/saved_model";
+import { VIEWS, type ViewName } from "../src/views";
+import * as recorded from "./recorded";
+
+const OTHERS: Dock<string> = { type: "tab-area", widgets: ["notebook"], currentIndex: 0 };
+const widgetOf = (tab: { view: string; run: string }) => `pane ${tab.view}${tab.run}`;
+const tabOf = (widget: string) =>
+  widget.startsWith("pane ") ? { view: widget.slice(5) as ViewName, run: "" } : null;
+
+for (const [name, area] of Object.entries(SHIPPED)) {
+  test(`the layout ${name} is arranged beside the notebook, and is what is saved of it`, () => {
+    const dock = arranged<string>(area, OTHERS, widgetOf);
+
+    assert.deepEqual(layoutOf(dock, tabOf), area);
+    assert.deepEqual(readArea(JSON.parse(JSON.stringify(area))), area);
+  });
+}
+
+test("a layout that does not say where the others are has them on the left", () => {
+  const dock = arranged<string>({ tabs: [{ view: "log", run: "" }], current: 0 }, OTHERS, widgetOf);
+
+  assert.deepEqual(dock, {
+    type: "split-area",
+    orientation: "horizontal",
+    children: [OTHERS, { type: "tab-area", widgets: ["pane log"], currentIndex: 0 }],
+    sizes: [1, 1],
+  });
+});
+
+test("a pane that a layout names twice has one place, and a layout with nothing around has all of it", () => {
+  const log: Area = { tabs: [{ view: "log", run: "" }], current: 0 };
+  const area: Area = { split: "down", parts: [log, "others", log, "others"], sizes: [1, 2, 3, 4] };
+
+  assert.deepEqual(arranged<string>(area, null, widgetOf), {
+    type: "tab-area",
+    widgets: ["pane log"],
+    currentIndex: 0,
+  });
+});
+
+test("what is not ours stays as it lay when our panes are taken out", () => {
+  const dock: Dock<string> = {
+    type: "split-area",
+    orientation: "vertical",
+    children: [
+      { type: "tab-area", widgets: ["pane log", "notebook", "text"], currentIndex: 2 },
+      { type: "tab-area", widgets: ["pane lanes"], currentIndex: 0 },
+    ],
+    sizes: [0.3, 0.7],
+  };
+
+  const others = pruned(dock, (widget) => !widget.startsWith("pane "));
+  assert.deepEqual(others, { type: "tab-area", widgets: ["notebook", "text"], currentIndex: 1 });
+});
+
+test("panes among the tabs of a notebook are saved as beside it, and no panes as nothing", () => {
+  const mixed: Dock<string> = { type: "tab-area", widgets: ["notebook", "pane log"], currentIndex: 1 };
+
+  const area = layoutOf(mixed, tabOf);
+  const log = { tabs: [{ view: "log", run: "" }], current: 0 };
+  assert.deepEqual(area, { split: "across", parts: ["others", log], sizes: [1, 1] });
+  assert.equal(layoutOf(OTHERS, tabOf), null);
+});
+
+test("settings that make no sense are no layout", () => {
+  const deep = Array.from({ length: 20 }).reduce((inner) => ({ split: "down", parts: [inner] }), "others");
+  for (const value of [
+    null,
+    "notebooks",
+    [],
+    { tabs: [] },
+    { tabs: ["nothing"] },
+    { tabs: ["constructor"] },
+    { split: "diagonal", parts: ["others"] },
+    { split: "down", parts: [] },
+    { split: "down", parts: ["others", 3] },
+    deep,
+  ]) {
+    assert.equal(readArea(value), null, JSON.stringify(value));
+  }
+  assert.deepEqual(readArea({ split: "down", parts: ["others", { tabs: ["log"] }], sizes: [-1, "x"] }), {
+    split: "down",
+    parts: ["others", { tabs: [{ view: "log", run: "" }], current: 0 }],
+    sizes: [1, 1],
+  });
+});
+
+test("a saved view is of exactly its form, or none", () => {
+  const { topology } = recorded;
+  const good = { version: VERSION, view: "topology", model: topology };
+  assert.deepEqual(readSaved(good), { view: "topology", model: topology });
+  for (const bad of [
+    null,
+    [],
+    { ...good, version: VERSION + 1 },
+    { ...good, view: "toString" },
+    { ...good, view: "values" },
+    { ...good, more: 1 },
+    { ...good, model: { ...topology, more: 1 } },
+    { ...good, model: { ...topology, hosts: {} } },
+    { ...good, model: { ...topology, hosts: [null] } },
+    { ...good, model: JSON.parse(JSON.stringify(topology).replace(/"pid":\d+/, '"pid":1.5')) },
+  ]) {
+    assert.equal(readSaved(bad), null, JSON.stringify(bad)?.slice(0, 90));
+  }
+});
+
+test("every view has a shape", () => {
+  for (const view of Object.keys(VIEWS)) {
+    assert.equal(readSaved({ version: VERSION, view, model: {} }), null);
+  }
+});

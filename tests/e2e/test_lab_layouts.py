@@ -1,0 +1,135 @@
+"""Named layouts: opened from the palette, a cell, the address or the settings; saved, and back after a reload."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import TOKEN, Lab, command, expect, open_notebook, wait_for_notebook
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+OVERVIEW = {"topology", "devices", "collectives", "log"}
+DATA = {"dataset_sharding", "array_sharding", "values"}
+PANES = """() => [...window.jupyterapp.shell.widgets('main')].filter((one) => one.hasClass('wb-pane'))
+  .map((one) => one.args.view).sort().join()"""
+
+
+def expect_panes(page: Any, views: set[str]) -> None:
+    page.wait_for_function(f"(views) => ({PANES})() === views", arg=",".join(sorted(views)))
+
+
+def boxes(page: Any, *selectors: str) -> list[dict[str, float]]:
+    found = [page.locator(selector).bounding_box() for selector in selectors]
+    assert None not in found
+    return found
+
+
+def run_palette(page: Any, text: str) -> None:
+    page.keyboard.press("Control+Shift+C")
+    page.wait_for_selector(".lm-CommandPalette-input:focus")
+    page.keyboard.type(text)
+    page.wait_for_selector(f".lm-CommandPalette-item.lm-mod-active >> text={text}")
+    page.keyboard.press("Enter")
+
+
+def kept(response: Any) -> bool:
+    """Whether this is the server's answer to the layout of the page, with a pane in it."""
+    if response.request.method != "PUT" or "/api/workspaces/" not in response.url:
+        return False
+    layout = json.loads(response.request.post_data)["data"].get("layout-restorer:data", {})
+    return "workbench-pane" in json.dumps(layout.get("main"))
+
+
+def test_a_layout_opens_from_the_palette_beside_the_notebook_and_comes_back(page: Any, lab: Lab) -> None:
+    open_notebook(page, lab, lab.notebook("palette.ipynb", ""))
+    page.locator(".jp-Notebook .jp-Cell").click()  # JupyterLab may still be about to give it the focus
+    with page.expect_response(kept):
+        run_palette(page, "Open layout: overview")
+        expect_panes(page, OVERVIEW)
+    expect(page.get_by_role("tab", name="Cluster")).to_be_visible()
+    notebook, above, below = boxes(
+        page, ".jp-NotebookPanel", ".wb-pane >> visible=true >> nth=0", ".wb-pane >> visible=true >> nth=1"
+    )
+    assert notebook["x"] + notebook["width"] <= above["x"] + 1
+    assert above["y"] + above["height"] <= below["y"] + 1
+    page.screenshot(path="artifacts/lab_layout.png")
+
+    page.reload()
+    wait_for_notebook(page)
+    expect_panes(page, OVERVIEW)
+    notebook_now, above_now = boxes(page, ".jp-NotebookPanel", ".wb-pane >> visible=true >> nth=0")
+    assert (notebook_now, above_now) == (notebook, above)
+
+
+def test_a_cell_opens_a_layout_while_it_goes_on_and_a_saved_output_does_not(page: Any, lab: Lab) -> None:
+    going_on = "from pathlib import Path\nwhile not Path('enough').exists(): pass"
+    name = lab.notebook("cell.ipynb", f"import workbench as wb\nwb.layout('data')\n{going_on}")
+    open_notebook(page, lab, name)
+    command(page, "notebook:run-all-cells")
+    expect_panes(page, DATA)
+    (lab.root / "enough").touch()
+    expect(page.locator(".jp-OutputArea-output")).to_contain_text("<Layout 'data'")
+    page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext?.session.kernel.status === 'idle'"
+    )
+    with page.expect_response(lambda answer: answer.request.method == "PUT" and "contents" in answer.url):
+        command(page, "docmanager:save")
+
+    open_notebook(page, lab, name)
+    expect(page.locator(".jp-OutputArea-output")).to_contain_text("<Layout 'data'")
+    assert page.evaluate(PANES) == ""
+
+
+def test_the_magic_knows_saved_layouts_and_names_them_all_in_its_error(page: Any, lab: Lab) -> None:
+    name = lab.notebook(
+        "magic.ipynb", "import workbench", "%workbench layout my evening", "%workbench layout nothing"
+    )
+    open_notebook(page, lab, name)
+    command(page, "workbench:open-layout", name="data")
+    expect_panes(page, DATA)
+    with page.expect_response(lambda answer: "/workbench/api/layouts" in answer.url and answer.status == 204):
+        command(page, "workbench:save-layout")
+        page.locator(".jp-Dialog input").fill("my evening")
+        page.keyboard.press("Enter")
+    command(page, "workbench:open-layout", name="overview")
+    expect_panes(page, OVERVIEW)
+
+    command(page, "notebook:run-all-cells")
+    expect_panes(page, DATA)
+    expect(page.locator(".jp-OutputArea-output").last).to_contain_text(
+        "overview, collectives, debugging, data, my evening"
+    )
+
+    with page.expect_response(lambda answer: "/workbench/api/layouts" in answer.url and answer.status == 204):
+        command(page, "workbench:delete-layout", name="my evening")
+    command(page, "workbench:open-layout", name="my evening")
+    dialog = page.locator(".jp-Dialog")
+    expect(dialog).to_contain_text(
+        "There is no layout “my evening”. There are: overview, collectives, debugging, data"
+    )
+    dialog.get_by_role("button").last.click()
+
+
+def test_the_address_names_a_layout_once(page: Any, lab: Lab) -> None:
+    name = lab.notebook("address.ipynb", "")
+    page.goto(f"{lab.url}/lab/tree/{name}?reset&workbench-layout=overview&token={TOKEN}")
+    wait_for_notebook(page)
+    expect_panes(page, OVERVIEW)
+    assert "workbench-layout" not in page.url
+
+
+def test_the_settings_name_the_layout_at_start(page: Any, lab: Lab) -> None:
+    open_notebook(page, lab, lab.notebook("start.ipynb", ""))
+    setting = {"raw": json.dumps({"layoutAtStart": "data"})}
+    script = """([url, token, body]) => fetch(url, {method: 'PUT', body: JSON.stringify(body),
+      headers: {Authorization: `token ${token}`}}).then((answer) => answer.status)"""
+    address = f"{lab.url}/lab/api/settings/workbench-lab:plugin"
+    assert page.evaluate(script, [address, TOKEN, setting]) == 204
+    try:
+        open_notebook(page, lab, "start.ipynb")
+        expect_panes(page, DATA)
+    finally:
+        page.evaluate(script, [address, TOKEN, {"raw": "{}"}])
