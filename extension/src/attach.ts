@@ -2,6 +2,7 @@
 import { type Change, merge } from "./delta";
 import type { Collectives, Models } from "./models";
 import { mount } from "./mount";
+import type { Request } from "./view";
 import type { ViewName } from "./views";
 
 /** The part of a widget's model that is used here; anywidget gives it. */
@@ -31,7 +32,8 @@ export function attach(model: WidgetModel, element: HTMLElement): () => void {
   const view = model.get("view") as ViewName;
   let newest = model.get("model") as Models[ViewName];
   const mounted = mount(view, element, newest, {
-    ask: (request) => model.send(request),
+    // A dashboard of a running job answers nothing, so its views offer nothing to ask.
+    ...(model.get("answers") === false ? {} : { ask: (request: Request) => model.send(request) }),
     onVisible: (visible) => model.send({ kind: "visible", visible }),
   });
   const take = (next: Models[ViewName]) => {

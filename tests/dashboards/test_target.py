@@ -74,7 +74,7 @@ def test_a_file_and_a_folder_are_recorded_runs(registry: Registry, run_file: Pat
     assert isinstance(one, Recordings)
     assert isinstance(all, Recordings)
     assert (one.first, all.first) == (str(run_file), "")
-    assert [run.name for run in all.runs().runs] == ["first"]
+    assert [run["name"] for run in all.runs()["runs"]] == ["first"]
 
 
 def test_a_file_that_is_missing_or_damaged_is_an_error_at_once(registry: Registry, tmp_path: Path) -> None:

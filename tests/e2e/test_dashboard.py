@@ -150,9 +150,10 @@ def replaying(built: ModuleType, run_file: Path) -> Iterator[Dashboard]:
         yield dashboard
 
 
-def open_tab(page: Any, name: str) -> None:
-    page.get_by_role("tab", name=name).click()
-    expect(page.get_by_role("tab", name=name)).to_have_attribute("aria-selected", "true")
+def open_tab(page: Any, name: str, *, exact: bool = False) -> None:
+    tab = page.get_by_role("tab", name=name, exact=exact)
+    tab.click()
+    expect(tab).to_have_attribute("aria-selected", "true")
 
 
 def test_a_job_of_another_process_appears_and_is_followed_while_it_runs(page: Any, tmp_path: Path) -> None:
@@ -210,11 +211,12 @@ def test_of_several_jobs_one_is_picked_in_the_page(page: Any, built: ModuleType,
 
 def test_a_recorded_run_is_shown_with_no_cluster(page: Any, replaying: Dashboard) -> None:
     page.goto(replaying.url)
-    expect(page.locator(".wb-collective-table")).to_contain_text("all_reduce")
-    expect(page.locator(".wb-heat-map")).to_contain_text("late step after step: replica 2")
+    expect(page.locator(".wb-replay")).to_contain_text("all_reduce")
     expect(page.locator(".wb-shell-bar")).to_contain_text("replay")
-    open_tab(page, "Log")
-    expect(page.locator(".wb-log")).to_contain_text("replica 2 was killed")
+    page.get_by_role("tab", name="Lateness").click()
+    expect(page.locator(".wb-replay")).to_contain_text("late step after step: replica 2")
+    page.get_by_role("tab", name="Log").click()
+    expect(page.locator(".wb-replay")).to_contain_text("replica 2 was killed")
 
 
 def test_runs_of_a_folder_are_opened_and_compared(page: Any, run_file: Path, tmp_path: Path) -> None:
@@ -224,15 +226,25 @@ def test_runs_of_a_folder_are_opened_and_compared(page: Any, run_file: Path, tmp
     with wb.dashboard(tmp_path) as dashboard:
         page.goto(dashboard.url)
         runs = page.locator(".wb-runs")
-        expect(runs).to_contain_text("before")
         expect(runs).to_contain_text("damaged")
+        open_tab(page, "Run", exact=True)
+        expect(page.get_by_text("Pick a run first")).to_be_visible()
+        open_tab(page, "Runs")
+        runs.get_by_role("gridcell", name="before").click()
+        runs.get_by_role("gridcell", name="after").click()
+        runs.get_by_role("button", name="Compare").click()
+        expect(runs).to_contain_text("no difference that can be told from chance")
+        runs.get_by_role("gridcell", name="after").first.click()
+        runs.get_by_role("button", name="Open before").click()
+        expect(page.locator(".wb-replay")).to_contain_text("all_reduce")
+        page.screenshot(path=ARTIFACTS / "dashboard_run.png", full_page=True)
         assert page.evaluate("() => window.hit") is None
 
 
 @pytest.mark.parametrize("page", ["dark", "light"], indirect=True)
 def test_the_theme_follows_the_browser_and_can_be_chosen(page: Any, replaying: Dashboard) -> None:
     page.goto(replaying.url)
-    view = page.locator(".wb-collective-table")
+    view = page.locator(".wb-replay")
     dark, light = "rgb(22, 24, 28)", "rgb(255, 255, 255)"
     was_dark = page.evaluate("() => matchMedia('(prefers-color-scheme: dark)').matches")
     expect(view).to_have_css("background-color", dark if was_dark else light)
@@ -252,27 +264,28 @@ def test_the_theme_follows_the_browser_and_can_be_chosen(page: Any, replaying: D
 @pytest.mark.parametrize("page", ["light", "dark"], indirect=True)
 def test_it_can_be_read_by_everybody(page: Any, replaying: Dashboard, built: ModuleType) -> None:
     page.goto(replaying.url)
-    expect(page.locator(".wb-heat-map")).to_be_visible()
+    expect(page.locator(".wb-replay")).to_contain_text("all_reduce")
     page.add_script_tag(path=built.EXTENSION / "node_modules" / "axe-core" / "axe.min.js")
     assert page.evaluate(AXE) == []
-    open_tab(page, "Log")
-    expect(page.locator(".wb-log")).to_be_visible()
+    page.get_by_role("tab", name="Lateness").click()
+    expect(page.locator(".wb-replay canvas")).to_be_visible()
     assert page.evaluate(AXE) == []
 
 
-def test_tabs_and_numbers_are_reached_by_keys(page: Any, replaying: Dashboard) -> None:
-    page.goto(replaying.url)
-    expect(page.locator(".wb-collective-table")).to_be_visible()
-    page.get_by_role("tab", name="Timing").focus()
-    page.keyboard.press("ArrowRight")
-    expect(page.locator(".wb-log")).to_be_visible()
-    page.keyboard.press("ArrowLeft")
-    cell = page.locator(".wb-collective-table td").first
-    expect(cell).to_be_visible()
-    page.locator(".wb-collective-table [tabindex='0']").first.focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowRight")
-    expect(page.locator(".wb-collective-table td:focus")).to_have_count(1)
+def test_tabs_and_numbers_are_reached_by_keys(page: Any, run_file: Path) -> None:
+    with wb.dashboard(run_file.parent) as dashboard:
+        page.goto(dashboard.url)
+        cell = page.locator(".wb-runs [role='grid'] [tabindex='0']")
+        expect(cell).to_be_visible()
+        page.get_by_role("tab", name="Runs").focus()
+        page.keyboard.press("ArrowRight")
+        expect(page.get_by_text("Pick a run first")).to_be_visible()
+        page.keyboard.press("ArrowLeft")
+        cell.focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Open first").press("Enter")
+        expect(page.locator(".wb-replay")).to_contain_text("all_reduce")
 
 
 def test_without_the_token_there_is_nothing_to_see(page: Any, replaying: Dashboard) -> None:

@@ -12,12 +12,10 @@ from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.shell import ClusterChoice, Shell, ShellState
 from workbench.dashboards.sources import JobSource
 from workbench.dashboards.target import Jobs
-from workbench.errors import WorkbenchError
 from workbench.server.channels import CHANNEL_OF
 from workbench.server.clusters import Clusters
 from workbench.server.job_link import JobLink
-from workbench.ui.models import Collectives
-from workbench.ui.widgets.sources import Fixed, Message
+from workbench.ui.widgets.sources import Given, Message
 
 _PERIOD_MS: Final = 100
 _JOB_TABS: Final = {
@@ -27,18 +25,15 @@ _JOB_TABS: Final = {
     "Data": ("dataset_sharding",),
     "Log": ("log",),
 }
-_RUN_TABS: Final = {
-    "Timing": ("collective_table", "lanes", "heat_map", "sweep"),
-    "Log": ("log",),
-}
 _RUNS_TAB: Final = "Runs"
+_RUN_TAB: Final = "Run"
 _GRID: Final = {
     "display": "grid",
     "grid-template-columns": "repeat(auto-fit, minmax(min(540px, 100%), 1fr))",
     "gap": "12px",
     "padding": "12px 16px",
 }
-_WIDE: Final = frozenset({"collective_table", "lanes", "log", "dataset_sharding", "runs"})
+_WIDE: Final = frozenset({"collective_table", "lanes", "log", "dataset_sharding", "runs", "replay"})
 _CARD: Final = {
     "border": "1px solid var(--jp-border-color2)",
     "border-radius": "5px",
@@ -114,7 +109,13 @@ class JobPage:
 
     def _pane(self, link: JobLink, view: str) -> Pane:
         source = JobSource(link, view)
-        return Pane(source, on_watched=self._on_watched, missing=lambda: source.missing, **_layout(view))
+        return Pane(
+            source,
+            on_watched=self._on_watched,
+            missing=lambda: source.missing,
+            answers=False,
+            **_layout(view),
+        )
 
     def _link(self) -> JobLink | None:
         """The job to show: the one that was chosen, else the newest, best a live one; None while there is none."""
@@ -145,7 +146,7 @@ class JobPage:
                 )
             )
             return ShellState("your jobs on this machine", note=note, clusters=choices, choose=asks)
-        title = f"{link.entry.name or link.entry.id} · process {link.entry.pid} · {link.summary['text']}"
+        title = f"{link.entry.name or link.entry.id} · process {link.entry.pid} · {_size(link.summary)}"
         status = link.summary["status"]
         stuck = link.summary["stuck"]
         note = f"✖ {stuck} collective{'s' if stuck > 1 else ''} stuck: see Timing" if stuck else ""
@@ -194,13 +195,12 @@ class RunPage:
 
     def __init__(self, recordings: Recordings) -> None:
         self._recordings = recordings
-        self._run = recordings.first
-        self._runs = None if recordings.first else Fixed("runs", recordings.runs(), self._answer)
-        self._tabs = dict(_RUN_TABS) if self._runs is None else {_RUNS_TAB: ("runs",), **_RUN_TABS}
-        self._note = ""
+        self._path = recordings.first
+        self._run = recordings.open(self._path) if self._path else None
+        self._runs = None if self._path else Given("runs", recordings.runs, self._answer)
         self.shell = Shell(on_cluster=_ignore, on_tab=self._open, sizing_mode="stretch_width")
         self.body = Body()
-        self._open(next(iter(self._tabs)))
+        self._open(_RUNS_TAB if self._run is None else _RUN_TAB)
 
     def refresh(self) -> None:
         """Nothing changes by itself."""
@@ -209,31 +209,22 @@ class RunPage:
         """The page was closed."""
 
     def _open(self, tab: str) -> None:
-        if tab not in self._tabs:
-            return
-        model = None
-        self._note = ""
-        if tab != _RUNS_TAB:
-            try:
-                model = self._recordings.open(self._run) if self._run else None
-                self._note = "" if model else "Pick a run first."
-            except (WorkbenchError, OSError) as error:
-                self._note = str(error)
-        self.body.show([pane for view in self._tabs[tab] if (pane := self._pane(view, model)) is not None])
-        title = self._run or f"recorded runs in {self._recordings.path}"
-        self.shell.tell(ShellState(title, status="replay", note=self._note, tabs=tuple(self._tabs), tab=tab))
+        shown = {_RUNS_TAB: self._runs, _RUN_TAB: self._run}.get(tab)
+        tabs = (_RUN_TAB,) if self._runs is None else (_RUNS_TAB, _RUN_TAB)
+        self.body.show([] if shown is None else [Pane(shown, **_layout(shown.view))])
+        title = (
+            f"recorded runs in {self._recordings.path}" if tab == _RUNS_TAB or not self._path else self._path
+        )
+        note = "" if shown is not None else "Pick a run first, and open it."
+        self.shell.tell(ShellState(title, status="replay", note=note, tabs=tabs, tab=tab))
 
-    def _pane(self, view: str, model: Collectives | None) -> Pane | None:
-        if view == "runs" and self._runs is not None:
-            return Pane(self._runs, **_layout(view))
-        return None if model is None else Pane(Fixed(view, model), **_layout(view))
-
-    def _answer(self, request: Message) -> Any:
+    def _answer(self, request: Message) -> Message | None:
         match request:
             case {"kind": "open_run", "path": str(path)}:
-                self._recordings.open(path)
-                self._run = path
-                self._open(next(iter(_RUN_TABS)))
+                run = self._recordings.open(path)
+                run.model()  # a file that is damaged is told where it was picked
+                self._path, self._run = path, run
+                self._open(_RUN_TAB)
             case {"kind": "compare_runs", "first": str(first), "second": str(second)}:
                 return self._recordings.runs((first, second))
         return None
@@ -257,9 +248,16 @@ def _layout(view: str) -> dict[str, Any]:
 
 
 def _choice(link: JobLink) -> ClusterChoice:
-    summary = link.summary or {"status": "starting", "text": ""}
-    entry = link.entry
-    return ClusterChoice(entry.id, entry.name, entry.pid, summary["status"], summary["text"])
+    entry, summary = link.entry, link.summary
+    if summary is None:
+        return ClusterChoice(entry.id, entry.name, entry.pid, "starting", "")
+    return ClusterChoice(entry.id, entry.name, entry.pid, summary["status"], _size(summary))
+
+
+def _size(summary: dict[str, Any]) -> str:
+    """How large a cluster is."""
+    devices, hosts = summary["replicas"], summary["hosts"]
+    return f"{devices} device{'s' * (devices != 1)} on {hosts} host{'s' * (hosts != 1)}"
 
 
 def _ignore(id: str) -> None:

@@ -32,7 +32,8 @@ class Pane(JSComponent):
     """
 
     view = param.String()
-    _esm = LOAD + "views.pane(model, el, model.view);\n}"
+    answers = param.Boolean()
+    _esm = LOAD + "  views.pane(model, el, { view: model.view, answers: model.answers });\n}"
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Pane(JSComponent):
         *,
         on_watched: Callable[[], None] = lambda: None,
         missing: Callable[[], str] = str,
+        answers: bool = True,
         **layout: Any,
     ) -> None:
         """Makes the pane.
@@ -48,9 +50,10 @@ class Pane(JSComponent):
           source: What it shows.
           on_watched: Called when somebody begins or ceases to look.
           missing: Says why there is no model yet, or "".
+          answers: Whether the source has answers to what a person asks for in the view; else it offers nothing to ask.
           layout: As for every Panel component.
         """
-        super().__init__(view=source.view, **layout)  # type: ignore[no-untyped-call]
+        super().__init__(view=source.view, answers=answers, **layout)  # type: ignore[no-untyped-call]
         self.source = source
         self.watched = False
         self._on_watched = on_watched

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
-from workbench.errors import NotFoundError
-from workbench.telemetry.runs import open_run
-from workbench.ui.collectives_model import collectives_model
-from workbench.ui.models import Collectives, RunEntry, Runs
-from workbench.ui.runs_model import runs_model
+from workbench.errors import InvalidArgumentError, NotFoundError
+from workbench.ui.plain import plain
+from workbench.ui.runs_model import replay_model, runs_model
+from workbench.ui.widgets.sources import Given, Message
 
 
 class Recordings:
@@ -29,39 +29,39 @@ class Recordings:
         """
         self.path = Path(path)
         self.first = "" if self.path.is_dir() else str(self.path)
-        self._opened: dict[str, tuple[int, Collectives]] = {}
         if self.first:
-            self.open(self.first)
+            self.open(self.first).model()
 
-    def open(self, path: str) -> Collectives:
-        """What the views of one run draw.
+    def open(self, path: str) -> Given:
+        """One run, with all that its views draw.
 
         Raises:
           NotFoundError: if it is none of these runs.
-          DataCorruption: if the file is damaged or no recorded run.
         """
-        if not path or path not in {self.first, *(run.path for run in self._listed())}:
+        if not path or path not in {self.first, *self._listed()}:
             raise NotFoundError(f"there is no recorded run {path[:200]!r} in {self.path}")
-        written = Path(path).stat().st_mtime_ns if Path(path).exists() else 0
-        known = self._opened.get(path)
-        if known is None or known[0] != written:
-            known = written, collectives_model(open_run(path).snapshot(), status="replay")
-            self._opened = {path: known}  # the newest only: a run may be large
-        return known[1]
+        return Given("replay", lambda: replay_model(path), lambda request: _steps_of(path, request))
 
-    def runs(self, compare: tuple[str, str] | None = None) -> Runs:
-        """The runs of the folder, and two of them compared.
+    def runs(self, compare: tuple[str, str] | None = None) -> dict[str, Any]:
+        """The runs of the folder, and two of them compared; see `models.Runs`.
 
         Raises:
           NotFoundError: if one of the compared runs is none of them.
           DataCorruption: if one of them is damaged.
         """
-        if compare is not None:
-            here = {run.path for run in self._listed()}
-            for path in compare:
-                if path not in here:
-                    raise NotFoundError(f"there is no recorded run {path[:200]!r} in {self.path}")
-        return runs_model(self.path, compare)
+        for path in compare or ():
+            if path not in self._listed():
+                raise NotFoundError(f"there is no recorded run {path[:200]!r} in {self.path}")
+        return plain(runs_model(self.path, compare))
 
-    def _listed(self) -> tuple[RunEntry, ...]:
-        return () if self.first else runs_model(self.path).runs
+    def _listed(self) -> frozenset[str]:
+        return frozenset() if self.first else frozenset(run.path for run in runs_model(self.path).runs)
+
+
+def _steps_of(path: str, request: Message) -> Message | None:
+    match request:
+        case {"kind": "show_steps", "first": int(first), "last": int(last)}:
+            if not 0 <= first <= last:
+                raise InvalidArgumentError(f"these are no steps of a run: {first} to {last}")
+            return replay_model(path, range(first, last + 1))
+    return None

@@ -51,7 +51,7 @@ class ShellState:
 class Shell(JSComponent):
     """Draws the newest `ShellState`, and tells what a person picks."""
 
-    _esm = LOAD + "views.shell(model, el);\n}"
+    _esm = LOAD + "  views.shell(model, el);\n}"
 
     def __init__(
         self, *, on_cluster: Callable[[str], None], on_tab: Callable[[str], None], **layout: Any

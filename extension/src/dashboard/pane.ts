@@ -4,8 +4,14 @@ import { type PanelComponent, sendFirst } from "./bokeh";
 
 type FromPage = Message | { kind: "note"; text: string };
 
-/** Shows the view of that name in an element, as soon as its model comes, until Panel removes the component. */
-export function pane(component: PanelComponent, element: HTMLElement, view: string): void {
+interface What {
+  view: string;
+  /** Whether somebody answers what a person asks for in the view. */
+  answers: boolean;
+}
+
+/** Shows a view in an element, as soon as its model comes, until Panel removes the component. */
+export function pane(component: PanelComponent, element: HTMLElement, what: What): void {
   const note = document.createElement("p");
   note.setAttribute("role", "status");
   note.style.cssText =
@@ -20,7 +26,7 @@ export function pane(component: PanelComponent, element: HTMLElement, view: stri
     else if (shown) shown.take(message);
     else if (message.kind === "model") {
       note.remove();
-      shown = new Shown(component, element, { view, model: message.model });
+      shown = new Shown(component, element, { ...what, model: message.model });
     }
   };
   component.on("msg:custom", take as (content: never) => void);
