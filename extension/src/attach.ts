@@ -25,6 +25,7 @@ export interface Newest {
 export type Message =
   | { kind: "model"; model: Models[ViewName] }
   | ({ kind: "collectives"; change: Change } & Omit<Collectives, "snapshot">)
+  | { kind: "part"; part: Partial<Models[ViewName]> }
   | { kind: "problem"; text: string };
 
 /** Shows the widget's view in an element, until the function that it returns is called. */
@@ -49,7 +50,7 @@ export function attach(model: WidgetModel, element: HTMLElement): () => void {
       return;
     }
     mounted.tell("");
-    const next = message.kind === "model" ? message.model : changed(newest as Collectives, message);
+    const next = newerBy(newest, message);
     // Kept in the widget's model, too, so that a further view of it begins with the newest.
     if (next) model.set("model", next);
     else model.send({ kind: "resync" });
@@ -62,6 +63,15 @@ export function attach(model: WidgetModel, element: HTMLElement): () => void {
     model.send({ kind: "visible", visible: false });
     mounted.unmount();
   };
+}
+
+function newerBy(
+  before: Models[ViewName],
+  message: Exclude<Message, { kind: "problem" }>,
+): Models[ViewName] | null {
+  if (message.kind === "model") return message.model;
+  if (message.kind === "part") return { ...before, ...message.part } as Models[ViewName];
+  return changed(before as Collectives, message);
 }
 
 function changed(before: Collectives, message: Message & { kind: "collectives" }): Collectives | null {

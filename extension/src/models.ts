@@ -154,6 +154,15 @@ export interface Reader {
   readings: Reading[];
 }
 
+/** One epoch of a distributed dataset while it is gone through. */
+export interface InputProgress {
+  epoch: number;
+  given: number;
+  elapsed_seconds: number;
+  steps: number[];
+  waited_seconds: number[];
+}
+
 /** Who reads what of a dataset; see `data.explain.Sharding`, of which this is the part that fits a message. */
 export interface DatasetSharding {
   summary: string;
@@ -173,7 +182,7 @@ export interface DatasetSharding {
   positions: number;
   marks: ([number, string])[];
   limit: string;
-  cursor: number | null;
+  progress: InputProgress | null;
 }
 
 /** How much was seen, and how much is missing; counts are since the feed began. */

@@ -16,6 +16,7 @@ import changeJson from "./recorded/change.json" with { type: "json" };
 import collectivesJson from "./recorded/collectives.json" with { type: "json" };
 import datasetFilesJson from "./recorded/dataset_files.json" with { type: "json" };
 import datasetMemoryJson from "./recorded/dataset_memory.json" with { type: "json" };
+import datasetRunningJson from "./recorded/dataset_running.json" with { type: "json" };
 import devicesJson from "./recorded/devices.json" with { type: "json" };
 import lostJson from "./recorded/lost.json" with { type: "json" };
 import runsJson from "./recorded/runs.json" with { type: "json" };
@@ -41,6 +42,8 @@ export const change: Change = changeJson;
 export const collectives: Collectives = collectivesJson;
 export const datasetFiles = datasetFilesJson satisfies Loose<DatasetSharding> as unknown as DatasetSharding;
 export const datasetMemory = datasetMemoryJson satisfies Loose<DatasetSharding> as unknown as DatasetSharding;
+export const datasetRunning =
+  datasetRunningJson satisfies Loose<DatasetSharding> as unknown as DatasetSharding;
 export const devices: Devices = devicesJson;
 export const lost: Collectives = lostJson;
 export const runs: Runs = runsJson;

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pickle
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,65 @@ def test_a_stage_whose_function_cannot_travel_names_what_it_captures(strategy: A
         return
     with pytest.raises(CaptureError, match="it captures 'lock'"):
         strategy.distribute_dataset(data)
+
+
+def test_progress_tells_at_which_step_each_replica_is(strategy: Any) -> None:
+    distributed = strategy.distribute_dataset(Dataset.range(24).batch(4))
+    assert distributed.progress is None
+
+    for number, batch in enumerate(distributed):
+        before = distributed.progress
+        assert before is not None
+        assert before.given == number + 1
+        assert set(before.steps) == {number - 1}  # its step is yet to come
+        strategy.run(lambda rows: rows.sum(), args=(batch,))
+        after = distributed.progress
+        assert after is not None
+        assert set(after.steps) == {number}
+    last = distributed.progress
+    assert last is not None
+    assert (last.epoch, last.given, len(last.steps)) == (0, 6, strategy.num_replicas_in_sync)
+    next(iter(distributed))
+    again = distributed.progress
+    assert again is not None
+    assert (again.epoch, again.given, set(again.steps)) == (1, 1, {-1})
+
+
+def test_a_replica_that_is_slow_is_at_an_earlier_step(strategy: Any, tmp_path: Path) -> None:
+    if strategy.group.gang.shipping.by_reference:
+        pytest.skip("replicas of one worker report together")
+    go_on = tmp_path / "go on"
+
+    @wb.function
+    def step(rows: Any, wait: bool) -> Any:
+        ends = time.monotonic() + 60
+        while wait and get_replica_context().replica_id_in_sync_group == 1 and not go_on.exists():
+            if time.monotonic() > ends:
+                raise TimeoutError("nobody lets replica 1 go on")
+        return rows.sum()
+
+    distributed = strategy.distribute_dataset(Dataset.range(40).batch(4))
+    batches = iter(distributed)
+    for number in range(3):
+        strategy.run(step, args=(next(batches), number == 1))
+    ends = time.monotonic() + 60
+    while distributed.progress.steps[0] < 2 and time.monotonic() < ends:
+        strategy.group.gang.receive_some()
+    found = distributed.progress
+    go_on.touch()
+    strategy.group.wait()
+
+    assert found.steps[:2] == (2, 1)
+    assert distributed.progress.steps[:2] == (2, 2)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_each_replica_tells_how_long_it_waited_for_input(strategy: Any, mapped: bool) -> None:
+    data = Dataset.range(24).batch(4)
+    distributed = strategy.distribute_dataset(data.map(lambda x: x) if mapped else data)
+    waited = [distributed.progress.waited_seconds for _ in distributed]
+
+    assert min(waited[0]) > 0
+    assert all(before <= after for before, after in zip(waited[0], waited[-1], strict=True))
+    shares = [distributed.progress.waited_share(rank) for rank in range(len(waited[0]))]
+    assert all(0 < share <= 1 for share in shares)

@@ -32,7 +32,7 @@ SHOWN: Final = {
     "topology": ("topology", "topology_busy", "topology_lost"),
     "values": ("values", "values_elements", "values_difference"),
     "array_sharding": ("array_uneven", "array_copies"),
-    "dataset_sharding": ("dataset_files", "dataset_memory"),
+    "dataset_sharding": ("dataset_files", "dataset_memory", "dataset_running"),
     "collectives": ("stuck",),
     "collective_table": ("collectives",),
     "lanes": ("collectives", "lost"),

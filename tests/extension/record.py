@@ -25,7 +25,7 @@ from workbench.ui.array_model import array_model
 from workbench.ui.cluster_model import DeviceHistory, topology_model
 from workbench.ui.collectives_model import collectives_model
 from workbench.ui.dataset_model import dataset_model
-from workbench.ui.models import Collectives, Topology
+from workbench.ui.models import Collectives, DatasetSharding, Topology
 from workbench.ui.plain import plain
 from workbench.ui.runs_model import runs_model
 
@@ -112,8 +112,23 @@ def datasets(folder: Path) -> dict[str, Any]:
     memory = wb.data.Dataset.from_tensor_slices(np.arange(100)).batch(16)
     return {
         "dataset_files": dataset_model(explain_sharding(files.batch(8), Shape(2, 2), policy="FILE")),
-        "dataset_memory": dataset_model(explain_sharding(memory, 4), cursor=3),
+        "dataset_memory": dataset_model(explain_sharding(memory, 4)),
     }
+
+
+def dataset_running(strategy: wb.MirroredStrategy) -> DatasetSharding:
+    """A dataset whose elements are slow to come, while it is gone through."""
+
+    def slow(element: np.ndarray) -> np.ndarray:
+        time.sleep(0.002)
+        return element
+
+    data = wb.data.Dataset.from_tensor_slices(np.arange(100)).map(slow).batch(16)
+    distributed = strategy.distribute_dataset(data)
+    batches = iter(distributed)
+    for _ in range(4):
+        strategy.run(np.sum, args=(next(batches),))
+    return dataset_model(wb.explain_sharding(distributed))
 
 
 def record(folder: Path) -> dict[str, Any]:
@@ -132,6 +147,7 @@ def record(folder: Path) -> dict[str, Any]:
                     history.model()
         (folder / "damaged.parquet").write_bytes(b"PAR1 not really")
         models["values"] = wb.inspect({"losses": losses, "weights": weights}).model
+        models["dataset_running"] = dataset_running(strategy)
         fields = strategy.run(field)
         models["values_elements"] = wb.inspect(fields, name="field", elements=np.s_[1]).model
         models["values_difference"] = wb.inspect(

@@ -25,6 +25,7 @@ VIEW_OF = {
     "collectives": "collectives",
     "dataset_files": "dataset_sharding",
     "dataset_memory": "dataset_sharding",
+    "dataset_running": "dataset_sharding",
     "devices": "devices",
     "lost": "collectives",
     "runs": "runs",

@@ -10,6 +10,7 @@ import pytest
 
 import workbench as wb
 from workbench.data.explain import Shape, explain_sharding
+from workbench.data.progress import InputProgress
 from workbench.errors import DataCorruption
 from workbench.ui.array_model import array_model
 from workbench.ui.cluster_model import DeviceHistory, topology_model
@@ -142,7 +143,8 @@ def test_a_dataset_model_is_bounded() -> None:
 def test_the_step_that_is_read_is_among_those_shown() -> None:
     sharding = explain_sharding(wb.data.Dataset.range(4000).batch(4), 2)
 
-    model = dataset_model(sharding, cursor=700)
+    progress = InputProgress(0, 702, 1.0, (700, 698), (0.0, 0.0))
+    model = dataset_model(sharding, progress=progress)
 
     assert 700 in {reading.step for reading in model.readers[0].readings}
 

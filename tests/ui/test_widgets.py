@@ -18,7 +18,8 @@ from jupyter_client.manager import start_new_async_kernel
 import workbench as wb
 from workbench.telemetry.feed import Feed
 from workbench.telemetry.snapshot import merge
-from workbench.ui.sharding import what_if
+from workbench.ui.dataset_model import dataset_model
+from workbench.ui.dataset_source import what_if
 from workbench.ui.widgets.built import is_built
 from workbench.ui.widgets.bundle import MIME, mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource
@@ -41,6 +42,12 @@ RUN_UNTIL = """
 ends = time.monotonic() + 60
 while not Path({path!r}).exists() and time.monotonic() < ends:
     strategy.run(step)
+"""
+FOLLOW_UNTIL = """
+ends = time.monotonic() + 60
+while not Path({path!r}).exists() and time.monotonic() < ends:
+    for batch in distributed:
+        strategy.run(step)
 """
 
 built = pytest.mark.skipif(not is_built(), reason="the views are not built: python extension/hatch_build.py")
@@ -130,6 +137,10 @@ def pushes(message: dict[str, Any]) -> dict[str, Any] | None:
         ("wb.inspect(strategy.run(lambda: np.ones(3)))", "values"),
         ("wb.explain_sharding(strategy.run(lambda: np.ones(3)))", "array_sharding"),
         ("wb.explain_sharding(wb.data.Dataset.range(10).batch(4), 2)", "dataset_sharding"),
+        ("strategy.run(lambda: np.ones(3))", "values"),
+        ("wb.distribute.Mirrored((np.ones(2), np.ones(2)))", "values"),
+        ("with strategy.scope(): w = wb.Variable(1.0)\nw", "values"),
+        ("strategy.distribute_dataset(wb.data.Dataset.range(10).batch(4))", "dataset_sharding"),
     ],
 )
 def test_a_notebook_gets_text_html_the_model_and_the_live_view(kernel: Kernel, code: str, view: str) -> None:
@@ -141,6 +152,51 @@ def test_a_notebook_gets_text_html_the_model_and_the_live_view(kernel: Kernel, c
     assert state["model"] == shown[MIME]["model"]
     assert "<script" not in shown["text/html"]
     assert max(map(len, shown["text/plain"].splitlines())) <= 88
+
+
+@built
+def test_what_a_cell_shows_is_called_as_in_the_notebook(kernel: Kernel) -> None:
+    shown = kernel.run("losses = strategy.run(lambda: np.ones(3))\nlosses")
+
+    assert shown[MIME]["model"]["values"][0]["name"] == "losses"
+    assert shown["text/plain"].startswith("PerReplica:{")
+
+
+@built
+def test_what_has_failed_is_shown_as_text(kernel: Kernel) -> None:
+    shown = kernel.run(
+        "@wb.function\ndef fail(k): return 1 / k\n"
+        "good = strategy.run(fail, args=(1,))\nbad = strategy.run(fail, args=(0,))\n"
+        "try: bad.values\nexcept Exception: pass\nbad"
+    )
+
+    assert set(shown) == {"text/plain", "text/html"}
+    assert "step failed" in shown["text/plain"]
+
+
+@built
+def test_a_view_follows_replicas_through_a_dataset_while_a_cell_runs(kernel: Kernel, tmp_path: Path) -> None:
+    enough = tmp_path / "followed"
+    kernel.run("data = wb.data.Dataset.range(100).batch(4)\ndistributed = strategy.distribute_dataset(data)")
+    shown = kernel.run("distributed")
+    own = shown[WIDGET]["model_id"]
+    assert shown[MIME]["model"]["progress"] is None
+    updates: list[dict[str, Any]] = []
+
+    def on_message(message: dict[str, Any]) -> None:
+        content = pushes(message)
+        if content is not None and message["content"]["comm_id"] == own:
+            updates.append(content)
+            if content["kind"] == "part":
+                enough.touch()
+
+    kernel.run(FOLLOW_UNTIL.format(path=str(enough)), on_message)
+
+    parts = [update["part"] for update in updates if update["kind"] == "part"]
+    assert updates[0]["kind"] == "model"  # with the steps around the one that replicas are at
+    assert set(parts[0]) == {"progress"}
+    assert len(parts[0]["progress"]["steps"]) == 2
+    assert min(parts[0]["progress"]["waited_seconds"]) > 0
 
 
 @built
@@ -297,7 +353,7 @@ def test_another_layout_of_a_dataset_is_explained_on_request() -> None:
     dataset = wb.data.Dataset.range(10).batch(4)
     request = {"kind": "what_if", "batch_size": 6, "hosts": 1, "replicas_per_host": 3, "policy": "DATA"}
 
-    model = what_if(dataset, request)
+    model = dataset_model(what_if(dataset, request))
 
     assert (model.policy, model.steps, model.counts) == ("DATA", 2, (4, 4, 2))
     assert [reading.ranges for reading in model.readers[0].readings] == [((0, 1),), ((6, 7),)]

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from workbench.data.autoshard import choose_policy, file_reader
+from workbench.data.autoshard import PolicyChoice, choose_policy, file_reader
 from workbench.data.dataset import Dataset
 from workbench.data.distributed import NOTHING, HostPipeline, Placement, distribute_for_host
 from workbench.data.explain_text import model_html, model_text, summary_line
 from workbench.data.options import AutoShardPolicy
 from workbench.data.passes import Pass
+from workbench.data.progress import InputProgress
 from workbench.data.provenance import FILE_SHIFT, Labels
 from workbench.errors import InvalidArgumentError
 
 DEFAULT_MAX_STEPS = 1000
 DEFAULT_MAX_ELEMENTS = 200_000
+FROM_FUNCTION = PolicyChoice(
+    AutoShardPolicy.OFF, AutoShardPolicy.OFF, "a function made the dataset of each input pipeline"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,7 @@ class Sharding:
       files: Per host, the files that its replicas got elements of; empty if nothing reads files.
       labels: Names of the elements, where they are not just numbers.
       limit: What was not looked at, in words, or "".
+      progress: How far replicas are, if it is being gone through.
     """
 
     policy: str
@@ -96,6 +103,7 @@ class Sharding:
     files: tuple[tuple[str, ...], ...]
     labels: dict[int, str]
     limit: str
+    progress: InputProgress | None = None
 
     @property
     def replicas(self) -> int:
@@ -157,7 +165,30 @@ def explain_sharding(
         )
         for host in range(where.hosts)
     ]
-    steps, limit = _walked(pipelines, epoch, max_steps, max_elements)
+    return explain_pipelines(pipelines, dataset, epoch=epoch, max_steps=max_steps, max_elements=max_elements)
+
+
+def explain_pipelines(
+    pipelines: Sequence[HostPipeline],
+    dataset: Dataset | None,
+    *,
+    epoch: int = 0,
+    max_steps: int = DEFAULT_MAX_STEPS,
+    max_elements: int = DEFAULT_MAX_ELEMENTS,
+    max_seconds: float = math.inf,
+) -> Sharding:
+    """As `explain_sharding`, for pipelines that were made already.
+
+    Args:
+      pipelines: One per host, all with equally many replicas.
+      dataset: What they were made of; None if a function made the dataset of each.
+      epoch: Which epoch.
+      max_steps: How many steps to look at.
+      max_elements: How many elements to look at.
+      max_seconds: For how long to look.
+    """
+    steps, limit = _walked(list(pipelines), epoch, max_steps, max_elements, max_seconds)
+    where = Shape(len(pipelines), pipelines[0].replicas)
     return _model(dataset, where, pipelines, steps, limit)
 
 
@@ -188,19 +219,20 @@ def shape_of(shape: Any) -> Shape:
 
 
 def _walked(
-    pipelines: list[HostPipeline], epoch: int, max_steps: int, max_elements: int
+    pipelines: list[HostPipeline], epoch: int, max_steps: int, max_elements: int, max_seconds: float
 ) -> tuple[list[list[Placement]], str]:
     """The first steps of all hosts together, one placement per replica."""
     hosts: list[Iterator[list[Placement]]] = [pipeline.placements(epoch=epoch) for pipeline in pipelines]
     steps: list[list[Placement]] = []
     seen = 0
+    ends = time.monotonic() + max_seconds
     while True:
         groups = [next(host, None) for host in hosts]
         if all(group is None for group in groups):
             return steps, ""
         if len(steps) == max_steps:
             return steps, f"only the first {max_steps:,} steps were looked at"
-        if seen >= max_elements:
+        if seen >= max_elements or time.monotonic() > ends:
             return steps, f"only the first {len(steps):,} steps ({seen:,} rows) were looked at"
         step = [
             placement
@@ -212,9 +244,14 @@ def _walked(
 
 
 def _model(
-    dataset: Dataset, where: Shape, pipelines: list[HostPipeline], steps: list[list[Placement]], limit: str
+    given: Dataset | None,
+    where: Shape,
+    pipelines: Sequence[HostPipeline],
+    steps: list[list[Placement]],
+    limit: str,
 ) -> Sharding:
-    choice = choose_policy(dataset)
+    dataset = pipelines[0].datasets[0] if given is None else given
+    choice = FROM_FUNCTION if given is None else choose_policy(dataset)
     rows = np.array([[placement.rows for placement in step] for step in steps], np.int64).reshape(
         len(steps), where.replicas
     )
@@ -238,7 +275,7 @@ def _model(
         counts=tuple(rows.sum(axis=0).tolist()),
         elements=len(distinct) if followed else int(rows.sum()),
         duplicates=len(every) - len(distinct),
-        dropped=_dropped(dataset, distinct) if followed and not limit else None,
+        dropped=_dropped(dataset, distinct) if followed and not limit and given is not None else None,
         empty=tuple((int(step), int(replica)) for step, replica in np.argwhere(rows == 0)),
         remainder=tuple(rows[-1].tolist()) if len(rows) > 1 and rows[-1].sum() < rows[0].sum() else (),
         files=files,

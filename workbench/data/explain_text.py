@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from workbench.data.explain import ReplicaStep, Sharding
+    from workbench.data.progress import InputProgress
 
 _WIDTH = 88
 _MAX_COLUMNS = 8
@@ -55,7 +56,34 @@ def model_text(model: Sharding) -> str:
     lines += _table(model)
     if model.limit:
         lines.append(f"({model.limit})")
+    if model.progress is not None:
+        lines += progress_lines(model.progress, len(model.steps), limited=bool(model.limit))
     return "\n".join(lines)
+
+
+def progress_lines(progress: InputProgress, steps: int, *, limited: bool = False) -> list[str]:
+    """How far replicas are in an epoch, and which waited for their input.
+
+    Args:
+      progress: Of the epoch.
+      steps: How many steps of it are known.
+      limited: Whether there may be more.
+    """
+    of = "" if limited else f" of {steps:,}"
+    line = f"epoch {progress.epoch}: {progress.given:,} steps{of} begun; " + _at(progress.steps)
+    shares = [round(100 * progress.waited_share(replica)) for replica in range(len(progress.steps))]
+    waited = " ".join(f"{share}%" for share in _shortened(shares))
+    line += f"; waited for input, by replica: {waited} of {progress.elapsed_seconds:.3g} s"
+    return textwrap.wrap(line, _WIDTH, subsequent_indent="  ")
+
+
+def _at(steps: tuple[int, ...]) -> str:
+    first, last = min(steps), max(steps)
+    if first == last:
+        return "no replica is in one yet" if last < 0 else f"all replicas are at step {last:,}"
+    behind = [replica for replica, step in enumerate(steps) if step == first]
+    who = f"replica {behind[0]}" + (f" and {len(behind) - 1} more are" if len(behind) > 1 else " is")
+    return f"replicas are at step {last:,}, {who} behind at step {max(0, first):,}"
 
 
 def model_html(model: Sharding) -> str:

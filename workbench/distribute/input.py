@@ -17,9 +17,10 @@ from workbench.data.dataset import Dataset
 from workbench.data.distributed import HostPipeline, distribute_for_host, distribute_function_for_host
 from workbench.data.iterator import Optional
 from workbench.distribute import contexts
-from workbench.distribute.input_elements import RemoteElements
+from workbench.distribute.input_elements import HEAD, RemoteElements
 from workbench.distribute.input_plan import InputPlan, plan_input
 from workbench.distribute.input_programs import ByReference, Request, fetch, open_input
+from workbench.distribute.input_progress import ProgressLog
 from workbench.distribute.values import PerReplica, PerReplicaSpec
 from workbench.errors import CaptureError, OutOfRangeError
 from workbench.runtime.captures import explain_unpicklable
@@ -27,6 +28,7 @@ from workbench.runtime.handles import Handle
 from workbench.runtime.placement_text import counted, one_line
 
 if TYPE_CHECKING:
+    from workbench.data.progress import InputProgress
     from workbench.distribute.strategy import Strategy
     from workbench.runtime.shipping import Prepared
 
@@ -42,9 +44,12 @@ class DistributedDataset:
     replicas: what comes here are handles. Iterating again starts a new epoch.
     """
 
-    def __init__(self, strategy: Strategy, plan: InputPlan) -> None:
+    def __init__(self, strategy: Strategy, plan: InputPlan, source: Dataset | None = None) -> None:
+        """Distributes what a plan says; `source` is the dataset that was asked for, None if a function made several."""
         self._strategy = strategy
         self._plan = plan
+        self._source = source
+        self._log: ProgressLog | None = None
         self._id = f"{_PROCESS}-{next(_numbers)}"
         self._epochs = itertools.count()
         self._fetchers: dict[int, Prepared] = {}
@@ -65,6 +70,21 @@ class DistributedDataset:
     def pipelines(self) -> tuple[HostPipeline, ...]:
         """The input pipeline of each host."""
         return self._plan.pipelines
+
+    @property
+    def source(self) -> Dataset | None:
+        """The dataset that was distributed; None if a function made one for each pipeline."""
+        return self._source
+
+    @property
+    def strategy(self) -> Strategy:
+        """Whose replicas get it."""
+        return self._strategy
+
+    @property
+    def progress(self) -> InputProgress | None:
+        """How far replicas are in the newest epoch, and how long each waited for its input; None before the first."""
+        return None if self._log is None else self._log.now(self._strategy.group)
 
     def __iter__(self) -> DistributedIterator:
         epoch = next(self._epochs)
@@ -89,7 +109,15 @@ class DistributedDataset:
         iterator = f"{self._id}.{next(_numbers)}"
         inputs, name = self._strategy.inputs, self._id
         fetch = partial(self._fetch, iterator, epoch)
-        return RemoteElements(self._plan, fetch, lambda: inputs.forget(name, iterator))
+        group = self._strategy.group
+        log = self._log = ProgressLog(epoch, group.size)
+        return RemoteElements(
+            self._plan,
+            fetch,
+            forget=lambda: inputs.forget(name, iterator),
+            on_given=lambda: log.give(group.number),
+            on_waited=log.wait,
+        )
 
     def _fetch(self, iterator: str, epoch: int, first: int, count: int, *, ahead: bool) -> tuple[Handle, ...]:
         strategy = self._strategy
@@ -107,7 +135,9 @@ class DistributedDataset:
         is_step = self._plan.exchanges(group.devices)
         prepared = group.prepare(fetch, user_function=fetch if is_step else None)
         width = tree.flatten(self._plan.pipelines[0].element_spec)[1].num_leaves
-        prepared.structure = tree.flatten((0,) * (1 + count * width))[1]  # known, so no fetch is waited for
+        prepared.structure = tree.flatten((0,) * (HEAD + count * width))[
+            1
+        ]  # known, so no fetch is waited for
         return prepared
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -205,7 +235,7 @@ def distribute_dataset(
             dataset, num_hosts=hosts, host=host, replicas_per_host=per_host, options=options
         )
 
-    return DistributedDataset(strategy, plan_input(strategy.devices, make))
+    return DistributedDataset(strategy, plan_input(strategy.devices, make), dataset)
 
 
 def distribute_datasets_from_function(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 _MOST_STEPS = 16
 _CHUNK_BYTES = 8 << 20
 
+HEAD: Final = 2
+"""Leaves of a chunk before those of its elements."""
 Fetch = Callable[..., tuple[Handle, ...]]
-"""`fetch(first, count, ahead=...)` asks for elements: how many each replica has, then the leaves of each."""
+"""`fetch(first, count, ahead=...)` asks for elements: how many each replica has, how long it waited for them in ns, and
+the leaves of each."""
 
 
 class RemoteElements:
@@ -31,7 +34,24 @@ class RemoteElements:
     whoever catches it and asks again gets the same element, or the dataset's error again. Nothing is skipped.
     """
 
-    def __init__(self, plan: InputPlan, fetch: Fetch, forget: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        plan: InputPlan,
+        fetch: Fetch,
+        *,
+        forget: Callable[[], None],
+        on_given: Callable[[], None],
+        on_waited: Callable[[Sequence[int]], None],
+    ) -> None:
+        """Goes through the elements.
+
+        Args:
+          plan: Of the dataset.
+          fetch: Asks for elements.
+          forget: Called when they are not needed any more.
+          on_given: Called with every element that is given.
+          on_waited: Called with how long each replica waited for its input, in ns.
+        """
         self._plan = plan
         self._fetch = fetch
         self._structure = tree.flatten(plan.pipelines[0].element_spec)[1]
@@ -42,6 +62,8 @@ class RemoteElements:
         self._count = 1  # elements to ask for next
         self._asked: tuple[tuple[Handle, ...], int, bool] | None = None
         self._ended = False
+        self._on_given = on_given
+        self._on_waited = on_waited
         self._forget = weakref.finalize(self, forget)
         self._forget.atexit = False
 
@@ -54,8 +76,9 @@ class RemoteElements:
                 raise StopIteration
             self._take_chunk()
         width = self._structure.num_leaves
-        leaves = self._chunk[1 + self._given * width :][:width]
+        leaves = self._chunk[HEAD + self._given * width :][:width]
         self._given += 1
+        self._on_given()
         return tree.unflatten(self._structure, [PerReplica(leaf) for leaf in leaves])
 
     def _take_chunk(self) -> None:
@@ -68,6 +91,7 @@ class RemoteElements:
         if ahead and (error := chunk[0].error()) is not None and not isinstance(error, KeyboardInterrupt):
             return  # lost with another step or a replica: asking again tells the user, unless that was told before
         available = max(chunk[0].values())  # a host that has ended gets empty batches until all have
+        self._on_waited(chunk[1].values())
         self._first, self._chunk, self._available, self._given = first, chunk, available, 0
         if available == count:
             self._count = _more_steps(count, chunk, self._plan)
@@ -86,7 +110,7 @@ def _more_steps(count: int, chunk: tuple[Handle, ...], plan: InputPlan) -> int:
     most = _MOST_STEPS if plan.pure else max(1, min(_MOST_STEPS, plan.pipelines[0].read_ahead))
     if count >= most:
         return count
-    size = sum(_nbytes(handle) for handle in chunk[1:]) // count
+    size = sum(_nbytes(handle) for handle in chunk[HEAD:]) // count
     return max(1, min(most, 2 * count, _CHUNK_BYTES // max(1, size)))
 
 

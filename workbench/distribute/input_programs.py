@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -95,9 +96,10 @@ def fetch(env: ReplicaEnv, request: Request) -> tuple[Any, ...]:
     """The replica's part of some steps.
 
     Returns:
-      The number of steps that its host had left, then the leaves of each step; what is missing is made up of empty
-      arrays, so that the structure is always the same.
+      The number of steps that its host had left, for how many ns the replica waited for them, then the leaves of each
+      step; what is missing is made up of empty arrays, so that the structure is always the same.
     """
+    began_ns = time.monotonic_ns()
     forget_input(request.forgotten)
     opened = _opened.get(request.dataset)
     if opened is None:
@@ -116,7 +118,7 @@ def fetch(env: ReplicaEnv, request: Request) -> tuple[Any, ...]:
     missing = request.count - len(elements)
     if missing:
         leaves += tree.flatten(plan.pipelines[host].empty())[0] * missing
-    return (len(elements), *leaves)
+    return (len(elements), time.monotonic_ns() - began_ns, *leaves)
 
 
 def _own(steps: list[list[list[Any]]], index: int) -> list[list[Any]]:

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from workbench.data.explain import ReplicaStep, Sharding
+from workbench.data.progress import InputProgress
 from workbench.data.provenance import FILE_SHIFT
 from workbench.ui.models import DatasetSharding, Reader, Reading
 
@@ -17,18 +18,21 @@ _MAX_RANGES: Final = 4
 _MAX_MARKS: Final = 64
 
 
-def dataset_model(sharding: Sharding, *, cursor: int | None = None) -> DatasetSharding:
+def dataset_model(sharding: Sharding, *, progress: InputProgress | None = None) -> DatasetSharding:
     """What the view of a dataset's sharding draws.
 
     Args:
       sharding: As `explain_sharding` found it.
-      cursor: The step that is being read.
+      progress: How far replicas are; by default what `sharding` knows of that.
     """
+    progress = progress or sharding.progress
     ids = [element for step in sharding.steps for cell in step for element in cell.ids]
     distinct = np.unique(np.array(ids, np.int64))
     shown = _shown(sharding)
-    first = 0 if cursor is None else max(0, cursor - _MAX_STEPS // 2)
-    last = first + max(1, min(_MAX_STEPS, _MAX_READINGS // max(1, len(shown))))
+    most = max(1, min(_MAX_STEPS, _MAX_READINGS // max(1, len(shown))))
+    at = -1 if progress is None else max(progress.steps, default=-1)
+    first = max(0, min(at - most // 2, len(sharding.steps) - most))
+    last = first + most
     return DatasetSharding(
         summary=sharding.summary(),
         policy=sharding.policy,
@@ -47,7 +51,7 @@ def dataset_model(sharding: Sharding, *, cursor: int | None = None) -> DatasetSh
         positions=len(distinct),
         marks=_marks(sharding, distinct),
         limit=sharding.limit,
-        cursor=cursor,
+        progress=progress,
     )
 
 

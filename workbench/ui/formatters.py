@@ -6,6 +6,7 @@ to be imported before there is something to draw. What is drawn is known here al
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from workbench.ui import html
@@ -30,10 +31,14 @@ DRAWN: Final = (
 LIVE: Final = (
     ("workbench.runtime.cluster", "Cluster", "cluster_bundle"),
     ("workbench.distribute.strategy", "Strategy", "strategy_bundle"),
+    ("workbench.distribute.values", "DistributedValues", "values_bundle"),
+    ("workbench.distribute.variable", "Variable", "variable_bundle"),
+    ("workbench.distribute.input", "DistributedDataset", "distributed_dataset_bundle"),
     ("workbench.data.explain", "Sharding", "sharding_bundle"),
 )
 """The same for those with a live view; without a kernel this is what they print anyway."""
 _MAX_ROWS: Final = 32
+_PATIENCE_SECONDS: Final = 0.5
 
 
 def register(html_formatter: Any) -> None:
@@ -90,6 +95,59 @@ def sharding_bundle(sharding: Sharding, include: Any = None, exclude: Any = None
     from workbench.ui.sharding import dataset_bundle
 
     return dataset_bundle(sharding, include)
+
+
+def values_bundle(value: DistributedValues, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    """A PerReplica or Mirrored: facts about its components."""
+    return _looked_at(value, {"text/plain": repr(value), "text/html": values_html(value)}, include)
+
+
+def variable_bundle(variable: Variable, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    """A variable: facts about its components."""
+    return _looked_at(variable, {"text/plain": repr(variable), "text/html": variable_html(variable)}, include)
+
+
+def _looked_at(value: Any, texts: dict[str, Any], include: Any) -> dict[str, Any]:
+    """With the view of values where somebody can see it: only then replicas are asked."""
+    from workbench.errors import WorkbenchError
+    from workbench.ui.inspection import inspect
+    from workbench.ui.widgets.bundle import is_drawn
+
+    if not is_drawn(include):
+        return texts
+    try:
+        found = inspect(value, name=_name_in_notebook(value))
+    except WorkbenchError:  # the step that makes it has failed, which the cell tells
+        return texts
+    return found._repr_mimebundle_(include) | texts
+
+
+def _name_in_notebook(value: Any) -> str:
+    """What the notebook's cells call a value, or ""."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    names = {} if shell is None else shell.user_ns
+    return next(
+        (name for name, held in list(names.items()) if held is value and not name.startswith("_")), ""
+    )
+
+
+def distributed_dataset_bundle(
+    dataset: DistributedDataset, include: Any = None, exclude: Any = None
+) -> dict[str, Any]:
+    """A distributed dataset: who reads what at which step, as far as that is found out in a moment."""
+    from workbench.errors import WorkbenchError
+    from workbench.ui.sharding import dataset_bundle, explain_distributed
+    from workbench.ui.widgets.bundle import is_drawn
+
+    texts = {"text/plain": repr(dataset), "text/html": distributed_dataset_html(dataset)}
+    if not is_drawn(include):
+        return texts
+    try:
+        sharding = explain_distributed(dataset, max_seconds=_PATIENCE_SECONDS)
+    except (WorkbenchError, ValueError, TypeError, OSError):  # of the pipeline, as reading will tell
+        return texts
+    return dataset_bundle(sharding, include) | texts
 
 
 def cluster_html(cluster: Cluster) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from workbench.data.progress import InputProgress
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.sweeps import Sweep
 from workbench.ui.elements import Elements
@@ -250,7 +251,7 @@ class DatasetSharding:
       positions: Length of the axis of elements.
       marks: Positions at which a new file begins, with its name.
       limit: What was not looked at, or "".
-      cursor: The step that is being read, or None.
+      progress: How far replicas are, or None where nobody goes through it.
     """
 
     summary: str
@@ -270,7 +271,7 @@ class DatasetSharding:
     positions: int
     marks: tuple[tuple[int, str], ...]
     limit: str
-    cursor: int | None
+    progress: InputProgress | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import weakref
+from dataclasses import replace
 from typing import Any
 
 from workbench.data.dataset import Dataset
-from workbench.data.explain import DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STEPS, Shape, Sharding
+from workbench.data.explain import DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STEPS, Sharding, explain_pipelines
 from workbench.data.explain import explain_sharding as explain_dataset
 from workbench.data.options import AutoShardPolicy
+from workbench.distribute.input import DistributedDataset
+from workbench.distribute.strategy import Strategy
 from workbench.telemetry.formatting import size_text
 from workbench.ui import html, shown
 from workbench.ui.array_model import array_model
 from workbench.ui.dataset_model import dataset_model
-from workbench.ui.models import ArrayPart, ArraySharding, DatasetSharding
+from workbench.ui.dataset_source import DatasetSource, Followed
+from workbench.ui.models import ArrayPart, ArraySharding
 from workbench.ui.plain import plain
 from workbench.ui.text_table import aligned
 from workbench.ui.widgets.bundle import mimebundle
@@ -21,8 +26,8 @@ from workbench.ui.widgets.sources import Fixed
 
 _MAX_ROWS = 32
 _LEFT = ("replica", "host:device", "slice")
-_datasets: dict[int, Dataset] = {}
-"""By the id of its explanation, as long as that lives: for the view's question what would be if."""
+_origins: dict[int, tuple[Dataset | None, Followed | None]] = {}
+"""By the id of an explanation, as long as that lives: what it is about, and who may be going through it."""
 
 
 class ArrayShardingView:
@@ -90,7 +95,9 @@ def explain_sharding(
     it; functions of map and filter stages are called. The other arguments are for datasets only.
 
     Args:
-      value: A dataset, batched for all replicas together; or a PerReplica, Mirrored, variable or sharded JAX array.
+      value: A dataset, batched for all replicas together, or a distributed one; or a PerReplica, Mirrored, variable or
+        sharded JAX array. Of a dataset that is gone through, also at which steps replicas are, and how long they waited
+        for input is told; where `shape` is the strategy, likewise of a dataset that this distributes.
       shape: A `Shape`, a number of replicas, or a strategy.
       policy: Another policy than that of the dataset's options, to see what it would do.
       epoch: Which epoch; matters for shuffled datasets.
@@ -101,44 +108,53 @@ def explain_sharding(
       TypeError: If `value` is neither, or `shape` none of these.
       InvalidArgumentError: If elements have no batch dimension.
     """
+    if isinstance(value, DistributedDataset):
+        return explain_distributed(value, epoch=epoch, max_steps=max_steps, max_elements=max_elements)
     if isinstance(value, Dataset):
         found = explain_dataset(
             value, shape, policy=policy, epoch=epoch, max_steps=max_steps, max_elements=max_elements
         )
-        _datasets[id(found)] = value
-        weakref.finalize(found, _datasets.pop, id(found), None)
-        shown.tell("dataset_sharding", lambda: dataset_model(found))
-        return found
+        return _known(found, value, Followed(shape, value) if isinstance(shape, Strategy) else None)
     array = ArrayShardingView(array_model(value))
     shown.tell("array_sharding", lambda: array.model)
     return array
 
 
+def explain_distributed(
+    distributed: DistributedDataset,
+    *,
+    epoch: int = 0,
+    max_steps: int = DEFAULT_MAX_STEPS,
+    max_elements: int = DEFAULT_MAX_ELEMENTS,
+    max_seconds: float = math.inf,
+) -> Sharding:
+    """As `explain_sharding`, of what was distributed already; looks for `max_seconds` at most."""
+    found = explain_pipelines(
+        distributed.pipelines,
+        distributed.source,
+        epoch=epoch,
+        max_steps=max_steps,
+        max_elements=max_elements,
+        max_seconds=max_seconds,
+    )
+    return _known(found, distributed.source, Followed(distributed, distributed.source))
+
+
+def _known(found: Sharding, dataset: Dataset | None, followed: Followed | None) -> Sharding:
+    """The explanation with what its view needs to know."""
+    if followed is not None:
+        found = replace(found, progress=followed.progress)
+    _origins[id(found)] = dataset, followed
+    weakref.finalize(found, _origins.pop, id(found), None)
+    shown.tell("dataset_sharding", lambda: dataset_model(found))
+    return found
+
+
 def dataset_bundle(sharding: Sharding, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """What a notebook shows of a dataset's sharding."""
     bundle = sharding._repr_mimebundle_()
-    dataset = _datasets.get(id(sharding))
-    source = Fixed(
-        "dataset_sharding",
-        dataset_model(sharding),
-        None if dataset is None else lambda request: what_if(dataset, request),
-    )
+    source = DatasetSource(sharding, *_origins.get(id(sharding), (None, None)))
     return mimebundle(source, text=bundle["text/plain"], html=bundle["text/html"], include=include)
-
-
-def what_if(dataset: Dataset, request: dict[str, Any]) -> DatasetSharding:
-    """What another batch size, other hosts or another policy would do, without running anything.
-
-    Args:
-      dataset: Batched for all replicas together.
-      request: batch_size, hosts, replicas_per_host and policy, as the view asks.
-
-    Raises:
-      WorkbenchError: if that is not possible.
-    """
-    shape = Shape(int(request["hosts"]), int(request["replicas_per_host"]))
-    batched = dataset.unbatch().batch(int(request["batch_size"]))
-    return dataset_model(explain_dataset(batched, shape, policy=str(request["policy"])))
 
 
 def _place(part: ArrayPart) -> str:

@@ -1,11 +1,11 @@
 // Elements on x, replicas on y: who reads what at which step, why, and what another layout would do.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { BAD, sequential, textOn } from "../colours";
 import { ChartOrTable, Sign } from "../parts/head";
 import { Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
-import { count, counted, NOTHING } from "../format";
-import type { DatasetSharding, Reader, Reading } from "../models";
+import { count, counted, NOTHING, percent, runsOf, timeText } from "../format";
+import type { DatasetSharding, InputProgress, Reader, Reading } from "../models";
 import type { Context, View } from "../view";
 
 const ROW = 22;
@@ -13,6 +13,10 @@ const TOP = 18;
 const BOTTOM = 6;
 const LEFT = 96;
 const RIGHT = 64;
+const RIGHT_WAITING = 132;
+/** From here on waiting for input is worth a sign. */
+const MUCH_WAITING = 0.2;
+const PAUSE_MS = 150;
 const POLICIES = ["AUTO", "FILE", "DATA", "HINT", "OFF"];
 
 export const datasetSharding: View<DatasetSharding> = {
@@ -33,6 +37,35 @@ export const datasetSharding: View<DatasetSharding> = {
     );
   },
 };
+
+/** The part of the time, 0 to 1, in which a replica waited for its input. */
+export function waitedShare(progress: InputProgress, replica: number): number {
+  const { waited_seconds, elapsed_seconds } = progress;
+  return elapsed_seconds > 0 ? Math.min(1, (waited_seconds[replica] ?? 0) / elapsed_seconds) : 0;
+}
+
+function ProgressFacts({ progress, model }: { progress: InputProgress; model: DatasetSharding }) {
+  const { epoch, given, steps } = progress;
+  const shares = steps.map((_, replica) => waitedShare(progress, replica));
+  const most = Math.max(0, ...shares);
+  const behind = Math.min(...steps);
+  const ahead = Math.max(...steps);
+  const late = steps.flatMap((step, replica) => (step === behind ? [replica] : []));
+  return (
+    <>
+      <Fact name="epoch" text={String(epoch)} />
+      <Fact name="begun" text={`${count(given)}${model.limit ? "" : ` of ${count(model.steps)}`} steps`} />
+      {behind < ahead && (
+        <Fact name="behind" text={`replica ${runsOf(late)}, at step ${Math.max(0, behind)}`} />
+      )}
+      <Fact
+        name="waited for input"
+        text={`${percent(100 * Math.min(...shares))} to ${percent(100 * most)} of ${timeText(progress.elapsed_seconds * 1e6)}`}
+        bad={most >= MUCH_WAITING}
+      />
+    </>
+  );
+}
 
 function Facts({ model }: { model: DatasetSharding }) {
   const replicas = model.hosts * model.replicas_per_host;
@@ -65,6 +98,7 @@ function Facts({ model }: { model: DatasetSharding }) {
           text={`${model.remainder.slice(0, 8).join(" ")}${model.remainder.length > 8 ? " …" : ""}`}
         />
       )}
+      {model.progress && <ProgressFacts progress={model.progress} model={model} />}
       {empty.length > 0 && <Fact name="reads nothing" text={`replica ${empty.join(", ")}`} bad />}
       {starved > 0 && <Fact name="turns without rows" text={count(starved)} bad />}
     </dl>
@@ -88,8 +122,11 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
   const steps = Math.max(1, ...readers.map((reader) => reader.readings.length));
   const followed =
     model.positions > 0 && readers.some((reader) => reader.readings.some((r) => r.ranges.length));
-  const scale = (width: number) => (width - LEFT - RIGHT) / Math.max(1, followed ? model.positions : steps);
-  const share = (step: number) => (steps > 1 ? step / (steps - 1) : 0.3);
+  const { progress } = model;
+  const right = progress ? RIGHT_WAITING : RIGHT;
+  const first = readers[0]?.readings[0]?.step ?? 0;
+  const scale = (width: number) => (width - LEFT - right) / Math.max(1, followed ? model.positions : steps);
+  const share = (step: number) => (steps > 1 ? (step - first) / (steps - 1) : 0.3);
 
   const paint = ({ canvas, width, palette, cursor }: Painting) => {
     const unit = scale(width);
@@ -111,12 +148,20 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
       canvas.fillStyle = palette.text;
       canvas.fillText(`r${reader.replica}${model.hosts > 1 ? ` host ${reader.host}` : ""}`, 2, y + ROW / 2);
       canvas.textAlign = "right";
-      canvas.fillText(`${reader.rows === 0 ? "▲ " : ""}${count(reader.rows)} rows`, width - 2, y + ROW / 2);
+      const waited = progress ? waitedShare(progress, reader.replica) : 0;
+      const waits = progress ? ` · ${waited >= MUCH_WAITING ? "▲ " : ""}waits ${percent(100 * waited)}` : "";
+      const rows = `${reader.rows === 0 ? "▲ " : ""}${count(reader.rows)} rows`;
+      canvas.fillText(rows + waits, width - 2, y + ROW / 2);
       canvas.textAlign = "left";
       canvas.strokeStyle = palette.line;
-      canvas.strokeRect(LEFT + 0.5, y + 0.5, width - LEFT - RIGHT, ROW - 3);
+      canvas.strokeRect(LEFT + 0.5, y + 0.5, width - LEFT - right, ROW - 3);
+      const now = progress?.steps[reader.replica] ?? null;
       for (const reading of reader.readings) {
-        const boxes = followed ? reading.ranges : reading.rows ? [[reading.step, reading.step] as const] : [];
+        const boxes = followed
+          ? reading.ranges
+          : reading.rows
+            ? [[reading.step - first, reading.step - first] as const]
+            : [];
         canvas.fillStyle = sequential(share(reading.step));
         for (const [first, last] of boxes) {
           const x = LEFT + first * unit;
@@ -130,13 +175,17 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
           }
         }
         const atCursor = cursor?.row === row && readers[row]!.readings[cursor.column] === reading;
-        if (atCursor || reading.step === model.cursor) {
+        if (atCursor || reading.step === now) {
           canvas.strokeStyle = atCursor ? palette.text : palette.accent;
           canvas.lineWidth = 2;
           for (const [first, last] of boxes) {
             canvas.strokeRect(LEFT + first * unit, y + 1, Math.max(2, (last - first + 1) * unit), ROW - 4);
           }
           canvas.lineWidth = 1;
+          if (reading.step === now && boxes.length) {
+            canvas.fillStyle = palette.accent;
+            canvas.fillText("▼", LEFT + boxes[0]![0] * unit - 1, y - 2);
+          }
         }
       }
       canvas.globalAlpha = 1;
@@ -149,15 +198,16 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
     const column = reader?.readings.findIndex((reading) =>
       followed
         ? reading.ranges.some(([first, last]) => position >= first && position < last + 1)
-        : Math.floor(position) === reading.step,
+        : Math.floor(position) === reading.step - first,
     );
     return column === undefined || column < 0 ? null : { row, column };
   };
   const describe = ({ row, column }: Cell) => {
     const reading = readers[row]!.readings[column];
     if (!reading) return `replica ${readers[row]!.replica}: no such step`;
+    const now = progress?.steps[readers[row]!.replica] === reading.step ? " · ▼ is here" : "";
     const what = reading.rows ? `${counted(reading.rows, "row")}: ${reading.text}` : "nothing";
-    return `replica ${readers[row]!.replica} · step ${reading.step} · ${what}`;
+    return `replica ${readers[row]!.replica} · step ${reading.step} · ${what}${now}`;
   };
   return (
     <>
@@ -174,7 +224,7 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
         onPick={(cell) => context.select(readers[cell.row]!.replica)}
       />
       <div class="wb-legend">
-        <span>step 0</span>
+        <span>step {first}</span>
         <span
           aria-hidden="true"
           style={{
@@ -183,11 +233,14 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
             background: `linear-gradient(90deg,${[0, 0.25, 0.5, 0.75, 1].map(sequential).join(",")})`,
           }}
         />
-        <span>step {steps - 1}</span>
+        <span>step {first + steps - 1}</span>
         {steps < model.steps && (
           <span>
-            the first {steps} of {count(model.steps)} steps
+            {first === 0 ? `the first ${steps}` : steps} of {count(model.steps)} steps
           </span>
+        )}
+        {progress && (
+          <span>▼ where each replica is{progress.epoch > 0 ? "; elements as in epoch 0" : ""}</span>
         )}
         {model.hidden_readers > 0 && (
           <span>
@@ -204,6 +257,7 @@ function WhatIf({ model, context }: { model: DatasetSharding; context: Context }
   const ask = context.ask;
   const asked = model.policy.split("→")[0]!;
   const first = model.readers.reduce((sum, reader) => sum + (reader.readings[0]?.rows ?? 0), 0);
+  const waiting = useRef(0);
   const [draft, setDraft] = useState({
     batch_size: first || 1,
     hosts: model.hosts,
@@ -227,7 +281,9 @@ function WhatIf({ model, context }: { model: DatasetSharding; context: Context }
   const change = (part: Partial<typeof draft>) => {
     const next = { ...draft, ...part };
     setDraft(next);
-    ask({ kind: "what_if", ...next });
+    clearTimeout(waiting.current);
+    // While a slider moves nobody waits for the answers.
+    waiting.current = setTimeout(() => ask({ kind: "what_if", ...next }), PAUSE_MS) as unknown as number;
   };
   return (
     <fieldset class="wb-form" style={{ border: "none", padding: 0, margin: "8px 0 0" }}>
@@ -250,6 +306,52 @@ function WhatIf({ model, context }: { model: DatasetSharding; context: Context }
   );
 }
 
+interface ReplicaLine {
+  reader: Reader;
+  step: number;
+  waited: number;
+  share: number;
+}
+
+/** Replica by replica where it is, and how long it waited. */
+function ProgressTwin({
+  model,
+  progress,
+  context,
+}: {
+  model: DatasetSharding;
+  progress: InputProgress;
+  context: Context;
+}) {
+  const rows: ReplicaLine[] = model.readers.map((reader) => ({
+    reader,
+    step: progress.steps[reader.replica] ?? -1,
+    waited: progress.waited_seconds[reader.replica] ?? 0,
+    share: waitedShare(progress, reader.replica),
+  }));
+  const columns: Column<ReplicaLine>[] = [
+    { title: "replica", text: ({ reader }) => String(reader.replica), order: ({ reader }) => reader.replica },
+    { title: "at step", text: ({ step }) => (step < 0 ? NOTHING : count(step)), order: ({ step }) => step },
+    { title: "rows in all", text: ({ reader }) => count(reader.rows), order: ({ reader }) => reader.rows },
+    {
+      title: "waited for input",
+      text: ({ waited }) => timeText(waited * 1e6),
+      order: ({ waited }) => waited,
+    },
+    { title: "of the time", text: ({ share }) => percent(100 * share), order: ({ share }) => share },
+  ];
+  return (
+    <Table
+      label={`Where replicas are in epoch ${progress.epoch}`}
+      columns={columns}
+      rows={rows}
+      keyOf={({ reader }) => String(reader.replica)}
+      isSelected={({ reader }) => reader.replica === context.selected.replica}
+      onPick={({ reader }) => context.select(reader.replica)}
+    />
+  );
+}
+
 interface Line {
   reader: Reader;
   reading: Reading;
@@ -267,13 +369,16 @@ function Twin({ model, context }: { model: DatasetSharding; context: Context }) 
     { title: "elements", left: true, text: ({ reading }) => reading.text || NOTHING },
   ];
   return (
-    <Table
-      label="Who reads what"
-      columns={columns}
-      rows={rows}
-      keyOf={({ reader, reading }) => `${reading.step}|${reader.replica}`}
-      isSelected={({ reader }) => reader.replica === context.selected.replica}
-      onPick={({ reader }) => context.select(reader.replica)}
-    />
+    <>
+      {model.progress && <ProgressTwin model={model} progress={model.progress} context={context} />}
+      <Table
+        label="Who reads what"
+        columns={columns}
+        rows={rows}
+        keyOf={({ reader, reading }) => `${reading.step}|${reader.replica}`}
+        isSelected={({ reader }) => reader.replica === context.selected.replica}
+        onPick={({ reader }) => context.select(reader.replica)}
+      />
+    </>
   );
 }

@@ -1,0 +1,126 @@
+"""What the view of a dataset's sharding is sent while the dataset is gone through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.data.explain import Sharding
+from workbench.data.explain_text import progress_lines
+from workbench.data.progress import InputProgress
+from workbench.ui.dataset_source import DatasetSource, Followed
+
+WHAT_IF = {"kind": "what_if", "batch_size": 4, "hosts": 1, "replicas_per_host": 2, "policy": "AUTO"}
+
+
+def explained(what: Any, shape: Any = None) -> Sharding:
+    found = wb.explain_sharding(what, shape)
+    assert isinstance(found, Sharding)
+    return found
+
+
+def test_only_progress_is_sent_until_replicas_leave_the_steps_that_are_drawn(
+    strategy: wb.MirroredStrategy,
+) -> None:
+    data = wb.data.Dataset.range(1000).batch(4)
+    distributed = strategy.distribute_dataset(data)
+    source = DatasetSource(explained(distributed), data, Followed(distributed, data))
+    assert source.model()["progress"] is None
+    assert source.change() is None
+
+    kinds = []
+    for batch in distributed:
+        strategy.run(np.sum, args=(batch,))
+        message = source.change()
+        assert message is not None
+        kinds.append(message["kind"])
+        if message["kind"] == "model":
+            drawn = [reading["step"] for reading in message["model"]["readers"][0]["readings"]]
+            assert message["model"]["progress"]["steps"][0] in drawn
+    assert len(kinds) == 250
+    assert 2 < kinds.count("model") < 10
+    assert not source.ended
+
+
+def test_a_dataset_is_followed_through_the_strategy_that_distributes_it_later(
+    strategy: wb.MirroredStrategy,
+) -> None:
+    data = wb.data.Dataset.range(8).batch(4)
+    source = DatasetSource(explained(data, strategy), data, Followed(strategy, data))
+    assert source.model()["progress"] is None
+
+    strategy.run(np.sum, args=(next(iter(distributed := strategy.distribute_dataset(data))),))
+    other = strategy.distribute_dataset(wb.data.Dataset.range(8).batch(4))
+    next(iter(other))
+    assert source.model()["progress"]["steps"] == [0, 0]
+    assert explained(data, strategy).progress == distributed.progress
+
+
+def test_while_something_else_is_tried_out_no_progress_is_shown(strategy: wb.MirroredStrategy) -> None:
+    data = wb.data.Dataset.range(8).batch(4)
+    distributed = strategy.distribute_dataset(data)
+    next(iter(distributed))
+    source = DatasetSource(explained(distributed), data, Followed(distributed, data))
+
+    other = source.answer(WHAT_IF | {"batch_size": 3})
+    assert other is not None
+    assert (other["model"]["progress"], other["model"]["steps"]) == (None, 3)
+    assert source.change() is None
+    back = source.answer(WHAT_IF)
+    assert back is not None
+    assert back["model"]["progress"]["given"] == 1
+    assert source.answer({"kind": "visible"}) is None
+
+
+def test_a_dataset_that_nobody_keeps_is_not_followed_any_more(strategy: wb.MirroredStrategy) -> None:
+    distributed = strategy.distribute_dataset(wb.data.Dataset.range(8).batch(4))
+    followed = Followed(distributed, distributed.source)
+    assert not followed.ended
+    del distributed
+
+    assert followed.ended
+    assert followed.progress is None
+
+
+def test_what_a_function_distributes_is_explained_too(strategy: wb.MirroredStrategy) -> None:
+    distributed = strategy.distribute_datasets_from_function(
+        lambda context: wb.data.Dataset.range(8).batch(2)
+    )
+    found = explained(distributed)
+
+    assert (found.counts, found.policy, found.dropped) == ((4, 4), "OFF", None)
+    assert "a function made the dataset" in found.reason
+    source = DatasetSource(found, distributed.source, Followed(distributed, distributed.source))
+    assert source.answer(WHAT_IF) is None
+
+
+def test_the_explanation_of_what_is_gone_through_says_where_replicas_are(
+    strategy: wb.MirroredStrategy,
+) -> None:
+    distributed = strategy.distribute_dataset(wb.data.Dataset.range(8).batch(4))
+    assert "epoch" not in repr(explained(distributed))
+    for batch in distributed:
+        strategy.run(np.sum, args=(batch,))
+
+    text = repr(explained(distributed))
+    assert "epoch 0: 2 steps of 2 begun; all replicas are at step 1; waited for input" in text
+    assert max(map(len, text.splitlines())) <= 88
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        ((-1, -1), "no replica is in one yet"),
+        ((3, 3), "all replicas are at step 3"),
+        ((3, 1), "replicas are at step 3, replica 1 is behind at step 1"),
+        ((0, 3, 0), "replicas are at step 3, replica 0 and 1 more are behind at step 0"),
+    ],
+)
+def test_the_text_names_who_is_behind(steps: tuple[int, ...], text: str) -> None:
+    progress = InputProgress(2, 4, 2.0, steps, (1.0,) * len(steps))
+
+    lines = " ".join(line.strip() for line in progress_lines(progress, 10))
+    assert lines.startswith(f"epoch 2: 4 steps of 10 begun; {text}; waited for input, by replica: 50% 50%")

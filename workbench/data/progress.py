@@ -1,0 +1,28 @@
+"""How far the replicas are in a distributed dataset, and how long each has waited for its input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class InputProgress:
+    """One epoch of a distributed dataset while it is gone through.
+
+    Attributes:
+      epoch: Its number.
+      given: How many elements the notebook has got.
+      elapsed_seconds: From the beginning of the epoch to the last of them.
+      steps: Per replica the number of the element that it works with or worked with last, -1 before the first.
+      waited_seconds: Per replica how long it had nothing to do but get its input.
+    """
+
+    epoch: int
+    given: int
+    elapsed_seconds: float
+    steps: tuple[int, ...]
+    waited_seconds: tuple[float, ...]
+
+    def waited_share(self, replica: int) -> float:
+        """The part of the time, 0 to 1, in which a replica waited."""
+        return min(1.0, self.waited_seconds[replica] / self.elapsed_seconds) if self.elapsed_seconds else 0.0
