@@ -35,6 +35,7 @@ export async function buildLab() {
   mkdirSync(`${out}/static`, { recursive: true });
   mkdirSync(`${out}/schemas/${name}`, { recursive: true });
   writeFileSync(`${out}/${load}`, entry);
+  copyFileSync("../workbench/static/widget.js", `${out}/static/views.js`); // for reports that stand alone
   const jupyterlab = { extension: true, _build: { load, extension: "./extension" } };
   const about = JSON.stringify({ name, version, description, license, jupyterlab }, null, 2);
   writeFileSync(`${out}/package.json`, `${about}\n`);

@@ -46,6 +46,14 @@ export class Api {
     );
   }
 
+  /** The views as one module, which the extension brings along beside its own bundle. */
+  async viewsCode(): Promise<string> {
+    const address = `${this.settings.baseUrl}lab/extensions/workbench-lab/static/views.js`;
+    const response = await ServerConnection.makeRequest(address, { method: "GET" }, this.settings);
+    if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
+    return response.text();
+  }
+
   async #ask<T>(method: string, path: string, body?: unknown): Promise<T> {
     const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
     const response = await ServerConnection.makeRequest(

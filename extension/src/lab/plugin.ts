@@ -12,6 +12,7 @@ import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { ITranslator, nullTranslator } from "@jupyterlab/translation";
 import { LabIcon } from "@jupyterlab/ui-components";
+import { provideCode } from "../export/code";
 import { OPENED, VIEWS, type ViewName } from "../views";
 import { Api, openSocket } from "./api";
 import { insertConnectCode } from "./connect_code";
@@ -67,6 +68,7 @@ function activate(
     ServerConnection.makeSettings()) as ServerConnection.ISettings;
   const connection = new Connection(() => openSocket(settings));
   const api = new Api(settings);
+  provideCode(() => api.viewsCode());
   const icon = new LabIcon({ name: "workbench:icon", svgstr: ICON });
   const { commands, shell } = app;
   const run = (command: string, args: Record<string, unknown> = {}) => void commands.execute(command, args);
