@@ -12,7 +12,8 @@ from tests.notebooks.executed import cells_with_outputs, errors_with, executed, 
 SHARDING = "02_data_sharding.ipynb"
 VARIABLES = "04_variables_and_drift.ipynb"
 DEBUGGING = "05_debugging.ipynb"
-COURSE = [SHARDING, VARIABLES, DEBUGGING]
+RUNS = "07_recorded_runs.ipynb"
+COURSE = [SHARDING, VARIABLES, DEBUGGING, RUNS]
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 
 PLAUSIBLE: dict[str, dict[str, tuple[str, str]]] = {
@@ -34,6 +35,12 @@ PLAUSIBLE: dict[str, dict[str, tuple[str, str]]] = {
         "logging-repaired": ('mean = ctx.all_reduce("mean", loss)', "mean = loss"),
         "retry": ("except wb.errors.ReplicaLost", "except Exception"),
     },
+    RUNS: {
+        "protected": ("error.code", "401"),
+        "traffic": ('records[records["replica"] == 0]', "records"),
+        "kept-waiting": ("idxmax", "idxmin"),
+        "folder": ('wb.dashboard("runs")', 'wb.dashboard("runs/slow.parquet")'),
+    },
 }
 """Of each exercise: a part of the solution, and what somebody might write instead."""
 
@@ -49,6 +56,10 @@ SAID = {
     "careful-check": "who is named there?",
     "late-check": "look at the last column",
     "logging-repaired-check": "20 collectives expected, 10 found; they part at number 2",
+    "protected-check": "without it, it is not",
+    "traffic-check": "separate: expected 2 per step with 2600 bytes",
+    "kept-waiting-check": "was not the one that the others waited for",
+    "folder-check": "is one file; name the folder",
     "retry-check": "only the loss of a replica is worth another try",
 }
 """Part of what the check tells about the wrong answer."""
@@ -86,6 +97,18 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
             "killed": "replica 1 .* was killed by SIGKILL",
             "killed-after": "the weights are those before the step: True",
             "log": "replica_lost",
+        },
+        RUNS: {
+            "live": r"<Dashboard: http://127\.0\.0\.1:\d+/\?token=.*, live>",
+            "record": r"separate  loss \d",
+            "gone": "3 recorded runs in runs",
+            "reopened": "run separate: 60 records",
+            "compare": r"together \('\) compared with separate",
+            "kept-waiting-check": "replica 2 kept the others waiting",
+            "kept-waiting-look": "r2@a",
+            "folder": "<Dashboard: .*, live>",
+            "folder-check": "stopped",
+            "share": "nranks 3",
         },
     }
 

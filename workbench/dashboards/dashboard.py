@@ -32,9 +32,11 @@ class Dashboard:
 
     Attributes:
       url: Its address with the token, which lets in everybody on this machine who knows it.
+      what: What it shows: jobs, or recorded runs.
     """
 
     def __init__(self, target: Jobs | Recordings, address: Address) -> None:
+        self.what = target
         started: Future[str] = Future()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
