@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-from dataclasses import fields
 
 import pyarrow as pa
 import pytest
@@ -12,13 +11,20 @@ from hypothesis import strategies as st
 
 from workbench.telemetry import records
 from workbench.telemetry.formatting import significant
-from workbench.telemetry.records import COLUMNS, Record, bandwidth, busbw_factor, message_bytes, schema
+from workbench.telemetry.records import COLUMNS, bandwidth, busbw_factor, message_bytes, schema
 
 OPS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "send", "recv")
+RECORDED = """
+    run_id generation step seq group op redop dtype
+    count bytes algorithm packs transport replica host device
+    t_enter_ns t_start_ns t_end_ns clock_offset_ns clock_err_ns state site purpose
+    n
+"""
+"""The columns of recorded runs; files of earlier versions have them in this order."""
 
 
 def test_the_fields_of_a_record_are_the_columns_of_a_batch() -> None:
-    assert tuple(field.name for field in fields(Record)) == COLUMNS
+    assert " ".join(COLUMNS).split() == RECORDED.split()
     assert tuple(schema().names) == COLUMNS
 
 

@@ -151,9 +151,8 @@ def test_recent_shows_the_newest_records_and_takes_nothing_out() -> None:
 
 
 def test_a_collective_that_lasts_is_told_once_as_entered() -> None:
-    waiting = InFlight(
-        1, 0, 9, "g", "all_gather", "", "float32", 256, 1024, "ring", 0, "tcp", 5000, "x.py:1", ""
-    )
+    signature = Signature(1, "g", "all_gather", "", "float32", "ring", 0, "tcp", "entered", "x.py:1")
+    waiting = InFlight(signature, step=0, seq=9, count=256, bytes=1024, t_enter_ns=5000)
     ring = Ring(8, replica=2, host="a", device="cpu:2", run_id="run", size=3)
     write(ring, 8)
     rows = table(ring.drain(waiting)).to_pylist()

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from workbench.runtime.host import LocalGroup, ReplicaHost
-from workbench.telemetry.records import InFlight
+from workbench.telemetry.records import InFlight, Signature
 
 # What was published a moment ago may still be on its way through the scheduler when the driver asks.
 ON_ITS_WAY_SECONDS = 3.0
@@ -73,20 +73,16 @@ class TelemetryShipper:
             return None
         if now - since[2] < LONG_WAIT_SECONDS * 1e9:
             return None
-        return InFlight(
+        signature = Signature(
             generation=group.join.generation,
-            step=step,
-            seq=seq,
             group=group.join.name,
             op=op,
             redop="",
             dtype="",
-            count=0,
-            bytes=0,
             algorithm="",
             packs=0,
             transport=env.communicator.transport,
-            t_enter_ns=since[2],
+            state="entered",
             site=site,
-            purpose="",
         )
+        return InFlight(signature, step, seq, count=0, bytes=0, t_enter_ns=since[2])

@@ -1,6 +1,6 @@
 """What is known of one collective on one replica, and the bandwidth formulas over such records.
 
-A record is a row; `COLUMNS` are its columns, in the order in which every batch, file and table has them.
+A record is a row; `COLUMNS`, its fields, are the columns in the order in which every batch, file and table has them.
 Enumerations are plain strings, so that a recorded run can be read by anything that reads Parquet.
 """
 
@@ -18,40 +18,6 @@ Op = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce"
 State = Literal["entered", "ok", "mismatch", "timeout", "aborted", "error"]
 """How far it got. "entered" comes from whoever drains the ring (`InFlight`); the final record replaces it."""
 
-COLUMNS: Final = (
-    "run_id",
-    "generation",
-    "step",
-    "seq",
-    "group",
-    "op",
-    "redop",
-    "dtype",
-    "count",
-    "bytes",
-    "algorithm",
-    "packs",
-    "transport",
-    "replica",
-    "host",
-    "device",
-    "t_enter_ns",
-    "t_start_ns",
-    "t_end_ns",
-    "clock_offset_ns",
-    "clock_err_ns",
-    "state",
-    "site",
-    "purpose",
-    "n",
-)
-TEXT_COLUMNS: Final = frozenset(
-    (
-        *("run_id", "group", "op", "redop", "dtype", "algorithm", "transport"),
-        *("host", "device", "state", "site", "purpose"),
-    )
-)
-INT32_COLUMNS: Final = frozenset(("generation", "packs", "replica", "n"))
 SAMPLED: Final = "sampled"
 """The algorithm of what was seen in a sampled profile of a compiled program; other steps may differ."""
 
@@ -119,6 +85,13 @@ class Record:
         return {name: getattr(self, name) for name in COLUMNS}
 
 
+COLUMNS: Final = tuple(Record.__dataclass_fields__)
+TEXT_COLUMNS: Final = frozenset(
+    name for name, field in Record.__dataclass_fields__.items() if field.type == "str"
+)
+INT32_COLUMNS: Final = frozenset(("generation", "packs", "replica", "n"))
+
+
 class Signature(NamedTuple):
     """What records have in common that differ in their numbers and times only; the fields are those of `Record`."""
 
@@ -137,23 +110,14 @@ class Signature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A collective that a replica has entered and not left; the fields are those of `Record`."""
+    """A collective that a replica has entered and not left; the numbers are those of `Record`."""
 
-    generation: int
+    signature: Signature
     step: int
     seq: int
-    group: str
-    op: str
-    redop: str
-    dtype: str
     count: int
     bytes: int
-    algorithm: str
-    packs: int
-    transport: str
     t_enter_ns: int
-    site: str
-    purpose: str
 
 
 @cache

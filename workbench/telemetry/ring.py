@@ -209,9 +209,19 @@ class Ring:
         return [Record(*row) for row in zip(*(columns[name].tolist() for name in COLUMNS), strict=True)]
 
     def _entered(self, waiting: InFlight) -> Record:
-        known = {name: getattr(waiting, name) for name in InFlight.__dataclass_fields__}
         own = {name: getattr(self, name) for name in _OWN}
-        return Record(**known, **own, n=self.size, t_start_ns=0, t_end_ns=0, state="entered")
+        return Record(
+            **waiting.signature._asdict(),
+            **own,
+            step=waiting.step,
+            seq=waiting.seq,
+            count=waiting.count,
+            bytes=waiting.bytes,
+            t_enter_ns=waiting.t_enter_ns,
+            t_start_ns=0,
+            t_end_ns=0,
+            n=self.size,
+        )
 
     def _take_events(self) -> tuple[Event, ...]:
         waiting = len(self._events)  # not "until empty": a replica printing in a loop must not keep us here

@@ -10,7 +10,7 @@ from workbench.telemetry import runs
 from workbench.telemetry.events import Event
 from workbench.telemetry.snapshot import Snapshot
 from workbench.ui import html
-from workbench.ui.runs_model import replay_model
+from workbench.ui.runs_model import replay_of
 from workbench.ui.timings import Timings
 from workbench.ui.widgets.bundle import mimebundle
 from workbench.ui.widgets.sources import Given
@@ -40,7 +40,7 @@ class RecordedRun(Timings):
 
     def model(self) -> dict[str, Any]:
         """All that its views draw, JSON-able; see `models.Replay`."""
-        return replay_model(self.path, self.steps)
+        return replay_of(self._run, self.steps)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         source = Given("replay", self.model, self._answer)
@@ -49,7 +49,7 @@ class RecordedRun(Timings):
     def _answer(self, request: dict[str, Any]) -> dict[str, Any] | None:
         if request.get("kind") != "show_steps":
             return None
-        return replay_model(self.path, range(int(request["first"]), int(request["last"]) + 1))
+        return replay_of(self._run, range(int(request["first"]), int(request["last"]) + 1))
 
     def __repr__(self) -> str:
         return f"{self._title()}\n{super().__repr__()}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from workbench.errors import DataCorruption, WorkbenchError
 from workbench.telemetry.records import bandwidth
-from workbench.telemetry.runs import Run, Span, open_run
+from workbench.telemetry.runs import Run, open_run
 from workbench.telemetry.transfers import Kind, Times
 from workbench.ui.collectives_model import collectives_model
 from workbench.ui.fits import misfits
@@ -54,43 +54,60 @@ def runs_model(folder: str | os.PathLike[str], compare: tuple[str, str] | None =
 
 def run_entry(path: Path) -> RunEntry:
     """What the list says of one recorded run; of one that cannot be opened, why."""
-    status = path.stat()
-    written = datetime.datetime.fromtimestamp(status.st_mtime).astimezone().isoformat(timespec="seconds")
     try:
-        run = open_run(path)
-        return _entry(path, written, status.st_size, run.span(), sum(e.kind == "alert" for e in run.events))
+        return _entry(open_run(path))
     except (WorkbenchError, OSError) as error:
         problem = str(error).splitlines()[0]
-        return RunEntry(str(path), path.stem, written, status.st_size, 0, 0.0, 0, 0, problem)
+        return RunEntry(str(path), path.stem, *_written(path), 0, 0.0, 0, 0, problem)
 
 
-def _entry(path: Path, written: str, size_bytes: int, span: Span, alerts: int) -> RunEntry:
+def _entry(run: Run) -> RunEntry:
+    span = run.span()
+    written, size_bytes = _written(run.path)
     return RunEntry(
-        path=str(path),
-        name=path.stem,
+        path=str(run.path),
+        name=run.path.stem,
         written=written,
         size_bytes=size_bytes,
         records=span.records,
         duration_seconds=round(span.seconds, 3),
         replicas=span.replicas,
-        alerts=alerts,
+        alerts=sum(event.kind == "alert" for event in run.events),
         problem="",
     )
 
 
-def replay_model(path: str | os.PathLike[str], steps: range | None = None) -> dict[str, Any]:
-    """A recorded run with all that its views draw, JSON-able; see `models.Replay`.
+def _written(path: Path) -> tuple[str, int]:
+    """Time of day when a file was written, and its size; of one that has just gone, nothing."""
+    try:
+        status = path.stat()
+    except OSError:
+        return "", 0
+    written = datetime.datetime.fromtimestamp(status.st_mtime).astimezone()
+    return written.isoformat(timespec="seconds"), status.st_size
 
-    Args:
-      path: The file.
-      steps: Only these; by default all, of which views show the newest.
+
+def replay_model(path: str | os.PathLike[str], steps: range | None = None) -> dict[str, Any]:
+    """As `replay_of`, from a file.
 
     Raises:
       NotFoundError: if there is no such file.
-      DataCorruption: if it is damaged.
+      DataCorruption, InvalidArgumentError: as `replay_of`.
+    """
+    return replay_of(open_run(path), steps)
+
+
+def replay_of(run: Run, steps: range | None = None) -> dict[str, Any]:
+    """A recorded run with all that its views draw, JSON-able; see `models.Replay`.
+
+    Args:
+      run: The run, which reads its file once, however often this is asked for.
+      steps: Only these; by default all, of which views show the newest.
+
+    Raises:
+      DataCorruption: if the file is damaged.
       InvalidArgumentError: if these are no steps.
     """
-    run = open_run(path)
     span = run.span()
     snapshot = run.snapshot() if steps is None else run.snapshot_of(steps)
     looks = {}
@@ -99,7 +116,7 @@ def replay_model(path: str | os.PathLike[str], steps: range | None = None) -> di
         looks[view], problem = _looked_at(run, view)
         notes += [problem] if problem else []
     model = Replay(
-        run=run_entry(Path(path)),
+        run=_entry(run),
         first_step=span.first_step,
         last_step=span.last_step,
         shown_from=span.first_step if steps is None else steps.start,

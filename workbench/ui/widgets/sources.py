@@ -39,44 +39,6 @@ class Source(Protocol):
         ...
 
 
-class Fixed:
-    """A model that does not change by itself."""
-
-    def __init__(self, view: str, model: Any, answer: Callable[[Message], Any] | None = None) -> None:
-        """Makes the source.
-
-        Args:
-          view: Name of the view.
-          model: One of the classes of `models.MODELS`.
-          answer: Gives another model for a request, or None.
-        """
-        self.view = view
-        self.interval_seconds = float("inf")
-        self._model = plain(model)
-        self._answer = answer
-
-    def model(self) -> Message:
-        """As `Source.model`."""
-        return self._model
-
-    def change(self) -> Message | None:
-        """None: it does not change."""
-        return None
-
-    def answer(self, request: Message) -> Message | None:
-        """As `Source.answer`."""
-        found = None if self._answer is None else self._answer(request)
-        if found is None:
-            return None
-        self._model = plain(found)
-        return {"kind": "model", "model": self._model}
-
-    @property
-    def ended(self) -> bool:
-        """It never changes."""
-        return True
-
-
 class Given:
     """A JSON-able model that is made when it is first asked for, and changes only where a person asks for that."""
 
@@ -121,6 +83,26 @@ class Given:
     def ended(self) -> bool:
         """It never changes."""
         return True
+
+
+class Fixed(Given):
+    """A model that is there already."""
+
+    def __init__(self, view: str, model: Any, answer: Callable[[Message], Any] | None = None) -> None:
+        """Makes the source.
+
+        Args:
+          view: Name of the view.
+          model: One of the classes of `models.MODELS`.
+          answer: Gives another model for a request, or None.
+        """
+
+        def answered(request: Message) -> Message | None:
+            found = None if answer is None else answer(request)
+            return None if found is None else plain(found)
+
+        now = plain(model)
+        super().__init__(view, lambda: now, answered)
 
 
 class Polled:
