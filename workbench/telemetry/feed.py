@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-_FOLD_AT: Final = 16_384
+_FOLD_AT: Final = 2048
+"""Few, so that what a fold needs for a moment is small: a process keeps most of the memory that it has used once."""
 _MAX_EVENTS: Final = 512
 _MAX_GROUPS: Final = 8
 _MAX_SOURCES: Final = 4096

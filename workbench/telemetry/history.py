@@ -131,9 +131,7 @@ class Newest:
         if not len(rows):
             return
         if self._end + len(rows) > len(self._buffer):
-            kept = self.rows()
-            self._buffer[: len(kept)] = kept.copy()
-            self._begin, self._end = 0, len(kept)
+            self._move_to_front()
         # Most of what comes is newer than most of what is here: only the end needs sorting again.
         overlap = np.searchsorted(self.rows()[self._by], rows[self._by][0])
         at, end = self._begin + int(overlap), self._end + len(rows)
@@ -143,6 +141,14 @@ class Newest:
     def rows(self) -> np.ndarray:
         """What is kept, oldest first. Not a copy: do not write, and do not keep."""
         return self._buffer[self._begin : self._end]
+
+    def _move_to_front(self) -> None:
+        kept = self.rows()
+        # In parts that do not overlap their new place, which NumPy would copy first.
+        for at in range(0, len(kept), self._begin):
+            part = kept[at : at + self._begin]
+            self._buffer[at : at + len(part)] = part
+        self._begin, self._end = 0, len(kept)
 
     def _sorted(self, rows: np.ndarray) -> np.ndarray:
         # More than the time decides, so that the order is the same whatever came first.
