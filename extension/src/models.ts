@@ -332,6 +332,14 @@ export interface SweepPoint {
   p90_busbw: number | null;
 }
 
+/** An earlier sweep of an operation, to compare with. */
+export interface Baseline {
+  name: string;
+  n: number;
+  transport: string;
+  points: SweepPoint[];
+}
+
 /** Bandwidth of one operation over message sizes. */
 export interface Sweep {
   key: string;
@@ -344,6 +352,7 @@ export interface Sweep {
   latency_us: number | null;
   bandwidth: number | null;
   limit: number | null;
+  baseline: Baseline | null;
 }
 
 /** Timing of collectives, and everything else that the feed knows. */

@@ -4,7 +4,7 @@ import { blocksOf } from "../src/views/array_sharding";
 import { scaleOf } from "../src/views/heat_map";
 import { timeline } from "../src/views/lanes";
 import { ratioText } from "../src/views/comparison";
-import { fittedBusbw } from "../src/views/sweep";
+import { fittedBusbw, ghostOf, timesAsFast } from "../src/views/sweep";
 import type { ArrayPart, LaneItem } from "../src/models";
 import { collectives, runs } from "./recorded";
 
@@ -87,4 +87,17 @@ test("ratios near one are called alike", () => {
   assert.equal(ratioText({ ...row, ratio: 0.5, verdict: "faster" }), "0.500× faster");
   assert.equal(ratioText({ ...row, ratio: 2, verdict: "slower" }), "2.00× slower");
   assert.equal(ratioText({ ...row, ratio: null, verdict: "only in one" }), "only in one");
+});
+
+test("the ghost has the points of the baseline that lie in the chart, and tells how many times as fast", () => {
+  const [sweep] = collectives.sweeps;
+  const [first, second] = sweep!.points;
+  const slower = { ...first!, p50_us: 2 * first!.p50_us };
+  const points = [slower, { ...second!, size_bytes: 1 }, { ...second!, size_bytes: 1e12 }];
+  const compared = { ...sweep!, baseline: { name: "monday", n: 2, transport: "tcp", points } };
+
+  assert.deepEqual(ghostOf(compared), [slower]);
+  assert.equal(timesAsFast(compared, first!), 2);
+  assert.equal(timesAsFast(compared, second!), null);
+  assert.deepEqual([ghostOf(sweep!), timesAsFast(sweep!, first!)], [[], null]);
 });

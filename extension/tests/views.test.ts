@@ -522,3 +522,27 @@ test("while a dataset is gone through it is shown where each replica is, and whi
   ]);
   shown.unmount();
 });
+
+test("a sweep is drawn with band, fit, limit and the ghost of its baseline, all of them in words too", async () => {
+  const [sweep] = recorded.collectives.sweeps;
+  const points = sweep!.points.map((point) => ({ ...point, p50_us: 2 * point.p50_us }));
+  const baseline = { name: "monday", n: 8, transport: "tcp", points };
+  const compared = { ...sweep!, limit: 9, latency_us: 100, bandwidth: 0.05, baseline };
+  const shown = show("sweep", { ...recorded.collectives, sweeps: [compared] });
+
+  const paths = [...shown.root.querySelectorAll("svg path")];
+  assert.equal(paths.filter((path) => path.getAttribute("class") === "wb-ghost").length, 1);
+  assert.equal(paths.filter((path) => path.getAttribute("opacity") === "0.2").length, 1, "band");
+  assert.equal(paths.filter((path) => path.getAttribute("stroke-dasharray")).length, 1, "fit");
+  assert.match(textOf(shown.root), /baseline: monday, n=8 · tcp/);
+  assert.match(textOf(shown.root), /fit: latency 100 µs \+ size \/ 50.0 MB\/s/);
+  assert.match(textOf(shown.root), /measured limit 9.00 GB\/s/);
+
+  press("Home", shown.root.querySelector("[role=application]")!);
+  await drawn();
+  assert.match(textOf(shown.root.querySelector("output")), /2.00 × as fast as monday$/);
+  button(shown.root, "Table").click();
+  await drawn();
+  assert.equal(textOf(shown.root.querySelector("tbody td:last-child")), "2.00");
+  shown.unmount();
+});

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import doctest
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import workbench as wb
 from workbench.errors import InvalidArgumentError
-from workbench.telemetry.sweeps import fitted
+from workbench.telemetry.sweeps import Baseline, Sweep, SweepPoint, fitted
 from workbench.ui import sweep as sweep_module
+from workbench.ui.sweep_baseline import comparison_text
 
 
 def test_the_examples_hold() -> None:
@@ -108,3 +111,65 @@ def test_there_is_no_fit_over_one_replica(cluster: wb.Cluster) -> None:
     assert found.sweeps == ()
     with pytest.raises(KeyError, match="two replicas or more"):
         found.link()
+
+
+def test_a_sweep_that_was_kept_is_what_a_later_one_is_compared_with(
+    strategy: wb.MirroredStrategy, tmp_path: Path, safe_text
+) -> None:
+    earlier = wb.collectives.sweep(strategy, largest_bytes=1 << 10, factor=4, rounds=3)
+    path = earlier.save(tmp_path / "monday.json")
+
+    for baseline, name in ((str(path), "monday"), (earlier, "the earlier sweep")):
+        found = wb.collectives.sweep(strategy, largest_bytes=1 << 12, factor=4, rounds=3, baseline=baseline)
+        (own,) = found.sweeps
+        assert own.baseline is not None
+        assert (own.baseline.name, own.baseline.n) == (name, 2)
+        assert own.baseline.points == earlier.sweeps[0].points
+        assert f"as fast as {name} (" in repr(found)
+        assert "over 4 sizes)" in repr(found)
+        assert f"as fast as {name}" in safe_text(found._repr_html_()).text
+        assert max(map(len, repr(found).splitlines())) <= 88
+    assert earlier.sweeps[0].baseline is None
+
+
+def test_the_comparison_is_the_geometric_mean_of_median_times() -> None:
+    def point(size_bytes: int, us: float) -> SweepPoint:
+        return SweepPoint(size_bytes, 5, us, us, us, 1.0, 1.0, 1.0)
+
+    sweep = Sweep(
+        "k", "all_reduce", "float32", "g", 2, "tcp", (point(8, 10.0), point(64, 10.0)), None, None, None
+    )
+    baseline = Baseline("then", 4, "tcp", (point(8, 20.0), point(64, 80.0), point(512, 1.0)))
+
+    text = comparison_text(replace(sweep, baseline=baseline))
+    assert text == "all_reduce: 4.00 × as fast as then (2.00 to 8.00 over 2 sizes), which was over 4 replicas"
+    none = replace(baseline, points=(point(1, 1.0),))
+    assert comparison_text(replace(sweep, baseline=none)) == "all_reduce: no size in common with then"
+    assert comparison_text(sweep) == ""
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"format": "other", "sweeps": []}',
+        '{"format": "workbench sweep 1", "sweeps": [{"op": "all_reduce"}]}',
+        '{"format": "workbench sweep 1", "sweeps": [{"op": "a", "dtype": "f", "n": 2, "transport": "", '
+        '"points": [{}]}]}',
+        '{"format": "workbench sweep 1", "sweeps": [{"op": "a", "dtype": "f", "n": 2, "transport": "", "points": '
+        '[{"size_bytes": "<b>", "samples": 1, "p10_us": 1, "p50_us": 1, "p90_us": 1, "p10_busbw": 1, "p50_busbw": 1, '
+        '"p90_busbw": 1}]}]}',
+    ],
+)
+def test_a_file_that_is_no_baseline_is_refused_before_anything_runs(
+    strategy: wb.MirroredStrategy, tmp_path: Path, content: str
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    before = strategy.group.committed_step
+
+    with pytest.raises(InvalidArgumentError, match="is no sweep that"):
+        wb.collectives.sweep(strategy, largest_bytes=64, rounds=2, baseline=path)
+    assert strategy.group.committed_step == before

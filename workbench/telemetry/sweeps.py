@@ -38,6 +38,23 @@ class SweepPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Baseline:
+    """An earlier sweep of an operation, to compare with.
+
+    Attributes:
+      name: What to call it.
+      n: Over how many replicas it was.
+      transport: How they exchanged data.
+      points: Smallest size first.
+    """
+
+    name: str
+    n: int
+    transport: str
+    points: tuple[SweepPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """Bandwidth of one operation over message sizes.
 
@@ -48,6 +65,7 @@ class Sweep:
       latency_us: α of the fit t = α + S / β; None where there are too few sizes, or time does not grow with size.
       bandwidth: β of the fit as algorithm bandwidth, GB/s, or None.
       limit: The measured limit of busbw, GB/s, or None.
+      baseline: What to compare with, or None.
     """
 
     key: str
@@ -60,6 +78,7 @@ class Sweep:
     latency_us: float | None
     bandwidth: float | None
     limit: float | None
+    baseline: Baseline | None = None
 
 
 def sweeps(table: Sequence[TableRow]) -> tuple[Sweep, ...]:

@@ -121,6 +121,12 @@ class WorkbenchMagics(Magics):
     @argument("--op", default="all_reduce", help="of the sweep; several with commas between")
     @argument("--rounds", type=int, default=20, help="of the sweep, for each size")
     @argument("--algorithm", default="auto", help="of the sweep's all_reduce")
+    @argument(
+        "--baseline", default="", metavar="FILE", help="earlier sweep to compare with, as `save` wrote it"
+    )
+    @argument(
+        "--save", default="", metavar="FILE", help="keep the sweep in a file, as a baseline of later ones"
+    )
     @argument("--internal", action="store_true", help="show also what workbench itself needed")
     @argument("--on", default="", metavar="NAME", help="variable with the strategy, where there are several")
     @line_cell_magic
@@ -142,7 +148,7 @@ class WorkbenchMagics(Magics):
                 of = only_strategy(self._variables, options.on) if options.on else None
                 return collectives(of, internal=options.internal)
             smallest, largest = map(size_bytes, options.sweep)
-            return sweep(
+            found = sweep(
                 only_strategy(self._variables, options.on),
                 options.op.split(","),
                 smallest_bytes=smallest,
@@ -150,7 +156,11 @@ class WorkbenchMagics(Magics):
                 factor=options.factor,
                 rounds=options.rounds,
                 algorithm=options.algorithm,
+                baseline=options.baseline or None,
             )
+            if options.save:
+                found.save(options.save)
+            return found
 
     @magic_arguments()
     @argument("action", choices=("layout",), help="open a layout of panes in JupyterLab")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
@@ -21,10 +22,11 @@ from workbench.telemetry.feed import Feed
 from workbench.telemetry.formatting import rate_text, significant
 from workbench.telemetry.records import bandwidth
 from workbench.telemetry.snapshot import TableRow
-from workbench.telemetry.sweeps import Sweep, sweeps
+from workbench.telemetry.sweeps import Baseline, Sweep, sweeps
 from workbench.ui import html
 from workbench.ui.collectives_model import collectives_model
 from workbench.ui.limits import measure_limits
+from workbench.ui.sweep_baseline import baselines_of, comparison_text, load_baselines, save_sweeps
 from workbench.ui.timings_table import HEADINGS, LEFT_COLUMNS, timing_cells
 from workbench.ui.widgets.bundle import mimebundle
 from workbench.ui.widgets.sources import Fixed
@@ -66,11 +68,15 @@ class SweepResult:
       sweeps: Per operation the percentiles by size, and the fit t = latency + S / bandwidth; none for one replica.
     """
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Feed, baselines: Mapping[tuple[str, str], Baseline] | None = None) -> None:
+        """Wraps records; `baselines` by operation and dtype."""
         self._feed = feed
         self._snapshot = feed.snapshot()
         self.rows: tuple[TableRow, ...] = self._snapshot.table
-        self.sweeps: tuple[Sweep, ...] = sweeps(self.rows)
+        self.sweeps: tuple[Sweep, ...] = tuple(
+            replace(found, baseline=(baselines or {}).get((found.op, found.dtype)))
+            for found in sweeps(self.rows)
+        )
 
     def fit(self, op: Swept = "all_reduce") -> Sweep:
         """The sweep of one operation.
@@ -103,6 +109,14 @@ class SweepResult:
             )
         return link_cost(pattern, found.n, latency_us=found.latency_us, bandwidth=found.bandwidth)
 
+    def save(self, path: str | Path) -> Path:
+        """Keeps the percentiles and fits in a small JSON file, which a later sweep takes as `baseline=path`.
+
+        Raises:
+          OSError: if it cannot be written.
+        """
+        return save_sweeps(path, self.sweeps)
+
     def to_nccl_tests(self) -> str:
         """The table as nccl-tests prints it, to paste beside the output of `all_reduce_perf`."""
         return nccl_tests_text(self.rows)
@@ -124,15 +138,19 @@ class SweepResult:
         return self._feed.to_arrow()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        source = Fixed("sweep", collectives_model(self._snapshot, status="stopped"))
+        source = Fixed(
+            "sweep", replace(collectives_model(self._snapshot, status="stopped"), sweeps=self.sweeps)
+        )
         return mimebundle(source, text=repr(self), html=self._repr_html_(), include=include)
 
     def __repr__(self) -> str:
-        return "\n".join([self.to_nccl_tests(), *map(_fit_text, self.sweeps)])
+        compared = [f"# {text}" for text in map(comparison_text, self.sweeps) if text]
+        return "\n".join([self.to_nccl_tests(), *map(_fit_text, self.sweeps), *compared])
 
     def _repr_html_(self) -> str:
         table = html.table(HEADINGS, [timing_cells(row) for row in self.rows], left=LEFT_COLUMNS)
-        return html.card("Sweep", list(map(_fit_text, self.sweeps)), parts=[table])
+        compared = [text for text in map(comparison_text, self.sweeps) if text]
+        return html.card("Sweep", [*map(_fit_text, self.sweeps), *compared], parts=[table])
 
 
 def sweep(
@@ -146,6 +164,7 @@ def sweep(
     redop: str = "sum",
     algorithm: Algorithm = "auto",
     rounds: int = 20,
+    baseline: SweepResult | str | Path | None = None,
 ) -> SweepResult:
     """Times collectives between the replicas of a strategy over message sizes, as nccl-tests does.
 
@@ -162,17 +181,24 @@ def sweep(
       redop: "sum", "mean", "min", "max" or "prod".
       algorithm: Of all_reduce, as for `Communicator.all_reduce`.
       rounds: How often, 1 to 1,000.
+      baseline: An earlier sweep, or the file that its `save` wrote, to compare with: a ghost in the chart, a line in
+        the text. Operations and dtypes are matched, groups and numbers of replicas need not be equal.
 
     Raises:
       InvalidArgumentError: if an argument makes no sense; the text says which.
       ClusterClosed: if the cluster was closed.
       UnavailableError: if no replica's telemetry arrived.
+      OSError: if the baseline cannot be read.
 
     >>> wb.collectives.sweep(strategy, largest_bytes=1 << 20)  # doctest: +SKIP
     """
     ops: tuple[Swept, ...] = (op,) if isinstance(op, str) else tuple(op)
     _check(strategy, ops, smallest_bytes, largest_bytes, factor=factor, rounds=rounds, algorithm=algorithm)
     itemsize = _dtype(dtype).itemsize
+    if isinstance(baseline, SweepResult):
+        baselines = baselines_of(baseline.sweeps, "the earlier sweep")
+    else:
+        baselines = {} if baseline is None else load_baselines(baseline)
     own = strategy.group
     name = f"{own.label}/{own.id}"
     cluster = own.gang.cluster
@@ -196,7 +222,7 @@ def sweep(
             steps.append(strategy.run_collective(_carry_out, (what,)).value(0))
     records = _arrived(cluster, name, steps, own.size * rounds * len(steps))
     limit = cluster.feed.limit(name)
-    return SweepResult(excerpt(records, {} if limit is None else {name: limit}))
+    return SweepResult(excerpt(records, {} if limit is None else {name: limit}), baselines)
 
 
 def array_lengths(

@@ -37,7 +37,7 @@ function Sweeps({ sweeps }: { sweeps: readonly Sweep[] }) {
   return (
     <ChartOrTable
       title="Bandwidth over size"
-      facts={[`${chosen.group} · n=${chosen.n} · ${chosen.transport}`, fitText(chosen)]}
+      facts={[`${chosen.group} · n=${chosen.n} · ${chosen.transport}`, fitText(chosen), baselineText(chosen)]}
       chart={<Chart sweep={chosen} colour={category(index)} />}
       table={<Twin sweep={chosen} />}
     >
@@ -54,6 +54,11 @@ function Sweeps({ sweeps }: { sweeps: readonly Sweep[] }) {
       </select>
     </ChartOrTable>
   );
+}
+
+function baselineText({ baseline, n }: Sweep): string {
+  if (!baseline) return "";
+  return `baseline: ${baseline.name}${baseline.n === n ? "" : `, n=${baseline.n}`} · ${baseline.transport}`;
 }
 
 function fitText({ latency_us, bandwidth }: Sweep): string {
@@ -73,9 +78,11 @@ export function fittedBusbw(sweep: Sweep, sizeBytes: number): number | null {
 
 function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   const [cursor, setCursor] = useState<number | null>(null);
+  const ghost = ghostOf(sweep);
   const points = sweep.points.filter((point) => point.p50_busbw !== null);
   const sizes = points.map((point) => point.size_bytes);
   const rates = points.flatMap((point) => [point.p10_busbw!, point.p50_busbw!, point.p90_busbw!]);
+  rates.push(...ghost.map((point) => point.p50_busbw!));
   if (sweep.limit !== null) rates.push(sweep.limit);
   const x = scaleLog([Math.min(...sizes), Math.max(...sizes)], [LEFT, WIDTH - RIGHT]).base(2);
   const y = scaleLog([Math.min(...rates) / 1.3, Math.max(...rates) * 1.3], [HEIGHT - BOTTOM, TOP]);
@@ -88,7 +95,8 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   const fit = Array.from({ length: 33 }, (_, step) => {
     const size = sizes[0]! * (sizes.at(-1)! / sizes[0]!) ** (step / 32);
     const rate = fittedBusbw(sweep, size);
-    return rate === null ? null : { px: x(size), py: y(rate) };
+    const inside = rate !== null && rate >= y.domain()[0]! && rate <= y.domain()[1]!;
+    return inside ? { px: x(size), py: y(rate) } : null;
   }).filter((point) => point !== null);
   const at = cursor === null ? null : points[cursor];
 
@@ -129,6 +137,19 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
               {sizeText(size)}
             </text>
           ))}
+          {ghost.length > 0 && (
+            <path
+              class="wb-ghost"
+              d={ghost
+                .map((point, index) => `${index ? "L" : "M"}${x(point.size_bytes)} ${y(point.p50_busbw!)}`)
+                .join("")}
+              fill="none"
+              stroke="var(--wb-quiet)"
+              stroke-width="5"
+              stroke-linecap="round"
+              opacity="0.45"
+            />
+          )}
           <path d={`${line((point) => point.p90_busbw!)}${back}Z`} fill={colour} opacity="0.2" />
           <path d={line((point) => point.p50_busbw!)} fill="none" stroke={colour} stroke-width="2" />
           {fit.length > 0 && (
@@ -175,7 +196,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
       <output
         class="wb-readout"
         aria-live="polite"
-        data-hint="line: median, band: 10th to 90th percentile, dashes: fit · arrow keys or pointer: one size"
+        data-hint={`line: median, band: 10th to 90th percentile, dashes: fit${ghost.length ? ", thick grey line: baseline" : ""} · arrow keys or pointer: one size`}
       >
         {at ? pointText(at, sweep) : ""}
       </output>
@@ -183,13 +204,30 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   );
 }
 
+/** The points of the baseline that lie in the chart. */
+export function ghostOf({ baseline, points }: Sweep): SweepPoint[] {
+  const sizes = points.map((point) => point.size_bytes);
+  const [low, high] = [Math.min(...sizes), Math.max(...sizes)];
+  return (baseline?.points ?? []).filter(
+    (point) => point.p50_busbw !== null && point.size_bytes >= low && point.size_bytes <= high,
+  );
+}
+
+/** How many times as fast as the baseline at a size, or null. */
+export function timesAsFast({ baseline }: Sweep, point: SweepPoint): number | null {
+  const before = baseline?.points.find((one) => one.size_bytes === point.size_bytes);
+  return before && point.p50_us > 0 ? before.p50_us / point.p50_us : null;
+}
+
 function pointText(point: SweepPoint, sweep: Sweep): string {
   const fit = fittedBusbw(sweep, point.size_bytes);
+  const ratio = timesAsFast(sweep, point);
   return [
     `${sizeText(point.size_bytes)}: busbw ${rateText(point.p50_busbw)} (${rateText(point.p10_busbw)} to ${rateText(point.p90_busbw)})`,
     `transfer ${timeText(point.p50_us)}`,
     counted(point.samples, "sample"),
     fit === null ? "" : `fit ${rateText(fit)}`,
+    ratio === null ? "" : `${significant(ratio)} × as fast as ${sweep.baseline!.name}`,
   ]
     .filter(Boolean)
     .join(" · ");
@@ -235,6 +273,16 @@ function Twin({ sweep }: { sweep: Sweep }) {
     rate("busbw p50", (point) => point.p50_busbw),
     rate("busbw p90", (point) => point.p90_busbw),
     rate("fit", (point) => fittedBusbw(sweep, point.size_bytes)),
+    ...(sweep.baseline
+      ? [
+          {
+            title: "× baseline",
+            help: `median time of ${sweep.baseline.name} over that of this sweep; above 1 this one is faster`,
+            text: (point: SweepPoint) => significant(timesAsFast(sweep, point)),
+            order: (point: SweepPoint) => timesAsFast(sweep, point) ?? -1,
+          },
+        ]
+      : []),
   ];
   return (
     <Table

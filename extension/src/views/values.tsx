@@ -23,7 +23,9 @@ export const values: View<Values> = {
           {model.values.map((value, index) => (
             <Value key={`${index} ${value.name}`} {...{ value, index, context }}>
               {elements?.value === index && (
-                <ElementsMap elements={elements} value={value} context={context} />
+                <div style={{ marginTop: "10px" }}>
+                  <ElementsMap elements={elements} value={value} context={context} />
+                </div>
               )}
             </Value>
           ))}
