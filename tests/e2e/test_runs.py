@@ -160,3 +160,27 @@ def test_a_report_draws_from_the_disk_and_asks_for_nothing(
     assert asked == [file.as_uri()]
     assert faults == []
     context.close()
+
+
+def test_a_cell_shows_a_recorded_run_and_saves_a_report(
+    page: Any, lab: Lab, browser: Any, recorded: Path, tmp_path: Path
+) -> None:
+    cells = (
+        "import workbench as wb\nwb.open_run('runs/first.parquet')",
+        "wb.runs().compare('first', 'second')",
+    )
+    open_notebook(page, lab, lab.notebook("replay.ipynb", *cells))
+    command(page, "notebook:run-all-cells")
+    run = page.locator(".jp-Notebook .wb-replay")
+    expect(run).to_contain_text("all_reduce")
+    expect(page.locator(".jp-Notebook .wb-runs")).to_contain_text("second compared with first")
+
+    run.get_by_label("steps from").fill("9")
+    run.get_by_role("button", name="Show").click()
+    expect(run.get_by_text("1 collective", exact=True)).to_be_visible()
+    file = tmp_path / "report.html"
+    file.write_bytes(saved(page, run.locator(".wb-head").first, "Report (HTML)"))
+    report = browser.new_page()
+    report.goto(file.as_uri())
+    expect(report.get_by_text("1 collective", exact=True)).to_be_visible()
+    report.close()
