@@ -25,7 +25,15 @@ const names = [
   "ResizeObserver",
   "IntersectionObserver",
 ];
-for (const name of [...names, "getComputedStyle", "matchMedia", "requestAnimationFrame", "Node", "Event"]) {
+for (const name of [
+  ...names,
+  "getComputedStyle",
+  "matchMedia",
+  "requestAnimationFrame",
+  "Node",
+  "Event",
+  "CustomEvent",
+]) {
   Object.defineProperty(globalThis, name, { value: Reflect.get(window, name), configurable: true });
 }
 Object.defineProperty(globalThis, "window", { value: window, configurable: true });

@@ -53,6 +53,9 @@ def test_pages_come_from_this_very_port_and_name() -> None:
     }
     behind = Address("0.0.0.0", certificate="x.pem", origins=("lab.example.org",))
     assert behind.allowed_origins(443) == {"https://0.0.0.0:443", "https://lab.example.org"}
+    proxied = Address(origins=("https://lab.example.org", "lab.example.org:8080"))
+    assert proxied.allowed_origins(80) >= {"https://lab.example.org", "http://lab.example.org:8080"}
+    assert "http://lab.example.org" not in proxied.allowed_origins(80)
 
 
 def test_addresses_are_printed_as_browsers_read_them() -> None:

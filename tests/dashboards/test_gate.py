@@ -59,7 +59,7 @@ def test_the_token_opens_the_first_page_only_and_once_it_has_become_a_cookie(cli
     assert client.request(f"/?token={client.token}&token=x").status == 403
     answer = client.enter()
 
-    assert (answer.status, answer.headers["Location"]) == (302, "/")
+    assert (answer.status, answer.headers["Location"]) == (302, "./")
     flags = answer.headers["Set-Cookie"]
     assert "HttpOnly" in flags
     assert "SameSite=Lax" in flags

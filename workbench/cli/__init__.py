@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME:PORT",
-        help="how browsers reach it, if otherwise",
+        help="how browsers reach it, if otherwise, or https://NAME behind a proxy",
     )
     dashboard.add_argument(
         "--no-browser", action="store_true", help="print the address instead of opening it"

@@ -19,7 +19,8 @@ class Address:
       port: 0 takes one that is free.
       certificate: File of the TLS certificate; "" for none.
       key: File of its key; "" if it is in the same file.
-      origins: How browsers reach it, if not by `host` and port: "name:port" of each, such as behind a proxy.
+      origins: How browsers reach it, if not by `host` and port: "name:port" of each, or behind a proxy that speaks TLS
+        "https://name".
     """
 
     host: str = "127.0.0.1"
@@ -82,11 +83,12 @@ class Address:
 
     def allowed_origins(self, port: int) -> frozenset[str]:
         """Where its pages may come from, and nowhere else."""
-        names = list(self.origins)
+        names = [name for name in self.origins if "://" not in name]
         if self.is_loopback:
             names += [f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"]
         own = self.url(port).rstrip("/")
-        return frozenset({own, *(f"{self._scheme}://{name}" for name in names)})
+        whole = [name for name in self.origins if "://" in name]
+        return frozenset({own, *whole, *(f"{self._scheme}://{name}" for name in names)})
 
     @property
     def _scheme(self) -> str:

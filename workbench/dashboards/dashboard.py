@@ -98,7 +98,8 @@ def dashboard(
       host: Where to listen. Off loopback it needs TLS.
       certificate: File of a TLS certificate.
       key: File of its key.
-      origins: Under which "name:port" browsers reach it, if not `host` and `port`.
+      origins: Under which "name:port" browsers reach it, if not `host` and `port`; behind a proxy that speaks TLS,
+        "https://name".
 
     Raises:
       BackendUnavailable: if Panel is not installed.

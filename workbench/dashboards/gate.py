@@ -129,7 +129,7 @@ class _Admission(RequestHandler):
             for name, values in self.request.query_arguments.items()
             if name != "token" and values
         }
-        self.redirect(f"/?{urlencode(others)}" if others else "/")
+        self.redirect(f"./?{urlencode(others)}" if others else "./")  # relative: there may be a proxy
 
     head = get
 

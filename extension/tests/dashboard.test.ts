@@ -1,0 +1,126 @@
+// The components of the dashboard: what they tell the server, and what they make of what it sends.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PanelComponent } from "../src/dashboard/bokeh";
+import type { ShellState } from "../src/dashboard/shell";
+import { button, settled, textOf } from "./page";
+import * as recorded from "./recorded";
+
+const { pane } = await import("../src/dashboard/pane");
+const { shell } = await import("../src/dashboard/shell");
+
+const HOSTILE = `<img src=x onerror="globalThis.hit=1">`;
+
+class FakeComponent implements PanelComponent {
+  sent: { kind: string }[] = [];
+  #handlers = new Map<string, (content: never) => void>();
+  send_msg(content: unknown): void {
+    this.sent.push(content as { kind: string });
+  }
+  on(event: string, handler: (content: never) => void): void {
+    this.#handlers.set(event, handler);
+  }
+  say(message: unknown): void {
+    this.#handlers.get("msg:custom")?.(JSON.stringify(message) as never);
+  }
+  remove(): void {
+    this.#handlers.get("remove")?.(undefined as never);
+  }
+  kinds(): string[] {
+    return this.sent.splice(0).map((message) => message.kind);
+  }
+}
+
+function place(): HTMLElement {
+  const element = document.createElement("div");
+  document.body.append(element);
+  return element;
+}
+
+const STATE: ShellState = {
+  title: `job ${HOSTILE}`,
+  status: "live",
+  note: "",
+  clusters: [],
+  cluster: "",
+  choose: false,
+  tabs: ["Overview", "Log"],
+  tab: "Overview",
+};
+
+test("a pane asks for its model, says each time that it has taken one, and draws it", async () => {
+  const component = new FakeComponent();
+  const root = place();
+  pane(component, root, { view: "topology", answers: false });
+  assert.equal(component.kinds().at(-1), "resync");
+
+  component.say({ kind: "note", text: HOSTILE });
+  assert.equal(textOf(root), HOSTILE);
+  component.say({ kind: "model", model: recorded.topology });
+  assert.ok(component.kinds().filter((kind) => kind === "taken").length === 2);
+  assert.match(textOf(root), /Cluster/);
+  assert.doesNotMatch(textOf(root), /onerror/);
+
+  component.say({ kind: "model", model: { ...recorded.topology, run: "another" } });
+  await settled();
+  assert.match(textOf(root), /run another/);
+  component.remove();
+  assert.equal(component.sent.at(-1)?.kind, "visible");
+  assert.equal(textOf(root), "");
+});
+
+test("a pane that lacks a change asks for all of it", () => {
+  const component = new FakeComponent();
+  pane(component, place(), { view: "log", answers: false });
+  component.say({ kind: "model", model: recorded.collectives });
+  component.kinds();
+  const since = recorded.collectives.snapshot.version + 1;
+  component.say({
+    kind: "collectives",
+    change: { since, version: since + 1 },
+    status: "live",
+    silent: [],
+    sweeps: [],
+  });
+  assert.deepEqual(component.kinds(), ["taken", "resync"]);
+});
+
+test("where nobody answers, nothing is offered to ask", () => {
+  const offered = [true, false].map((answers) => {
+    const root = place();
+    const component = new FakeComponent();
+    pane(component, root, { view: "replay", answers });
+    component.say({ kind: "model", model: recorded.replay });
+    return [...root.querySelectorAll("button")].some((one) => one.textContent === "Show");
+  });
+  assert.deepEqual(offered, [true, false]);
+});
+
+test("the bar shows texts as texts, and tells which tab and which cluster were picked", () => {
+  const component = new FakeComponent();
+  const root = place();
+  shell(component, root);
+  assert.equal(component.kinds().at(-1), "ready");
+  component.say(STATE);
+  assert.match(textOf(root), /onerror/);
+  assert.equal(root.querySelector("img"), null);
+  button(root, "Log").click();
+  assert.deepEqual(component.sent.splice(0), [{ kind: "tab", name: "Log" }]);
+
+  const clusters = ["a", "b"].map((id) => ({ id, name: HOSTILE, pid: 1, status: "live", text: "2 devices" }));
+  component.say({ ...STATE, clusters, choose: true });
+  root.querySelectorAll<HTMLElement>("li button")[1]?.click();
+  assert.deepEqual(component.sent, [{ kind: "cluster", id: "b" }]);
+});
+
+test("the theme goes round, and the page has it as an attribute", () => {
+  const component = new FakeComponent();
+  const root = place();
+  shell(component, root);
+  component.say(STATE);
+  const seen = [0, 1, 2].map(() => {
+    root.querySelector<HTMLElement>(".wb-shell-bar button")?.click();
+    return document.documentElement.dataset["theme"];
+  });
+  assert.deepEqual(seen, ["light", "dark", "auto"]);
+});
