@@ -120,6 +120,7 @@ def lab(built: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "--expose-app-in-browser",
     ]
     command += [f"--LabServerApp.extra_labextensions_path={extensions}", "--LabApp.collaborative=False"]
+    command += ["--JupyterNotebookApp.expose_app_in_browser=True"]
     log = home / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(

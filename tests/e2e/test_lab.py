@@ -162,3 +162,67 @@ def test_the_settings_page_and_the_help_are_there(page: Any, lab: Lab) -> None:
     expect(page.locator(".jp-SettingsPanel")).to_contain_text("Panes that open by themselves")
     command(page, "workbench:help")
     expect(page.locator(".wb-help")).to_contain_text("follow the newest cluster")
+
+
+def test_two_clusters_are_shown_beside_each_other(page: Any, lab: Lab) -> None:
+    for name, steps in (("first.ipynb", 5), ("second.ipynb", 7)):
+        open_notebook(page, lab, lab.notebook(name, CELL.replace("range(5)", f"range({steps})")))
+        command(page, "notebook:run-all-cells")
+        command(page, "workbench:show-panel")
+        strategies = page.locator("#workbench-panel").get_by_role("region", name="Strategies")
+        expect(strategies).to_contain_text(f"step {steps - 1}, {name}")
+        expect(page.locator(".wb-pane:visible")).to_have_count(1)  # beside the notebook, not behind it
+    command(page, "workbench:open-pane", view="collective_table")
+    page.locator(".wb-pane:visible").last.focus()
+    page.keyboard.press("Alt+b")
+
+    tables = page.locator(".wb-pane:visible .wb-collective-table")
+    expect(tables).to_have_count(2)
+    newest = "[aria-label^='newest {0} of {0} collectives']"
+    expect(tables.locator(newest.format(5))).to_have_count(1)
+    expect(tables.locator(newest.format(7))).to_have_count(1)
+    for name in ("first.ipynb", "second.ipynb"):
+        expect(page.get_by_role("tab", name=f"Collective timing: {name}")).to_be_visible()
+    left, right = (tables.nth(index).bounding_box() for index in range(2))
+    assert left["x"] + left["width"] <= right["x"] or right["x"] + right["width"] <= left["x"]
+    page.screenshot(path="artifacts/lab_two_clusters.png")
+
+
+def test_the_panel_is_used_by_keys_alone(running: Any) -> None:
+    keyboard = running.keyboard
+    command(running, "workbench:show-panel")
+    running.wait_for_selector("#workbench-panel :focus")
+    seen = []
+    for _ in range(40):
+        seen.append(
+            running.evaluate(
+                "() => document.activeElement.getAttribute('aria-label') || document.activeElement.textContent"
+            )
+        )
+        if seen[-1] == "Lanes":
+            break
+        keyboard.press("Tab")
+    assert {"Start workers", "Insert code: one_cell.ipynb", "Stop: one_cell.ipynb", "Topology"} <= set(seen)
+    keyboard.press("Enter")
+    expect(running.locator(".wb-pane .wb-lanes")).to_be_visible()
+
+    command(running, "workbench:show-panel")
+    running.locator("#workbench-panel").get_by_role("button", name="Insert code: one_cell.ipynb").focus()
+    keyboard.press("Enter")
+    expect(running.locator(".jp-Notebook .jp-Cell").nth(1)).to_contain_text("wb.connect(replicas=2)")
+    running.locator("#workbench-panel").get_by_role("button", name="Stop: one_cell.ipynb").focus()
+    keyboard.press("Space")
+    expect(running.locator("#workbench-panel .wb-status-stopped").first).to_be_visible()
+
+
+def test_context_menus_offer_what_can_be_done(running: Any) -> None:
+    running.locator(".wb-pane:visible").first.click(button="right", position={"x": 200, "y": 60})
+    menu = running.locator(".lm-Menu")
+    expect(menu).to_contain_text("Show the next cluster beside this one")
+    expect(menu).to_contain_text("Follow the newest cluster")
+    running.keyboard.press("Escape")
+
+    command(running, "workbench:show-panel")
+    running.locator(".wb-cluster").filter(has=running.locator(".wb-status-live")).click(button="right")
+    menu.get_by_text("Insert the code that connects to a cluster").click()
+    expect(running.locator(".jp-Notebook .jp-Cell").nth(1)).to_contain_text("wb.connect(replicas=2)")

@@ -77,6 +77,9 @@ declare module "@lumino/widgets" {
     saveLayout(): { main: unknown };
     restoreLayout(layout: { main: unknown }): void;
   }
+  export class TabPanel extends Widget {
+    currentWidget: Widget | null;
+  }
   export class Panel extends Widget {
     addWidget(widget: Widget): void;
     insertWidget(index: number, widget: Widget): void;
@@ -104,6 +107,7 @@ declare module "@lumino/commands" {
 declare module "@jupyterlab/application" {
   import type { Token } from "@lumino/coreutils";
   import type { CommandRegistry } from "@lumino/commands";
+  import type { ISignal } from "@lumino/signaling";
   import type { Widget } from "@lumino/widgets";
   import type { WidgetTracker } from "@jupyterlab/apputils";
   export interface JupyterFrontEnd {
@@ -112,6 +116,7 @@ declare module "@jupyterlab/application" {
     readonly restored: Promise<unknown>;
     readonly shell: {
       readonly currentWidget: Widget | null;
+      readonly currentChanged?: ISignal<unknown, unknown>;
       add(widget: Widget, area: string, options?: Record<string, unknown>): void;
       activateById(id: string): void;
     };

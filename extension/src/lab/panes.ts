@@ -1,7 +1,7 @@
 // The panes of the page: opened, found again, laid out.
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { WidgetTracker } from "@jupyterlab/apputils";
-import { DockPanel, type Widget } from "@lumino/widgets";
+import { DockPanel, TabPanel, type Widget } from "@lumino/widgets";
 import { type Area, arranged, type Dock, layoutOf, pruned, same, type Tab, tabsOf } from "./layouts";
 import { Pane, type PaneArgs, type PaneServices } from "./pane";
 
@@ -38,7 +38,11 @@ export class Panes {
         : pane.id === idOf(view, run, key),
     );
     const pane = there ?? this.#open({ view, run, cluster, key: key ?? this.#freeKey(args) }, place);
-    if (place.activate) this.shell.activateById(pane.id);
+    if (place.activate) {
+      this.shell.activateById(pane.id);
+      const tabs = pane.parent?.parent;
+      if (tabs instanceof TabPanel) tabs.currentWidget = pane; // below, activating alone does not bring it to the front
+    }
     return pane;
   }
 
@@ -70,6 +74,7 @@ export class Panes {
     const pane = new Pane(args, this.services);
     pane.id = idOf(args.view, args.run, args.key);
     pane.title.icon = this.icon;
+    if (this.area === "down") pane.addClass("wb-pane-below");
     pane.onArgsChanged = () => void this.tracker.save(pane);
     this.shell.add(pane, this.area, { ...place });
     void this.tracker.add(pane);

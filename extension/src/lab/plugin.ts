@@ -250,7 +250,8 @@ function activate(
     layouts.use(loaded ?? null);
     layouts.openAtStart(panes.tracker.size === 0);
     const views = (loaded?.composite["openOnFirstCluster"] as string[] | undefined) ?? [];
-    openOnFirstCluster(connection, () => {
+    openOnFirstCluster(connection, async () => {
+      await somethingInFront(shell);
       if (panes.tracker.size > 0) return;
       let place: Place = { activate: false, mode: "split-right" };
       for (const view of views.filter((name) => Object.hasOwn(VIEWS, name))) {
@@ -262,14 +263,20 @@ function activate(
   });
 }
 
+/** When there is something to open panes beside: a page that opens a notebook has it only after a moment. */
+async function somethingInFront(shell: JupyterFrontEnd["shell"]): Promise<void> {
+  if (shell.currentWidget) return;
+  await new Promise<void>((resolve) => shell.currentChanged?.connect(() => resolve()));
+}
+
 /** Calls `run` once, when there is a live cluster that somebody drives. */
-function openOnFirstCluster(connection: Connection, run: () => void): void {
+function openOnFirstCluster(connection: Connection, run: () => Promise<void>): void {
   const stop = new AbortController();
   const look = () => {
     const cluster = connection.find("");
     if (stop.signal.aborted || !cluster || cluster.summary.status === "stopped") return;
     stop.abort();
-    run();
+    void run();
   };
   connection.listen(look, stop.signal);
   look();

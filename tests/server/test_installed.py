@@ -1,0 +1,45 @@
+"""Jupyter finds both extensions of an installed workbench, in an environment that has no node."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def listed(module: str, tmp_path: Path) -> str:
+    """What Jupyter says of its extensions."""
+    environment = os.environ | {"PATH": str(tmp_path), "JUPYTER_CONFIG_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", module, "list"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stdout
+    return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+
+
+def test_the_extension_of_jupyterlab_is_ok(tmp_path: Path) -> None:
+    installed = Path(sys.prefix, "share", "jupyter", "labextensions", "workbench-lab", "package.json")
+    if not installed.is_file():
+        pytest.skip("the views were not built when workbench was installed: pip install -e . with node")
+
+    assert re.search(
+        r"workbench-lab v\S+ enabled OK \(python, workbench\)", listed("jupyterlab.labextensions", tmp_path)
+    )
+
+
+def test_the_extension_of_the_server_is_ok(tmp_path: Path) -> None:
+    if not Path(sys.prefix, "etc", "jupyter", "jupyter_server_config.d", "workbench.json").is_file():
+        pytest.skip("workbench is not installed here: pip install -e .")
+
+    text = listed("jupyter_server.extension.serverextension", tmp_path)
+    assert re.search(r"workbench\.server enabled", text)
+    assert re.search(r"workbench\.server\s+\S*\s*OK", text)
