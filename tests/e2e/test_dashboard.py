@@ -158,8 +158,10 @@ def open_tab(page: Any, name: str, *, exact: bool = False) -> None:
 
 def test_a_job_of_another_process_appears_and_is_followed_while_it_runs(page: Any, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "workbench", "dashboard", "--no-browser"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as server:
         assert server.stdout is not None
+        assert server.stderr is not None
         try:
             page.goto(server.stdout.readline().strip())
             expect(page.get_by_role("status").first).to_contain_text("Waiting for a job")
@@ -188,6 +190,7 @@ def test_a_job_of_another_process_appears_and_is_followed_while_it_runs(page: An
             assert page.evaluate("() => window.hit") is None
         finally:
             server.terminate()
+        assert server.stderr.read() == ""
 
 
 def test_of_several_jobs_one_is_picked_in_the_page(page: Any, built: ModuleType, tmp_path: Path) -> None:

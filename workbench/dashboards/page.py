@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import panel as pn
+from panel.io.state import set_curdoc
 
+from workbench.dashboards.pace import Pace
 from workbench.dashboards.pane import Pane
 from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.shell import ClusterChoice, Shell, ShellState
@@ -17,7 +19,6 @@ from workbench.server.clusters import Clusters
 from workbench.server.job_link import JobLink
 from workbench.ui.widgets.sources import Given, Message
 
-_PERIOD_MS: Final = 100
 _JOB_TABS: Final = {
     "Overview": ("collective_table", "topology", "devices", "log"),
     "Timing": ("lanes", "heat_map", "sweep"),
@@ -65,6 +66,7 @@ class JobPage:
     Attributes:
       shell: The bar.
       body: The views.
+      on_news: Called when a `refresh` is due.
     """
 
     def __init__(self, jobs: Jobs, clusters: Clusters) -> None:
@@ -79,7 +81,7 @@ class JobPage:
         self._picked = bool(jobs.id)  # somebody has said which one
         self._tab = next(iter(_JOB_TABS))
         self._shown: tuple[JobLink | None, str] = (None, "")
-        self._news = True
+        self.on_news: Callable[[], None] = _nothing
         self.shell = Shell(on_cluster=self._choose, on_tab=self._open, sizing_mode="stretch_width")
         self.body = Body()
         clusters.listen(self._changed, self._wanted)
@@ -87,10 +89,7 @@ class JobPage:
         self.refresh()
 
     def refresh(self) -> None:
-        """Brings the page up to date, if there is something new."""
-        if not self._news:
-            return
-        self._news = False
+        """Brings the page up to date."""
         link = self._link()
         self.shell.tell(self._state(link))
         tab = "" if link is None else self._tab
@@ -100,8 +99,8 @@ class JobPage:
             self._clusters.update_wanted()
         for pane in self.body.panes:
             pane.push()
-        # What a page was not ready for is still due.
-        self._news = any(pane.watched and pane.waits for pane in self.body.panes)
+        if any(pane.watched and pane.waits for pane in self.body.panes):
+            self.on_news()  # what the browser was not ready for is still due
 
     def close(self) -> None:
         """The page was closed."""
@@ -182,7 +181,7 @@ class JobPage:
         self._changed()
 
     def _changed(self) -> None:
-        self._news = True
+        self.on_news()
 
 
 class RunPage:
@@ -201,9 +200,6 @@ class RunPage:
         self.shell = Shell(on_cluster=_ignore, on_tab=self._open, sizing_mode="stretch_width")
         self.body = Body()
         self._open(_RUNS_TAB if self._run is None else _RUN_TAB)
-
-    def refresh(self) -> None:
-        """Nothing changes by itself."""
 
     def close(self) -> None:
         """The page was closed."""
@@ -235,10 +231,19 @@ def make(target: Jobs | Recordings, clusters: Clusters) -> JobPage | RunPage:
     return RunPage(target) if isinstance(target, Recordings) else JobPage(target, clusters)
 
 
-def keep_up_to_date(page: JobPage | RunPage) -> None:
-    """Until the browser's page is closed."""
-    pn.state.add_periodic_callback(page.refresh, period=_PERIOD_MS)
-    pn.state.on_session_destroyed(lambda context: page.close())
+def keep_up_to_date(page: JobPage) -> None:
+    """Until the browser's page is closed; at most ten times a second, and only when there is something new."""
+    doc = pn.state.curdoc
+    assert doc is not None
+
+    def refresh() -> None:
+        with set_curdoc(doc):
+            page.refresh()
+
+    pace = Pace(lambda: doc.add_next_tick_callback(refresh))
+    page.on_news = pace.ask
+    pn.state.on_session_destroyed(lambda context: pace.stop())
+    pace.ask()
 
 
 def _layout(view: str) -> dict[str, Any]:
@@ -262,3 +267,7 @@ def _size(summary: dict[str, Any]) -> str:
 
 def _ignore(id: str) -> None:
     """There is nothing to choose from."""
+
+
+def _nothing() -> None:
+    """Nobody shows the page yet."""

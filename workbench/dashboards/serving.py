@@ -14,7 +14,9 @@ from bokeh.server.tornado import BokehTornado
 from panel.io.application import build_applications
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
+from tornado.iostream import StreamClosedError
 from tornado.web import OutputTransform, StaticFileHandler
+from tornado.websocket import WebSocketClosedError
 
 from workbench.dashboards import page
 from workbench.dashboards.address import Address
@@ -66,6 +68,7 @@ class DashboardServer:
         self.gate = Gate(tornado, origins)
         http = HTTPServer(self.gate, ssl_options=tls, max_body_size=_MAX_BODY_BYTES)
         loop = IOLoop.current()
+        asyncio.get_running_loop().set_exception_handler(_on_lost_task)
         tornado.initialize(loop)
         http.add_sockets([bound])
         self._server = BaseServer(loop, tornado, http)
@@ -84,12 +87,17 @@ class DashboardServer:
             return pn.pane.Str(f"{_MAX_PAGES} pages of this dashboard are open already: close one")
         made = page.make(target, self._clusters)
         self._pages.add(made)
-        page.keep_up_to_date(made)
-        pn.state.on_session_destroyed(lambda context: self._pages.discard(made))
+        if isinstance(made, page.JobPage):
+            page.keep_up_to_date(made)
+        pn.state.on_session_destroyed(lambda context: self._forget(made))
         template = pn.Template(_TEMPLATE.read_text(encoding="utf-8"))
         template.add_panel("shell", made.shell)
         template.add_panel("body", made.body.column)
         return template
+
+    def _forget(self, made: page.JobPage | page.RunPage) -> None:
+        self._pages.discard(made)
+        made.close()
 
 
 class _Headers(OutputTransform):
@@ -104,6 +112,12 @@ class _Headers(OutputTransform):
         headers["Referrer-Policy"] = "no-referrer"
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
         return status_code, headers, chunk
+
+
+def _on_lost_task(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Tells of an exception that nobody has waited for, unless it is that a browser has gone."""
+    if not isinstance(context.get("exception"), WebSocketClosedError | StreamClosedError):
+        loop.default_exception_handler(context)
 
 
 def _bind(address: Address) -> socket.socket:
