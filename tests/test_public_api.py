@@ -32,7 +32,7 @@ def test_type_checkers_see_the_same_names_from_the_same_modules() -> None:
     }  # fmt: skip
 
     # What the modules of these names do when they are called.
-    view = {"collectives": "workbench.ui.timings", "devices": "workbench.ui.cluster_views"}
+    view = {"collectives": "workbench.ui.called", "devices": "workbench.ui.cluster_views"}
     assert seen == {**dict.fromkeys(wb._MODULES, "workbench"), **wb._EXPORTS, **view}
 
 

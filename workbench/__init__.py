@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
     from workbench.runtime.cluster import Cluster as Cluster
     from workbench.runtime.current import connect as connect
     from workbench.runtime.current import current_cluster as current_cluster
+    from workbench.ui.called import collectives as collectives
     from workbench.ui.cluster_views import devices as devices
     from workbench.ui.cluster_views import log as log
     from workbench.ui.cluster_views import topology as topology
@@ -45,7 +46,6 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
     from workbench.ui.report import report as report
     from workbench.ui.run_list import runs as runs
     from workbench.ui.sharding import explain_sharding as explain_sharding
-    from workbench.ui.timings import collectives as collectives
 
 __version__ = "0.1.0"
 

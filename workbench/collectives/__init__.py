@@ -1,7 +1,6 @@
 """Collectives between replicas: in one process, between processes of a host, between hosts.
 
-`wb.collectives` is this folder, and when called the view of what ran in it: `workbench.ui.timings.collectives`.
-`wb.collectives.sweep` and `wb.collectives.what_if` are measured and predicted there, too.
+`wb.collectives` is this folder, and also what `workbench.ui.called` says: when called, the view of what ran in it.
 """
 
 import importlib
@@ -40,25 +39,29 @@ __all__ = [
 ]
 
 
-_SEEN = {
-    "LinkCost": "workbench.telemetry.cost_model",
-    "sweep": "workbench.ui.sweep",
-    "what_if": "workbench.ui.what_if",
-}
-"""What people find here though it is made in a later layer: imported when it is first used."""
+_SEEN = ("LinkCost", "sweep", "what_if")
+"""What people find here though it is made in a later layer, which is imported when one of them is first used."""
+
+
+def _seen() -> Any:
+    return importlib.import_module("workbench.ui.called").collectives
 
 
 def __getattr__(name: str) -> Any:
     if name not in _SEEN:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_SEEN[name]), name)
+    return getattr(_seen(), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_SEEN])
 
 
 class _CallableModule(ModuleType):
     """Importing a folder binds its name in the package, so the view of the same name can only be the folder itself."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return importlib.import_module("workbench.ui.timings").collectives(*args, **kwargs)
+        return _seen()(*args, **kwargs)
 
 
 sys.modules[__name__].__class__ = _CallableModule
