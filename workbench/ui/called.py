@@ -1,4 +1,4 @@
-"""What `wb.collectives` is to its users: the view of what ran, when called, and beside it what measures and predicts."""
+"""What `wb.collectives` is to users: when called, the view of what ran; beside it what measures and predicts."""
 
 from __future__ import annotations
 
