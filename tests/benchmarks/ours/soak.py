@@ -52,6 +52,15 @@ def shared_memory_mib(pid: int) -> float:
     return int(status.partition("RssShmem:")[2].split()[0]) / 1024
 
 
+def named_shared_memory_mib() -> float:
+    """What stands in /dev/shm, in MiB; other programs make and remove segments meanwhile."""
+    total = 0
+    for entry in os.scandir("/dev/shm"):
+        with contextlib.suppress(FileNotFoundError):
+            total += entry.stat().st_size
+    return total / MIB
+
+
 def look(cluster: wb.Cluster, survivor: Any, samples: Samples) -> None:
     """Takes one sample of everything, of the driver and of the worker that is never killed."""
     for who, process in (("driver", psutil.Process()), ("worker", psutil.Process(survivor.pid))):
@@ -62,7 +71,7 @@ def look(cluster: wb.Cluster, survivor: Any, samples: Samples) -> None:
     held = cluster.client.run(held_by_worker, workers=[survivor.address])
     samples["worker", "values"].append(held[survivor.address])
     samples["driver", "objects"].append(len(cluster.gang.shipping.pickled))
-    samples["/dev/shm", "shared memory"].append(sum(e.stat().st_size for e in os.scandir("/dev/shm")) / MIB)
+    samples["/dev/shm", "shared memory"].append(named_shared_memory_mib())
 
 
 @contextlib.contextmanager
