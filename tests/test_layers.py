@@ -10,7 +10,7 @@ import workbench
 
 PACKAGE = Path(workbench.__file__).parent
 LAYERS = [
-    {"__version__", "errors", "faults", "tree", "device_spec", "devices", "telemetry"},
+    {"__version__", "allowance", "errors", "faults", "tree", "device_spec", "devices", "telemetry"},
     {"backends"},
     {"collectives"},
     {"runtime"},

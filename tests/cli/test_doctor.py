@@ -95,12 +95,28 @@ def test_too_few_open_files_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "quota"), [("max 100000\n", None), ("150000 100000\n", 1.5), ("nonsense", None)]
+    ("cores", "gibibytes", "said"),
+    [
+        (2, 1, "2 cores: wb.connect() makes CPU:0 to CPU:1"),
+        (1, 8, "1 core: wb.connect() makes CPU:0"),
+        (64, 2, "64 cores: wb.connect() makes CPU:0 to CPU:3"),
+    ],
 )
-def test_a_cpu_quota_is_read(monkeypatch: pytest.MonkeyPatch, text: str, quota: float | None) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda self, encoding: text)
+def test_the_devices_are_those_for_which_a_container_leaves_cores_and_memory(
+    monkeypatch: pytest.MonkeyPatch, cores: int, gibibytes: int, said: str
+) -> None:
+    monkeypatch.setattr("workbench.allowance.cores", lambda: cores)
+    monkeypatch.setattr("workbench.allowance.memory_bytes", lambda: gibibytes << 30)
+    monkeypatch.setattr(
+        "os.sysconf", {"SC_PHYS_PAGES": 1 << 24, "SC_AVPHYS_PAGES": 1 << 22, "SC_PAGE_SIZE": 4096}.get
+    )
 
-    assert machine._cpu_quota() == quota
+    first, second, *_ = machine.resources()
+    assert first.text == said
+    assert (
+        second.text
+        == f"64.0 GiB memory, 16.0 GiB of it unused, limited to {gibibytes}.0 GiB by the container"
+    )
 
 
 def found_with_nvidia_smi(monkeypatch: pytest.MonkeyPatch, script: str, folder: Path) -> list[Finding]:

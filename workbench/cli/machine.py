@@ -13,40 +13,30 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from workbench import allowance
 from workbench.cli import software
 from workbench.cli.findings import Finding, note, ok, problem
+from workbench.runtime.layout import default_replicas
 
 _GIB = 1 << 30
 _FEW_DESCRIPTORS = 256  # a driver with a handful of workers stays below
 
 
 def resources() -> Iterator[Finding]:
-    """Cores that this process may use, memory, and the limit of open files."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _cpu_quota()
-    limited = f", limited to {quota:g} by the container" if quota and quota < cores else ""
-    yield ok(
-        f"{cores} cores{limited}: wb.connect() makes CPU:0 to CPU:{cores - 1}"
-        if cores > 1
-        else "1 core: CPU:0"
-    )
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Cores and memory that this process may use, and the limit of open files."""
+    cores, replicas = allowance.cores(), default_replicas(processes=True)
+    made = f"CPU:0 to CPU:{replicas - 1}" if replicas > 1 else "CPU:0"
+    yield ok(f"{cores} core{'s' * (cores > 1)}: wb.connect() makes {made}")
+    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    yield ok(f"{pages / _GIB:.1f} GiB memory, {free / _GIB:.1f} GiB of it unused")
+    limit = allowance.memory_bytes()
+    limited = f", limited to {limit / _GIB:.1f} GiB by the container" if limit < installed else ""
+    yield ok(f"{installed / _GIB:.1f} GiB memory, {free / _GIB:.1f} GiB of it unused{limited}")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < _FEW_DESCRIPTORS:
         yield problem(
             f"only {soft} open files are allowed", f"ulimit -n {min(4096, hard) if hard > 0 else 4096}"
         )
-
-
-def _cpu_quota() -> float | None:
-    """Cores that the control group allows, or None where there is no limit."""
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        return None if quota == "max" else int(quota) / int(period)
-    except (OSError, ValueError):
-        return None
 
 
 def accelerators() -> Iterator[Finding]:

@@ -8,13 +8,13 @@ makes sure that at least one of the two sees the other.
 
 from __future__ import annotations
 
-import os
 import select
 import threading
 import time
 from collections.abc import Callable, Sequence
 from os import sched_yield
 
+from workbench import allowance
 from workbench.collectives.call import difference, left_early
 from workbench.collectives.control import (
     ARRIVED,
@@ -84,7 +84,7 @@ class Barrier:
         self._ranks = ranks
         self._generation = generation
         self._roll_call = roll_call
-        self._looks = _LOOKS + _YIELDING_LOOKS if len(controls) <= _cores() else 0
+        self._looks = _LOOKS + _YIELDING_LOOKS if len(controls) <= allowance.cores() else 0
         self._fence = threading.Lock()  # its atomic operations order our stores and loads
         self._failing = threading.Lock()  # guards _failure and the writing of this process's record
         self._failure: Failure | None = None
@@ -274,10 +274,6 @@ class Barrier:
 
 def _gone(ranks: Sequence[int]) -> str:
     return f"the process of replica {', '.join(map(str, ranks))} is gone"
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _unbroken() -> Failure | None:

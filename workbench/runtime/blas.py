@@ -6,7 +6,7 @@ import os
 
 import threadpoolctl
 
-from workbench.runtime.layout import cores
+from workbench.allowance import cores
 
 _VARIABLE = "OPENBLAS_NUM_THREADS"
 

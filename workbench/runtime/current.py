@@ -55,7 +55,8 @@ def connect(
     Args:
       address: Nothing, the address of a Dask scheduler, a `distributed.Client`, a Dask cluster object, or
         "workbench://ID" for workers that JupyterLab's panel has started.
-      replicas: Number of CPU replicas of the embedded cluster; default one per core.
+      replicas: Number of CPU replicas of the embedded cluster; default one per core, of as many cores and as much
+        memory as a container lets this process use, with half a GiB for each worker process.
       hosts: Lay the embedded cluster out as so many hosts, to run multi-host code on one machine.
       replicas_per_host: Replicas on each of them.
       replicas_per_worker: Replicas (threads) in one worker process.

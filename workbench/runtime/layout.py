@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
+from workbench import allowance
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.gpus import chosen, default
 
 Layout = dict[str, tuple[str, int]]
 """Worker name -> (host label, devices), in the order of the hosts."""
+
+REPLICA_BYTES = 512 << 20
+"""So much of the machine's or container's memory is there for each worker process that nobody asked for: a tenth of it
+or more for the process itself, the rest for values."""
 
 
 def check_gpus(address: Any, otherwise: bool, per_worker: int) -> None:
@@ -73,7 +77,9 @@ def layout(
         raise InvalidArgumentError(
             f"{replicas} replicas cannot be laid out evenly on {host_count} hosts; use a multiple of {host_count}"
         )
-    on_host = per_host or (replicas // host_count if replicas is not None else max(1, cores() // host_count))
+    on_host = per_host or (
+        replicas // host_count if replicas is not None else max(1, default_replicas(processes) // host_count)
+    )
     in_worker = on_host if not processes else per_worker
     if on_host % in_worker:
         raise InvalidArgumentError(
@@ -87,6 +93,7 @@ def layout(
     return workers
 
 
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def default_replicas(processes: bool) -> int:
+    """One per core that this process may use; as worker processes no more than its memory has room for."""
+    cores = allowance.cores()
+    return max(1, min(cores, allowance.memory_bytes() // REPLICA_BYTES)) if processes else cores

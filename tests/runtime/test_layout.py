@@ -1,0 +1,34 @@
+"""How many replicas there are when nobody says a number."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.runtime.layout import default_replicas, layout
+
+
+@pytest.mark.parametrize(
+    ("cores", "mebibytes", "replicas"),
+    [
+        (2, 24 << 10, 2),
+        (64, 2 << 10, 4),  # a small share of a large machine
+        (8, 511, 1),
+        (1, 24 << 10, 1),
+    ],
+)
+def test_worker_processes_fit_into_cores_and_memory(
+    monkeypatch: pytest.MonkeyPatch, cores: int, mebibytes: int, replicas: int
+) -> None:
+    monkeypatch.setattr("workbench.allowance.cores", lambda: cores)
+    monkeypatch.setattr("workbench.allowance.memory_bytes", lambda: mebibytes << 20)
+
+    assert default_replicas(processes=True) == replicas
+    assert len(layout(None, None, None, 1, processes=True)) == replicas
+    assert layout(None, None, None, 1, processes=False) == {"0": ("a", cores)}
+
+
+def test_a_number_that_was_asked_for_is_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.allowance.cores", lambda: 1)
+    monkeypatch.setattr("workbench.allowance.memory_bytes", lambda: 1 << 30)
+
+    assert len(layout(4, None, None, 1, processes=True)) == 4
