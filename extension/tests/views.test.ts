@@ -134,6 +134,23 @@ test("the banner names the collective, the missing replica and what it did last"
   shown.unmount();
 });
 
+test("the banner says that the missing replica is lost", () => {
+  const { snapshot } = recorded.stuck;
+  const { generation } = snapshot.groups.find((group) => group.stuck)!;
+  const lost = recorded.lost.snapshot.events.find((event) => event.name === "replica_lost")!;
+  const events = [
+    { ...lost, key: "a", replica: 3, generation, message: "was killed" },
+    { ...lost, key: "b", replica: 3, generation: generation - 1, message: "was killed before" },
+    { ...lost, key: "c", replica: 0, generation, message: "is another" },
+  ];
+  const shown = show("stuck", { ...recorded.stuck, snapshot: { ...snapshot, events } });
+
+  const lines = [...shown.root.querySelectorAll("[role=alert] li")].map(textOf);
+  assert.equal(lines[0], "replica 3 is lost: was killed");
+  assert.equal(lines.length, 2);
+  shown.unmount();
+});
+
 test("a NaN is marked by a sign and a number, not by colour alone", () => {
   const shown = show("values", recorded.values);
 

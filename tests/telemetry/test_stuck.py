@@ -60,13 +60,23 @@ def test_replicas_that_recorded_nothing_are_named_too() -> None:
     found = stuck(replicas)
     assert found is not None
     assert found.missing == (1, 2)
-    assert "r1 has recorded nothing; r2 has recorded nothing" in stuck_text(found)
+    assert "no record of r1 has arrived; no record of r2 has arrived" in stuck_text(found)
 
 
 def test_a_lost_record_is_not_taken_for_a_missing_replica() -> None:
     replicas = Replicas(["a", "a"])
     replicas.record(Call([MS, None], 2 * MS), *steps(3, [0, 0], first=1))
     assert stuck(replicas) is None
+
+
+def test_records_that_a_killed_replica_took_along_are_not_waited_for() -> None:
+    replicas = Replicas(["a", "a", "a"])
+    replicas.record(*(Call([MS, MS, None], 2 * MS, step=step) for step in range(4)))
+    replicas.record(Call([9 * MS, 9 * MS, None], 10 * MS, step=4, seq=1, state="aborted", site="train.py:90"))
+    found = stuck(replicas)
+    assert found is not None
+    assert (found.step, found.seq, found.op, found.site) == (4, 1, "all_reduce", "train.py:90")
+    assert (found.waiting, found.missing) == ((0, 1), (2,))
 
 
 def test_a_timeout_of_the_waiting_replicas_still_shows_who_was_missing() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from workbench.telemetry.history import Texts
@@ -14,7 +16,8 @@ def find_stuck(
     """The oldest collective that replicas wait in, or None.
 
     A replica whose record is missing although it has gone on to later collectives is not waited for: its
-    record was lost on the way.
+    record was lost on the way. Nor is one waited for in a collective whose result all others have: a process that
+    is killed takes along what it had not sent yet, and the records of those who were with it stay alone.
 
     Args:
       pending: Rows of `history.RECORD` of one group and generation of which some replica's record is missing.
@@ -27,7 +30,9 @@ def find_stuck(
     order = np.lexsort((pending["seq"], pending["step"]))
     rows = pending[order]
     starts = np.flatnonzero(np.append(True, (np.diff(rows["step"]) != 0) | (np.diff(rows["seq"]) != 0)))
-    for part in np.split(rows, starts[1:]) if len(rows) else []:
+    ended = rows["state"] == texts.number("ok")
+    waits = ~np.logical_and.reduceat(ended, starts) if len(rows) else ()
+    for part in itertools.compress(np.split(rows, starts[1:]), waits):
         first = part[0]
         key = int(first["step"]), int(first["seq"])
         since = int((part["t_enter_ns"] + part["clock_offset_ns"]).min())
@@ -68,7 +73,7 @@ def stuck_text(stuck: Stuck) -> str:
     for last in stuck.last[:4]:
         who = "it" if len(stuck.last) == 1 else f"r{last.replica}"
         if not last.op:
-            parts.append(f"{who} has recorded nothing")
+            parts.append(f"no record of {who} has arrived")
             continue
         where = f" at {last.site}" if last.site else ""
         step = "" if last.step == stuck.step else f"step {last.step} "

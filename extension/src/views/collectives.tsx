@@ -34,7 +34,7 @@ export const collectives: View<Collectives> = {
     }));
     return (
       <>
-        <Banners groups={model.snapshot.groups.filter((group) => group.stuck !== null)} />
+        <Banners snapshot={model.snapshot} />
         <Tabs label="Collectives" pages={pages} />
       </>
     );

@@ -2,7 +2,7 @@
 import { Head, Sign } from "../parts/head";
 import { BAD, GOOD } from "../colours";
 import { runsOf } from "../format";
-import type { Collectives, GroupView, LastSeen, Stuck } from "../models";
+import type { Collectives, EventItem, GroupView, LastSeen, Snapshot, Stuck } from "../models";
 import type { View } from "../view";
 
 const MAX_LAST = 4;
@@ -15,7 +15,7 @@ export const stuck: View<Collectives> = {
       <div class="wb-part">
         <Head title="Stuck collectives" status={model.status} />
         {groups.length ? (
-          <Banners groups={groups} />
+          <Banners snapshot={model.snapshot} />
         ) : (
           <p class="wb-alert" data-loud="no" role="status">
             <Sign sign="●" colour={GOOD} /> no collective is stuck
@@ -26,16 +26,32 @@ export const stuck: View<Collectives> = {
   },
 };
 
-export function Banners({ groups }: { groups: readonly GroupView[] }) {
+export function Banners({ snapshot }: { snapshot: Snapshot }) {
+  const { groups, events } = snapshot;
   return (
     <>
-      {groups.map((group) => group.stuck && <Banner key={group.group} group={group} stuck={group.stuck} />)}
+      {groups.map(
+        (group) =>
+          group.stuck && <Banner key={group.group} group={group} stuck={group.stuck} events={events} />,
+      )}
     </>
   );
 }
 
-function Banner({ group, stuck }: { group: GroupView; stuck: Stuck }) {
+interface BannerProps {
+  group: GroupView;
+  stuck: Stuck;
+  events: readonly EventItem[];
+}
+
+function Banner({ group, stuck, events }: BannerProps) {
   const more = stuck.last.length - MAX_LAST;
+  const lost = events.filter(
+    (event) =>
+      event.name === "replica_lost" &&
+      event.generation === group.generation &&
+      stuck.missing.includes(event.replica),
+  );
   return (
     <div class="wb-alert" role="alert">
       <Sign sign="✖" colour={BAD} />
@@ -51,6 +67,9 @@ function Banner({ group, stuck }: { group: GroupView; stuck: Stuck }) {
           {runsOf(stuck.waiting)}
         </span>
         <ul>
+          {lost.slice(0, MAX_LAST).map((event) => (
+            <li key={event.key}>{`replica ${event.replica} is lost: ${event.message}`}</li>
+          ))}
           {stuck.last.slice(0, MAX_LAST).map((last) => (
             <li key={last.replica}>{lastText(last, stuck.step)}</li>
           ))}
@@ -62,7 +81,7 @@ function Banner({ group, stuck }: { group: GroupView; stuck: Stuck }) {
 }
 
 function lastText(last: LastSeen, step: number): string {
-  if (!last.op) return `replica ${last.replica} has recorded nothing`;
+  if (!last.op) return `no record of replica ${last.replica} has arrived`;
   const where = last.site ? ` at ${last.site}` : "";
   const when = last.step === step ? "" : `step ${last.step} `;
   return `replica ${last.replica} last did ${when}seq ${last.seq} ${last.op}${where}`;
