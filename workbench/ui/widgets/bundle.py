@@ -28,7 +28,7 @@ def mimebundle(
     """
     bundle: dict[str, Any] = {"text/plain": text, "text/html": html}
     if include is not None and MIME in include:
-        return bundle | {MIME: {"view": source.view, "model": source.model()}}
+        return bundle | {MIME: {"version": VERSION, "view": source.view, "model": source.model()}}
     if not in_a_kernel() or not is_built():
         return bundle
     from workbench.server.announcing import publish_shown
