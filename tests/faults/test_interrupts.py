@@ -236,6 +236,27 @@ run(deep)
     kernel.execute("run(lambda env: env.store.__setitem__('v', env.rank + 5))")
 
 
+def test_row_23_that_values_are_lost_with_all_workers_is_said(kernel: Kernel, tmp_path: Path) -> None:
+    path = tmp_path / "there"
+    request = kernel.begin(f"""
+def deep(env):
+    arrived({str(path)!r}, env)
+    ctypes.PyDLL(None).sleep(60)
+run(deep)
+""")
+    until(lambda: path.with_suffix(".1").exists() and path.with_suffix(".0").exists(), "the start of the step")
+    kernel.manager.interrupt_kernel()
+    while "inside C code" not in (message := kernel.client.get_iopub_msg(timeout=PATIENCE_SECONDS))[
+        "content"
+    ].get("text", ""):
+        assert message["msg_type"] != "error"
+    kernel.manager.interrupt_kernel()
+    name, text = kernel.end(request)
+    assert name == "RunInterrupted"
+    assert "all its workers had to be ended, and the values of variables with them" in text
+    kernel.execute("run(lambda env: env.store.__setitem__('v', env.rank + 5))")
+
+
 @pytest.mark.parametrize("how", ["processes", "threads"])
 def test_row_24_ctrl_c_in_a_terminal_stops_the_step_and_leaves_the_workers(tmp_path: Path, how: str) -> None:
     path = tmp_path / "there"

@@ -378,8 +378,11 @@ class Group:
           RunInterrupted: always.
         """
         interrupt_step(self, step)
+        kept = f"variables are as after step {self.committed_step}"
+        if all(self.gang.workers[name].lost for name in self.worker_names):
+            kept = "all its workers had to be ended, and the values of variables with them"
         raise RunInterrupted(
-            f"interrupted {step.name!r}; the cluster is usable, variables are as after step {self.committed_step}",
+            f"interrupted {step.name!r}; the cluster is usable, {kept}",
             run=self.gang.run_id,
             generation=self.generation,
             step=step.number,
