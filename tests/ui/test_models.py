@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from workbench.data.explain import Shape, explain_sharding
 from workbench.data.progress import InputProgress
 from workbench.errors import DataCorruption
 from workbench.ui.array_model import array_model
-from workbench.ui.cluster_model import DeviceHistory, topology_model
+from workbench.ui.cluster_model import DeviceHistory, replica_node, topology_model
 from workbench.ui.collectives_model import collectives_model
 from workbench.ui.dataset_model import dataset_model
 from workbench.ui.plain import plain
@@ -26,6 +28,13 @@ def reduce_twice() -> np.ndarray:
     for size in (8, 64):
         replica().all_reduce("sum", np.ones(size))
     return np.ones((2 + replica().replica_id_in_sync_group, 3))
+
+
+def test_what_workbench_asks_of_a_replica_is_no_step_of_the_user() -> None:
+    worker: Any = SimpleNamespace(lost="", statuses=[(7, 0, True, -1, 3, "all_reduce", "waiting", "")])
+    group: Any = SimpleNamespace(id=7, label="MirroredStrategy/1")
+
+    assert replica_node(worker, group, 0).doing == "between steps: all_reduce #3, waiting"
 
 
 def test_a_topology_has_every_replica_on_its_device(

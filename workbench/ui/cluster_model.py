@@ -58,7 +58,7 @@ def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
     devices = []
     for index in range(worker.device_count):
         replicas = [
-            _replica(worker, group, rank)
+            replica_node(worker, group, rank)
             for group in groups
             for rank, at in group.ranks_of(worker.name).items()
             if at == index
@@ -88,13 +88,17 @@ def _first(worker: WorkerLink, before: int) -> int:
     return before * worker.device_count
 
 
-def _replica(worker: WorkerLink, group: Group, rank: int) -> ReplicaNode:
+def replica_node(worker: WorkerLink, group: Group, rank: int) -> ReplicaNode:
+    """What a replica does, as its worker has last told."""
     if worker.lost:
         return ReplicaNode(group.label, rank, False, "lost")
     for group_id, replica, busy, step, seq, op, phase, site in worker.statuses:
         if (group_id, replica) == (group.id, rank) and busy:
             where = f" at {site}" if site else ""
-            doing = f"step {step}: {op} #{seq}, {phase}{where}" if op else f"step {step}: {phase}"
+            when = (
+                f"step {step}" if step >= 0 else "between steps"
+            )  # workbench itself asks something of replicas
+            doing = f"{when}: {op} #{seq}, {phase}{where}" if op else f"{when}: {phase}"
             return ReplicaNode(group.label, rank, True, doing)
     return ReplicaNode(group.label, rank, False, "idle")
 
