@@ -51,19 +51,21 @@ class Lab:
     Attributes:
       port: On loopback.
       root: The folder that it serves.
+      base: What all its paths begin with, without a slash at the end.
     """
 
     port: int
     root: Path
+    base: str = ""
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}{self.base}"
 
     def request(self, method: str, path: str) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
         try:
-            connection.request(method, path, headers={"Authorization": f"token {TOKEN}"})
+            connection.request(method, self.base + path, headers={"Authorization": f"token {TOKEN}"})
             body = connection.getresponse().read()
             return json.loads(body) if body else None
         finally:
@@ -127,21 +129,22 @@ def lab(built: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             command, env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
     try:
-        yield Lab(_port(process, home / "runtime", log), root)
+        yield started(process, home / "runtime", log, root)
     finally:
         process.terminate()
         process.wait(PATIENCE_SECONDS)
 
 
-def _port(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> int:
-    """The port that it has chosen, once it answers there."""
+def started(process: subprocess.Popen[bytes], runtime: Path, log: Path, root: Path) -> Lab:
+    """The JupyterLab of a process, once it answers at the port that it has chosen."""
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end and process.poll() is None:
         for file in runtime.glob("jpserver-*.json"):
             with suppress(ValueError, OSError, http.client.HTTPException):
-                port = int(json.loads(file.read_text(encoding="utf-8"))["port"])
-                Lab(port, runtime).request("GET", "/api/status")
-                return port
+                told = json.loads(file.read_text(encoding="utf-8"))
+                lab = Lab(int(told["port"]), root, told["base_url"].rstrip("/"))
+                lab.request("GET", "/api/status")
+                return lab
         select.select([], [], [], 0.05)
     raise RuntimeError("JupyterLab did not start:\n" + log.read_text(encoding="utf-8"))
 

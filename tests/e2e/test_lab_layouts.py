@@ -27,6 +27,14 @@ def boxes(page: Any, *selectors: str) -> list[dict[str, float]]:
     return found
 
 
+def expect_panes_beside_the_notebook(page: Any) -> None:
+    notebook, above, below = boxes(
+        page, ".jp-NotebookPanel", ".wb-pane >> visible=true >> nth=0", ".wb-pane >> visible=true >> nth=1"
+    )
+    assert notebook["x"] + notebook["width"] <= above["x"] + 1
+    assert above["y"] + above["height"] <= below["y"] + 1
+
+
 def run_palette(page: Any, text: str) -> None:
     page.keyboard.press("Control+Shift+C")
     page.wait_for_selector(".lm-CommandPalette-input:focus")
@@ -50,11 +58,8 @@ def test_a_layout_opens_from_the_palette_beside_the_notebook_and_comes_back(page
         run_palette(page, "Open layout: overview")
         expect_panes(page, OVERVIEW)
     expect(page.get_by_role("tab", name="Cluster")).to_be_visible()
-    notebook, above, below = boxes(
-        page, ".jp-NotebookPanel", ".wb-pane >> visible=true >> nth=0", ".wb-pane >> visible=true >> nth=1"
-    )
-    assert notebook["x"] + notebook["width"] <= above["x"] + 1
-    assert above["y"] + above["height"] <= below["y"] + 1
+    expect_panes_beside_the_notebook(page)
+    notebook, above = boxes(page, ".jp-NotebookPanel", ".wb-pane >> visible=true >> nth=0")
     page.screenshot(path="artifacts/lab_layout.png")
 
     page.reload()
@@ -118,6 +123,7 @@ def test_the_address_names_a_layout_once(page: Any, lab: Lab) -> None:
     page.goto(f"{lab.url}/lab/tree/{name}?reset&workbench-layout=overview&token={TOKEN}")
     wait_for_notebook(page)
     expect_panes(page, OVERVIEW)
+    expect_panes_beside_the_notebook(page)
     assert "workbench-layout" not in page.url
 
 
@@ -131,5 +137,6 @@ def test_the_settings_name_the_layout_at_start(page: Any, lab: Lab) -> None:
     try:
         open_notebook(page, lab, "start.ipynb")
         expect_panes(page, DATA)
+        expect_panes_beside_the_notebook(page)
     finally:
         page.evaluate(script, [address, TOKEN, {"raw": "{}"}])

@@ -88,18 +88,26 @@ export class Layouts {
     read();
   }
 
-  /** Opens the layout that the address names, else the one of the settings where no pane came back. */
-  openAtStart(isEmpty: boolean): void {
+  /**
+   * Opens the layout that the address names, else the one of the settings where no pane came back. It waits for
+   * something to open panes `beside`: a notebook that came later would be a tab among them.
+   */
+  openAtStart(isEmpty: boolean, beside: Promise<void>): void {
+    const open = (name: unknown) =>
+      void this.#attempt(async () => {
+        await beside;
+        await this.open(name);
+      });
     const address = new URL(location.href);
     const asked = address.searchParams.get(PARAMETER);
     if (asked !== null) {
       address.searchParams.delete(PARAMETER); // once: what is changed then comes back after a reload
       history.replaceState(history.state, "", address);
-      void this.#attempt(() => this.open(asked));
+      open(asked);
       return;
     }
     const wanted = this.#settings?.composite["layoutAtStart"];
-    if (wanted && isEmpty) void this.#attempt(() => this.open(wanted));
+    if (wanted && isEmpty) open(wanted);
   }
 
   /** Opens a layout; asks which, without a name. */

@@ -248,7 +248,7 @@ function activate(
   });
   void Promise.all([registry?.load(PLUGIN).catch(() => null), app.restored, restoring]).then(([loaded]) => {
     layouts.use(loaded ?? null);
-    layouts.openAtStart(panes.tracker.size === 0);
+    layouts.openAtStart(panes.tracker.size === 0, somethingInFront(shell));
     const views = (loaded?.composite["openOnFirstCluster"] as string[] | undefined) ?? [];
     openOnFirstCluster(connection, async () => {
       await somethingInFront(shell);
