@@ -40,7 +40,7 @@ with wb.connect(replicas=2, processes=False) as cluster:
         for _ in range(int(line)):
             strategy.run(step, args=(np.ones(1024, np.float32),))
         wb.inspect(strategy.run(step, args=(np.ones(1024, np.float32),)))
-        cluster.flush_telemetry()
+        cluster.flush_telemetry(60)
         print("done", flush=True)
 """
 DASK = """

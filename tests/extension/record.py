@@ -80,7 +80,7 @@ def die() -> None:
 
 def collectives(cluster: wb.Cluster) -> Collectives:
     """What the views of collectives draw now."""
-    silent = cluster.flush_telemetry()
+    silent = cluster.flush_telemetry(60)
     return collectives_model(cluster.feed.snapshot(), status=cluster.status, silent=silent)
 
 

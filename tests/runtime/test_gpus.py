@@ -125,7 +125,7 @@ def test_collectives_on_the_gpu_are_in_the_telemetry(
         return 0.0
 
     run(shared_gpu, program)
-    shared_gpu.flush_telemetry()
+    shared_gpu.flush_telemetry(60)
     rows = [row for row in shared_gpu.feed.to_arrow().to_pylist() if row["site"] == "train.py:3"]
 
     assert {row["replica"] for row in rows} == {0, 1, 2}

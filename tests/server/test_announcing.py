@@ -122,7 +122,7 @@ def test_what_the_user_has_shown_is_shown_in_the_panes(cluster: wb.Cluster) -> N
 def test_who_closes_leaves_the_last_state(cluster: wb.Cluster) -> None:
     strategy = wb.MirroredStrategy()
     strategy.run(all_reduce, (1.0,))
-    cluster.flush_telemetry()
+    cluster.flush_telemetry(60)
 
     async def look() -> None:
         async with Page() as page:

@@ -430,7 +430,7 @@ def test_a_page_that_does_not_read_costs_neither_the_job_nor_the_others(
             page.watch((here["id"], "collectives"))
         for _ in range(5):
             strategy.run(all_reduce, (1.0,))
-            cluster.flush_telemetry()
+            cluster.flush_telemetry(60)
             want = cluster.feed.snapshot().counters.collectives
             client.until(
                 lambda message, want=want: (

@@ -120,7 +120,7 @@ def test_a_step_is_recorded_for_each_replica(strategy: Any, cluster: Any) -> Non
     for _ in range(3):
         strategy.run(recorded, (np.ones(100, np.float32),))
     strategy.group.wait()
-    cluster.flush_telemetry()
+    cluster.flush_telemetry(60)
 
     rows = cluster.feed.to_arrow().to_pylist()
     steps = [row for row in rows if row["op"] == "step" and row["site"] == "recorded"]

@@ -71,7 +71,7 @@ def test_the_use_of_devices_is_known_and_remembered(cluster: wb.Cluster) -> None
 
 def test_collectives_of_several_sizes_are_a_sweep(cluster: wb.Cluster, strategy: wb.MirroredStrategy) -> None:
     strategy.run(reduce_twice)
-    cluster.flush_telemetry()
+    cluster.flush_telemetry(60)
 
     model = collectives_model(cluster.feed.snapshot(), status="live")
 
