@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SHOWN: Final = 40
+_PATIENCE_SECONDS: Final = 20.0  # a busy machine may take seconds to tell what was recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def _records_of(strategy: Strategy) -> list[dict[str, Any]]:
     cluster, own = strategy.group.gang.cluster, f"{strategy.group.label}/{strategy.group.id}"
     assert cluster is not None
     if not cluster.closed:
-        cluster.flush_telemetry()
+        cluster.flush_telemetry(_PATIENCE_SECONDS)
     return [row for row in _users(cluster.feed.to_arrow()) if row["group"] == own]
 
 

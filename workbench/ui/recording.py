@@ -21,6 +21,7 @@ from workbench.ui.plain import plain
 
 _LOOK_SECONDS: Final = 1.0
 _STOP_SECONDS: Final = 5.0
+_PATIENCE_SECONDS: Final = 20.0  # what replicas have not told by then is missing in the recording
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class Recording:
         if not self._finalizer.alive:
             return
         if not self._cluster.closed:
-            self._cluster.flush_telemetry()
+            self._cluster.flush_telemetry(_PATIENCE_SECONDS)
         for listeners, listener in self._listening:
             listeners.remove(listener)
         self._finalizer()
