@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stage import Source, Stage
+from workbench.telemetry.formatting import printable
 
 _WIDTH = 88
 
@@ -28,7 +29,7 @@ class DatasetText:
         inner = self.source.inputs()
         if inner:
             name += f"[{', '.join(' → '.join(dataset._parts()) for dataset in inner)}]"
-        return [name, *(stage.describe() for stage in self.stages)]
+        return [printable(name), *(printable(stage.describe()) for stage in self.stages)]
 
     def _count(self) -> str:
         try:
@@ -50,9 +51,8 @@ class DatasetText:
 
     def _repr_html_(self) -> str:
         boxes = " → ".join(f"<code>{html.escape(part)}</code>" for part in self._parts())
-        spec = (
-            "" if self._element_spec is None else f"<br><small>{html.escape(str(self._element_spec))}</small>"
-        )
+        parts = printable(str(self._element_spec))
+        spec = "" if self._element_spec is None else f"<br><small>{html.escape(parts)}</small>"
         return f"<div><b>Dataset</b> {boxes} · {html.escape(self._count())}{spec}</div>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

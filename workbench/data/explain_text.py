@@ -6,6 +6,8 @@ import html
 import textwrap
 from typing import TYPE_CHECKING
 
+from workbench.telemetry.formatting import printable
+
 if TYPE_CHECKING:
     from workbench.data.explain import ReplicaStep, Sharding
     from workbench.data.progress import InputProgress
@@ -58,7 +60,7 @@ def model_text(model: Sharding) -> str:
         lines.append(f"({model.limit})")
     if model.progress is not None:
         lines += progress_lines(model.progress, len(model.steps), limited=bool(model.limit))
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def progress_lines(progress: InputProgress, steps: int, *, limited: bool = False) -> list[str]:

@@ -13,6 +13,7 @@ from workbench.distribute.arrays import as_operand, describe
 from workbench.errors import CaptureError, InvalidArgumentError, TracingError
 from workbench.runtime.handles import Handle
 from workbench.runtime.merges import PerRank
+from workbench.telemetry.formatting import printable
 
 if TYPE_CHECKING:
     from workbench.runtime.env import ReplicaEnv
@@ -132,7 +133,7 @@ def _text(value: Any) -> str:
     if shape is not None and int(np.prod(shape)) > _SHOWN_ELEMENTS:
         return f"{str(value.dtype).rpartition('.')[2]}[{','.join(map(str, shape))}]"
     try:
-        text = " ".join(repr(value).split())
+        text = printable(" ".join(repr(value).split()))
     except Exception as error:  # a foreign object's repr may do anything
         text = f"<{type(value).__name__}, its repr raised {type(error).__name__}>"
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"

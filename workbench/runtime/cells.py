@@ -8,6 +8,8 @@ import re
 import sys
 from functools import partial
 
+from workbench.telemetry.formatting import encodable
+
 _FRAME = re.compile(
     r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<name>.+)\n(?P<source>    .*\n)?', re.M
 )
@@ -19,7 +21,7 @@ def file_name(path: str) -> str:
     """A file as people know it: "In[5]" for a notebook's cell, else the last part of its path."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     described = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(path)
-    return described[1] if described else os.path.basename(path)
+    return described[1] if described else encodable(os.path.basename(path))
 
 
 def with_cells(traceback: str) -> str:

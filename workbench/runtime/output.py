@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from workbench.runtime.env import current_env
+from workbench.telemetry.formatting import encodable
 
 _MAX_LINE = 10_000
 
@@ -34,7 +35,7 @@ class ReplicaOutput(io.TextIOBase):
         refuse = getattr(env, "refuse_output", None)  # a function that is traced runs once, for all replicas
         if refuse is not None:
             refuse()
-        pending = self._partial.pop(env.rank, "") + text
+        pending = self._partial.pop(env.rank, "") + encodable(text)
         *lines, rest = pending.split("\n")
         for line in lines:
             self._write_line(env.rank, self._stream, line[:_MAX_LINE])

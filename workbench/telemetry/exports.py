@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.telemetry.events import Event
-from workbench.telemetry.formatting import NOTHING
+from workbench.telemetry.formatting import NOTHING, printable
 from workbench.telemetry.records import bandwidth
 from workbench.telemetry.snapshot import EventItem, TableRow
 
@@ -114,7 +114,10 @@ def write_parquet(records: pa.Table, path: str | os.PathLike[str]) -> None:
 
 
 def write_csv(records: pa.Table, path: str | os.PathLike[str]) -> None:
-    """Writes the records as CSV with a header line; the columns are those of `records.COLUMNS`."""
+    """Writes the records as CSV with a header line; the columns are those of `records.COLUMNS`.
+
+    A text that a spreadsheet would calculate, because it begins with "=", "+", "-" or "@", begins with "'" instead.
+    """
     import pyarrow as pa
     import pyarrow.csv
 
@@ -122,7 +125,18 @@ def write_csv(records: pa.Table, path: str | os.PathLike[str]) -> None:
         pa.field(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
         for field in records.schema
     ]
-    pyarrow.csv.write_csv(records.cast(pa.schema(plain)), os.fspath(path))
+    table = records.cast(pa.schema(plain))
+    for place, field in enumerate(plain):
+        if pa.types.is_string(field.type):
+            table = table.set_column(place, field, _not_calculated(table.column(place)))
+    pyarrow.csv.write_csv(table, os.fspath(path))
+
+
+def _not_calculated(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    marked = pc.binary_join_element_wise("'", texts, "")
+    return pc.if_else(pc.match_substring_regex(texts, r"^[=+\-@\t\r]"), marked, texts)
 
 
 def nccl_tests_text(rows: Sequence[TableRow]) -> str:
@@ -135,7 +149,7 @@ def nccl_tests_text(rows: Sequence[TableRow]) -> str:
     for title in dict.fromkeys((row.op, row.group, row.n) for row in rows):
         op, group, n = title
         lines += [
-            f"# {op} {group} nranks {n}",
+            f"# {printable(f'{op} {group}')} nranks {n}",
             f"# {'size':>10}  {'count':>12}  {'type':>8}  {'redop':>6}  {'root':>6}"
             f"  {'time':>7}  {'algbw':>6}  {'busbw':>6}  {'#wrong':>6}",
             f"# {'(B)':>10}  {'(elements)':>12}  {'':>8}  {'':>6}  {'':>6}"
@@ -145,8 +159,8 @@ def nccl_tests_text(rows: Sequence[TableRow]) -> str:
             if (row.op, row.group, row.n) == title:
                 algbw, busbw = (NOTHING if x is None else f"{x:.2f}" for x in _median_rates(row))
                 lines.append(
-                    f"{row.size_bytes:>12}  {row.count:>12}  {_nccl_dtype(row.dtype):>8}"
-                    f"  {row.redop or 'none':>6}  {-1:>6}"
+                    f"{row.size_bytes:>12}  {row.count:>12}  {printable(_nccl_dtype(row.dtype)):>8}"
+                    f"  {printable(row.redop) or 'none':>6}  {-1:>6}"
                     f"  {row.p50_us:>7.2f}  {algbw:>6}  {busbw:>6}  {'N/A':>6}"
                 )
     return "\n".join(lines)

@@ -1,7 +1,8 @@
-"""Numbers as all views print them: 3 significant digits, SI rates, IEC sizes, one unit per column."""
+"""Numbers and texts as all views print them: 3 significant digits, SI rates, IEC sizes, one unit per column."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -16,6 +17,11 @@ _DTYPES: Final = {
     "complex64": "c64",
     "complex128": "c128",
 }
+
+# What a terminal obeys, what turns its direction or ends its line, and halves of pairs, which cannot be written at all.
+_ACTING: Final = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def significant(value: float | None) -> str:
@@ -94,3 +100,30 @@ def dtype_text(dtype: str) -> str:
 def shorten(text: str, width: int) -> str:
     """The text, cut to `width` characters with an ellipsis."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def printable(text: str) -> str:
+    r"""The text in one line, with escapes in the place of what would act on a terminal instead of being seen.
+
+    >>> printable("all is well\r\x1b[31mlost\n")
+    'all is well\\r\\x1b[31mlost\\n'
+    """
+    return _ACTING.sub(_escape, text)
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, of a text that may have several lines."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def encodable(text: str) -> str:
+    r"""The text with escapes in the place of halves of pairs, which no file and no message can hold.
+
+    >>> encodable("\udcff.py")
+    '\\udcff.py'
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from workbench.telemetry.events import Event
-from workbench.telemetry.formatting import shorten
+from workbench.telemetry.formatting import encodable, shorten
 from workbench.telemetry.records import COLUMNS, TEXT_COLUMNS, InFlight, Record, Signature
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Ring:
             Event(
                 kind,
                 name,
-                shorten(message, _MAX_MESSAGE),
+                encodable(shorten(message, _MAX_MESSAGE)),
                 time.monotonic_ns(),
                 severity,
                 self.replica,

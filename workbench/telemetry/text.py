@@ -10,6 +10,7 @@ from typing import Final
 from workbench.telemetry.formatting import (
     NOTHING,
     dtype_text,
+    printable,
     shorten,
     significant,
     size_text,
@@ -38,7 +39,7 @@ def line_text(row: TableRow) -> str:
         f"wait {row.wait_percent:.0f}%",
         f"late: {late_text(row)}",
     )
-    return "  ".join(part for part in (*head, *tail) if part)
+    return printable("  ".join(part for part in (*head, *tail) if part))
 
 
 def late_text(row: TableRow) -> str:
@@ -86,7 +87,9 @@ def _group_text(group: str, rows: list[TableRow]) -> str:
         "how": [how_text(row) for row in rows],
         "late": [late_text(row) for row in rows],
     }
-    lines = [shorten(f"{group or 'collectives'}: n={rows[-1].n}, times in {unit}, bandwidths in GB/s", WIDTH)]
+    columns = {title: list(map(printable, cells)) for title, cells in columns.items()}
+    label = printable(group) or "collectives"
+    lines = [shorten(f"{label}: n={rows[-1].n}, times in {unit}, bandwidths in GB/s", WIDTH)]
     widths = {title: max(len(title), *map(len, cells)) for title, cells in columns.items()}
     for title in _EXPENDABLE:
         if sum(widths.values()) + len(widths) - 1 > WIDTH:
@@ -109,7 +112,7 @@ def snapshot_text(snapshot: Snapshot) -> str:
         line
         for group in snapshot.groups
         for note in _notes(group)
-        for line in textwrap.wrap(note, WIDTH, subsequent_indent="  ")
+        for line in textwrap.wrap(printable(note), WIDTH, subsequent_indent="  ")
     ]
     if losses := _losses(snapshot.counters):
         notes.append(losses)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from workbench.distribute.strategy import Strategy
 from workbench.errors import FailedPreconditionError
 from workbench.runtime import Cluster, current_cluster
-from workbench.telemetry.formatting import NOTHING, significant, size_text
+from workbench.telemetry.formatting import NOTHING, printable, significant, size_text
 from workbench.telemetry.snapshot import EventItem
 from workbench.ui import html
 from workbench.ui.cluster_model import DeviceHistory, topology_model
@@ -46,7 +46,7 @@ class ClusterView:
         lines = aligned(
             headings, rows, left=_PLACES, expendable=("pid", "worker", "kind", "strategy", "host")
         )
-        return "\n".join([f"{title}, {self.cluster.status}", *(lines if rows else [])])
+        return "\n".join([f"{printable(title)}, {self.cluster.status}", *(lines if rows else [])])
 
     def _repr_html_(self) -> str:
         title, headings, rows = self._table()

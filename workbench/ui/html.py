@@ -6,6 +6,8 @@ import html
 from collections.abc import Sequence
 from typing import Final
 
+from workbench.telemetry.formatting import printable_lines
+
 # Okabe–Ito colours; the word and the sign say the same, for those who see no colours.
 _STATUS: Final = {
     "starting": ("○", "#0072B2"),
@@ -29,8 +31,8 @@ _ALERT: Final = "border-left:3px solid #D55E00;padding-left:6px"
 
 
 def escaped(value: object) -> str:
-    """Any text as HTML that shows it and nothing else."""
-    return html.escape(str(value))
+    """Any text as HTML that shows it and nothing else; what cannot be seen, as escapes."""
+    return html.escape(printable_lines(str(value)))
 
 
 def status(word: str) -> str:

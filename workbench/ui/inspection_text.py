@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from workbench.backends.summary import Summary
 from workbench.runtime.placement_text import counted
-from workbench.telemetry.formatting import NOTHING, dtype_text, shorten
+from workbench.telemetry.formatting import NOTHING, dtype_text, printable, shorten
 from workbench.ui import html
 from workbench.ui.text_table import WIDTH, aligned, figure
 
@@ -50,7 +50,7 @@ def _value_lines(value: InspectedValue) -> list[str]:
     hints = [
         line
         for hint in value.hints
-        for line in textwrap.wrap(hint, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        for line in textwrap.wrap(printable(hint), WIDTH, initial_indent="  ", subsequent_indent="  ")
     ]
     return [*_folded(heading), *(f"  {line}" for line in lines), *([f"  {note}"] if note else []), *hints]
 
@@ -91,7 +91,7 @@ def _heading(value: InspectedValue) -> str:
         and (len(value.replicas) > 1 or value.kind != "VariableComponent")
     ):
         parts.append(f"over {counted(len(value.replicas), 'replica')}")
-    return " ".join(parts)
+    return printable(" ".join(parts))
 
 
 def _agreement_text(agreement: Agreement) -> str:
@@ -104,7 +104,7 @@ def _agreement_text(agreement: Agreement) -> str:
         return f"in sync (sha {agreement.sha256[:4]}…), max|Δ|=0"
     gap = agreement.max_abs_difference
     size = "shapes differ" if math.isnan(gap) else f"max|Δ|={figure(gap)}"
-    when = f" {agreement.since}" if agreement.since else ""
+    when = f" {printable(agreement.since)}" if agreement.since else ""
     return f"diverged{when}, {size}, first replica {agreement.first_replica}"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.telemetry import runs
 from workbench.telemetry.events import Event
+from workbench.telemetry.formatting import printable
 from workbench.telemetry.snapshot import Snapshot
 from workbench.ui import html
 from workbench.ui.runs_model import replay_of
@@ -64,7 +65,7 @@ class RecordedRun(Timings):
             facts.append(f"steps {self.steps.start} to {self.steps.stop - 1}")
         if kept := [view.replace("_", " ") for view in _KEPT if view in self._run.looks.models]:
             facts.append(f"with {', '.join(kept)}")
-        return ", ".join(facts)
+        return printable(", ".join(facts))
 
 
 class _Steps:

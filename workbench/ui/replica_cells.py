@@ -12,6 +12,7 @@ from typing import Any, Final, get_args
 from workbench.distribute.strategy import Strategy
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, WorkbenchError
 from workbench.runtime.cells import with_cells
+from workbench.telemetry.formatting import printable_lines
 from workbench.ui import html, replica_session
 from workbench.ui.grouped_outputs import Grouping, grouped
 from workbench.ui.replica_session import Outcome
@@ -63,7 +64,7 @@ class CellOutputs:
     def __repr__(self) -> str:
         parts = grouped(self.outcomes, self.group)
         lines = [line for title, text in parts for line in (f"[{title}]", *([text] if text else []))]
-        return "\n".join([*self._notes(), *lines])
+        return printable_lines("\n".join([*self._notes(), *lines]))
 
     def _repr_html_(self) -> str:
         parts = [html.alert(note) for note in self._notes()]

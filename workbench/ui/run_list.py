@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from workbench.errors import InvalidArgumentError, NotFoundError
-from workbench.telemetry.formatting import NOTHING, dtype_text, shorten, significant, size_text, time_unit
+from workbench.telemetry.formatting import (
+    NOTHING,
+    dtype_text,
+    printable,
+    shorten,
+    significant,
+    size_text,
+    time_unit,
+)
 from workbench.ui import html
 from workbench.ui.models import ComparedRow, RunEntry, Runs, Spread
 from workbench.ui.replay import RecordedRun, open_run
@@ -102,7 +110,7 @@ class RunList:
         return mimebundle(self._source(), text=repr(self), html=self._repr_html_(), include=include)
 
     def _title(self) -> str:
-        return shorten(f"{len(self)} recorded runs in {self.folder}", WIDTH)
+        return shorten(printable(f"{len(self)} recorded runs in {self.folder}"), WIDTH)
 
     def _cells(self) -> list[list[str]]:
         return [
@@ -169,8 +177,8 @@ class Comparison:
             f"{word}: {names}" for word in ("slower", "faster") if (names := names_of(self.rows, word))
         ] or ["no difference that can be told from chance"]
         return [
-            shorten(f"{second} (') compared with {first}", WIDTH),
-            shorten("; ".join(found), WIDTH),
+            shorten(printable(f"{second} (') compared with {first}"), WIDTH),
+            shorten(printable("; ".join(found)), WIDTH),
         ]
 
 
@@ -205,7 +213,9 @@ def _quartiles(spread: Spread | None) -> str:
 
 
 def _none(folder: Path) -> str:
-    return f"no recorded runs in {folder}: with wb.record({str(folder / 'first.parquet')!r}): … makes one"
+    return printable(
+        f"no recorded runs in {folder}: with wb.record({str(folder / 'first.parquet')!r}): … makes one"
+    )
 
 
 def runs(folder: str | os.PathLike[str] = "runs") -> RunList:

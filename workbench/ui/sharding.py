@@ -13,7 +13,7 @@ from workbench.data.explain import explain_sharding as explain_dataset
 from workbench.data.options import AutoShardPolicy
 from workbench.distribute.input import DistributedDataset
 from workbench.distribute.strategy import Strategy
-from workbench.telemetry.formatting import size_text
+from workbench.telemetry.formatting import printable, size_text
 from workbench.ui import html, shown
 from workbench.ui.array_model import array_model
 from workbench.ui.dataset_model import dataset_model
@@ -62,7 +62,7 @@ class ArrayShardingView:
         shape = ",".join(map(str, model.shape))
         what = " ".join(filter(None, (model.kind, model.name, f"{model.dtype} ({shape})")))
         uneven = f", fullest {model.imbalance_percent:g}% above average" if model.imbalance_percent else ""
-        return f"{what}: {model.sentence}{uneven}"
+        return printable(f"{what}: {model.sentence}{uneven}")
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         parts = self.model.parts[:_MAX_ROWS]

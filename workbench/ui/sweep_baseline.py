@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workbench.errors import InvalidArgumentError
+from workbench.telemetry.formatting import printable
 from workbench.telemetry.sweeps import Baseline, Sweep, SweepPoint
 
 FORMAT: Final = "workbench sweep 1"
@@ -67,6 +68,7 @@ def comparison_text(sweep: Sweep) -> str:
     baseline = sweep.baseline
     if baseline is None:
         return ""
+    name = printable(baseline.name)
     known = {point.size_bytes: point.p50_us for point in baseline.points}
     ratios = [
         known[point.size_bytes] / point.p50_us
@@ -74,10 +76,10 @@ def comparison_text(sweep: Sweep) -> str:
         if known.get(point.size_bytes) and point.p50_us > 0
     ]
     if not ratios:
-        return f"{sweep.op}: no size in common with {baseline.name}"
+        return f"{sweep.op}: no size in common with {name}"
     over = "" if baseline.n == sweep.n else f", which was over {baseline.n} replicas"
     return (
-        f"{sweep.op}: {statistics.geometric_mean(ratios):.2f} × as fast as {baseline.name} "
+        f"{sweep.op}: {statistics.geometric_mean(ratios):.2f} × as fast as {name} "
         f"({min(ratios):.2f} to {max(ratios):.2f} over {len(ratios)} sizes){over}"
     )
 

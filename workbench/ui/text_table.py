@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from workbench.telemetry.formatting import shorten, significant
+from workbench.telemetry.formatting import printable, shorten, significant
 
 WIDTH: Final = 88
 
@@ -27,7 +27,10 @@ def aligned(
       expendable: Columns that are left out, in this order, until the table is no wider than `width`.
       width: In characters.
     """
-    columns = {title: [title, *(row[index] for row in rows)] for index, title in enumerate(headings)}
+    columns = {
+        title: [printable(cell) for cell in (title, *(row[index] for row in rows))]
+        for index, title in enumerate(headings)
+    }
     widths = {title: max(map(len, cells)) for title, cells in columns.items()}
     for title in expendable:
         if sum(widths[name] + 2 for name in columns) - 2 <= width:

@@ -11,6 +11,7 @@ from workbench.distribute.strategy import Strategy
 from workbench.errors import FailedPreconditionError
 from workbench.runtime import Cluster, current_cluster
 from workbench.telemetry import exports, frames
+from workbench.telemetry.formatting import printable
 from workbench.telemetry.snapshot import Snapshot, TableRow
 from workbench.telemetry.stuck import stuck_text
 from workbench.telemetry.text import snapshot_text
@@ -222,4 +223,4 @@ def _group_of(row: TableRow) -> str:
 
 
 def _silence(address: str) -> str:
-    return f"! worker {address} did not answer: its newest collectives are missing"
+    return f"! worker {printable(address)} did not answer: its newest collectives are missing"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from workbench.runtime.placement_text import counted
+from workbench.telemetry.formatting import printable
 from workbench.telemetry.snapshot import LastSeen, Stuck
 from workbench.telemetry.stuck import stuck_text
 
@@ -33,7 +34,7 @@ def verdict(found: Diagnosis) -> tuple[str, ...]:
     if len(lines) > _MAX_LINES:
         hidden = len(lines) - _MAX_LINES + 1
         lines = [*lines[: _MAX_LINES - 1], f"… and {counted(hidden, 'more line')}: see .details"]
-    return tuple(lines)
+    return tuple(map(printable, lines))
 
 
 def _general(found: Diagnosis) -> str:
