@@ -1,0 +1,328 @@
+"""The five demonstrations: each what somebody does in JupyterLab from an empty notebook to what is then seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Lab, command, expect, open_notebook, wait_for_notebook
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+SLOW_STEPS = 24
+DARK = "JupyterLab Dark"
+IMPORTS = "import numpy as np, workbench as wb\n"
+TRAIN = """
+cluster = wb.connect(replicas={replicas}, processes={processes})
+strategy = wb.MirroredStrategy()
+def step(x):
+    context = wb.distribute.get_replica_context()
+    context.all_reduce("mean", x)
+    return context.all_reduce("sum", x)
+x = np.ones(1024, np.float32)
+for _ in range({steps}):
+    strategy.run(step, args=(x,))
+"""
+WATCH_FOR_BANNER = """() => {
+  const look = () => { if (document.querySelector('.wb-pane [role=alert]')) window.bannerAt ??= Date.now(); };
+  new MutationObserver(look).observe(document.body, {childList: true, subtree: true, characterData: true});
+}"""
+FACTORS = {
+    "all_reduce": lambda n: 2 * (n - 1) / n,
+    "reduce_scatter": lambda n: (n - 1) / n,
+    "all_gather": lambda n: (n - 1) / n,
+    "broadcast": lambda n: 1.0,
+    "reduce": lambda n: 1.0,
+}
+"""Bus bandwidth over algorithm bandwidth with n replicas, as nccl-tests' PERFORMANCE.md has it."""
+
+
+def run_cells(page: Any, lab: Lab, name: str, *cells: str) -> None:
+    open_notebook(page, lab, lab.notebook(name, *cells))
+    command(page, "notebook:run-all-cells")
+
+
+def ground(page: Any, selector: str) -> str:
+    """The colour behind something, or behind what lies behind it."""
+    return str(
+        page.locator(selector).first.evaluate(
+            """(node) => {
+              const colour = (at) => getComputedStyle(at).backgroundColor;
+              while (node.parentElement && colour(node) === 'rgba(0, 0, 0, 0)') node = node.parentElement;
+              return colour(node);
+            }"""
+        )
+    )
+
+
+def texts_by_keys(page: Any, grid: Any) -> list[list[str]]:
+    """What a person reads who comes by Tab and goes through a table by arrow keys."""
+    keyboard = page.keyboard
+    for _ in range(30):
+        if grid.evaluate("(node) => node.contains(document.activeElement)"):
+            break
+        keyboard.press("Tab")
+    focused = "() => document.activeElement.closest('th, td').innerText"
+    keyboard.press("Control+Home")
+    rows, columns = grid.evaluate("(node) => [node.rows.length, node.rows[0].cells.length]")
+    found = []
+    for row in range(rows):
+        line = []
+        for column in range(columns):
+            line.append(page.evaluate(focused))
+            if column < columns - 1:
+                keyboard.press("ArrowRight")
+        found.append(line)
+        if row < rows - 1:
+            keyboard.press("Home")
+            keyboard.press("ArrowDown")
+    return found
+
+
+def texts(grid: Any) -> list[list[str]]:
+    return list(
+        grid.evaluate("(node) => [...node.rows].map((row) => [...row.cells].map((cell) => cell.innerText))")
+    )
+
+
+def restart_kernel(page: Any) -> None:
+    page.evaluate(
+        """() => [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.sessionContext)
+             .sessionContext.session.kernel.restart()"""
+    )
+
+
+@pytest.fixture
+def light_afterwards(page: Any) -> Iterator[None]:
+    yield
+    command(page, "apputils:change-theme", theme="JupyterLab Light")
+    page.wait_for_selector("body[data-jp-theme-light='true']", state="attached")
+
+
+@pytest.mark.usefixtures("light_afterwards")
+def test_1_one_cell_fills_the_panes_which_follow_the_theme_and_are_read_by_keys(page: Any, lab: Lab) -> None:
+    train = TRAIN.format(replicas=2, processes=False, steps=5)
+    run_cells(page, lab, "first.ipynb", IMPORTS + train + "cluster")
+    timing = page.locator(".wb-pane .wb-collectives")
+    expect(timing).to_contain_text("10 collectives")
+    expect(page.locator(".jp-Notebook .wb-topology")).to_contain_text("2 CPU devices")
+
+    places = (".wb-pane .wb-collectives", ".jp-Notebook .wb-topology", ".wb-pane", "#workbench-panel")
+    command(page, "workbench:show-panel")
+    light = [ground(page, place) for place in places]
+    command(page, "apputils:change-theme", theme=DARK)
+    page.wait_for_selector("body[data-jp-theme-light='false']", state="attached")
+    page.wait_for_selector("#jupyterlab-splash", state="detached")
+    for place, before in zip(places, light, strict=True):
+        assert sum(map(int, re.findall(r"\d+", before)[:3])) > 600, place
+        assert sum(map(int, re.findall(r"\d+", ground(page, place))[:3])) < 200, place
+    page.screenshot(path="artifacts/demonstration_1.png")
+
+    command(page, "workbench:open-pane", view="collectives")
+    page.wait_for_selector(".wb-pane :focus")
+    grid = timing.locator("[role=grid]")
+    assert texts_by_keys(page, grid) == texts(grid)
+    assert [row[0] for row in texts(grid)] == ["op", "all_reduce"]
+
+    page.keyboard.press("Control+Shift+]")  # the next tab
+    topology = page.locator(".wb-pane .wb-topology")
+    expect(topology).to_contain_text("2 CPU devices")
+    topology.get_by_role("button", name="Table").focus()
+    page.keyboard.press("Enter")
+    grid = topology.locator("[role=grid]")
+    expect(grid).to_be_visible()
+    assert texts_by_keys(page, grid) == texts(grid)
+
+
+def test_2_a_replica_killed_in_all_reduce_is_named_and_its_history_outlives_kernel_and_page(
+    page: Any, lab: Lab, record_property: Any
+) -> None:
+    train = IMPORTS + TRAIN.format(replicas=3, processes=True, steps=200)
+    kill = (
+        "import time\nprint(f'killed after {1000 * time.time():.0f}')\n"
+        "strategy.run(wb.testing.inject(step, wb.testing.Killed(replica=1, nth=2)), args=(x,))"
+    )
+    run_cells(page, lab, "killed.ipynb", train)
+    expect(page.locator(".wb-pane .wb-collectives")).to_contain_text("400 collectives")
+    page.evaluate(WATCH_FOR_BANNER)
+    command(page, "notebook:insert-cell-below")
+    expect(page.locator(".jp-Notebook .jp-Cell")).to_have_count(2)
+    page.keyboard.press("Enter")
+    page.keyboard.insert_text(kill)
+    page.keyboard.press("Control+Enter")
+
+    banner = page.locator(".wb-pane .wb-collectives [role=alert]")
+    expect(banner).to_contain_text("step 200 seq 1 all_reduce: waiting for replica {1}")
+    expect(banner).to_contain_text(re.compile(r"entered at In\[1\]:\d+ by replicas 0, 2"))
+    expect(banner).to_contain_text(re.compile(r"replica 1 is lost: MirroredStrategy: worker 1 .*SIGKILL"))
+    seconds = (page.evaluate("() => window.bannerAt") - _killed_at_ms(page)) / 1000
+    record_property("banner_seconds", seconds)
+    print(f"the banner stood there {seconds:.2f} s after the cell began")
+    page.screenshot(path="artifacts/demonstration_2.png")
+
+    restart_kernel(page)
+    timing = page.locator(".wb-pane .wb-collectives")
+    expect(timing).to_contain_text("stopped")
+    page.reload()
+    wait_for_notebook(page)
+    expect(timing).to_contain_text("stopped")
+    expect(timing).to_contain_text("400 collectives")
+    expect(banner).to_contain_text("waiting for replica {1}")
+    page.screenshot(path="artifacts/demonstration_2_reloaded.png")
+
+
+def _killed_at_ms(page: Any) -> float:
+    text = page.locator(".jp-OutputArea-output", has_text="killed after").first.inner_text()
+    return float(re.search(r"killed after (\d+)", text)[1])  # type: ignore[index]  # it was just found
+
+
+def test_3_a_slow_replica_is_a_row_and_a_nan_is_named_also_from_the_file_with_no_cluster(
+    page: Any, lab: Lab
+) -> None:
+    train = IMPORTS + TRAIN.format(replicas=4, processes=False, steps=3)
+    faulty = """
+slow = wb.testing.inject(step, wb.testing.Slow(replica=2, seconds=0.02))
+broken = wb.testing.inject(lambda x: {{"loss": x.mean(), "x": x}}, wb.testing.NaNInput(replica=1))
+with wb.record("runs/broken.parquet"):
+    for _ in range({slow}):
+        strategy.run(slow, args=(x,))
+    losses = strategy.run(broken, args=(x,))
+    inspection = wb.inspect(losses)
+inspection
+"""
+    run_cells(page, lab, "broken.ipynb", train, faulty.format(slow=SLOW_STEPS))
+    expect(page.locator(".jp-Notebook .wb-values")).to_contain_text("first NaN: losses['loss']")
+    expect(page.locator(".wb-status-item")).to_contain_text("4/4 replicas")
+    command(page, "workbench:open-pane", view="heat_map")
+    assert_row_of_replica_2(page.locator(".wb-pane .wb-heat-map"))
+    page.screenshot(path="artifacts/demonstration_3_heat_map.png")
+    command(page, "workbench:open-pane", view="values")
+    assert_nan_of_replica_1(page.locator(".wb-pane .wb-values"))
+    page.screenshot(path="artifacts/demonstration_3_values.png")
+
+    for session in lab.request("GET", "/api/sessions"):
+        lab.request("DELETE", f"/api/sessions/{session['id']}")
+    expect(page.locator(".wb-status-item")).to_contain_text("no cluster")
+    command(page, "workbench:show-panel")
+    page.locator("#workbench-panel").get_by_role("button", name="broken", exact=True).click()
+    run = page.locator(".wb-pane .wb-replay")
+    expect(run).to_contain_text("replay")
+    run.get_by_role("tab", name="Lateness").click()
+    assert_row_of_replica_2(run)
+    run.get_by_role("tab", name="Values").click()
+    assert_nan_of_replica_1(run)
+    page.screenshot(path="artifacts/demonstration_3_replay.png")
+
+
+def assert_row_of_replica_2(view: Any) -> None:
+    """Named above the heat map, and in its table later than all others in every step in which it was slow."""
+    expect(view).to_contain_text("late step after step: replica 2")
+    view.get_by_role("button", name="Table").first.click()
+    grid = view.get_by_role("grid", name="Lateness in µs by replica and step")
+    expect(grid).to_be_visible()
+    heading, *rows = texts(grid)
+    assert [row[0].split()[0] for row in rows] == ["r0", "r1", "r2", "r3"]
+    steps = [place for place, title in enumerate(heading) if title.startswith("step ")][-SLOW_STEPS:]
+    assert len(steps) == SLOW_STEPS
+    for place in steps:
+        late = [float(row[place]) for row in rows]
+        assert late.index(max(late)) == 2
+    view.get_by_role("button", name="Table").first.click()
+
+
+def assert_nan_of_replica_1(view: Any) -> None:
+    expect(view).to_contain_text(
+        re.compile(rf"first NaN: losses\['loss'\].*replica 1.*step {3 + SLOW_STEPS}")
+    )
+
+
+def test_4_an_empty_worker_and_an_uneven_remainder_are_seen_before_anything_runs(page: Any, lab: Lab) -> None:
+    explain = """
+from pathlib import Path
+Path("full.txt").write_text("".join(f"{line}\\n" for line in range(11)))
+Path("empty.txt").write_text("")
+data = wb.data.TextLineDataset(["full.txt", "empty.txt"]).batch(8)
+wb.explain_sharding(data, wb.data.Shape(hosts=2, replicas_per_host=2), policy="FILE")
+"""
+    run_cells(page, lab, "explain.ipynb", IMPORTS + explain)
+    view = page.locator(".jp-Notebook .wb-dataset-sharding")
+    expect(view).to_contain_text(re.compile(r"reads nothing\s*▲?\s*replica 2, 3"))
+    expect(view).to_contain_text(re.compile(r"last step\s*2 1 0 0"))
+    expect(view).to_contain_text(re.compile(r"rows per replica\s*0 to 6"))
+    view.get_by_role("button", name="Table").click()
+    grid = view.get_by_role("grid", name="Who reads what")
+    expect(grid).to_be_visible()
+    read = {(row[0], row[1]): row[3] for row in texts(grid)[1:]}
+    assert [read["2", replica] for replica in "0123"] == ["2", "1", "0", "0"]
+    view.get_by_role("button", name="Table").click()
+    expect(page.locator(".wb-status-item")).to_contain_text("no cluster")
+    clusters = lab.request("GET", "/workbench/api/clusters")
+    assert all(cluster["summary"]["status"] == "stopped" for cluster in clusters)  # those of earlier tests
+    page.screenshot(path="artifacts/demonstration_4.png")
+
+
+def test_5_bandwidths_of_sweeps_are_those_of_the_formulas(page: Any, lab: Lab) -> None:
+    sweep = """
+with wb.connect(replicas={n}, processes=False):
+    found = wb.collectives.sweep(
+        wb.MirroredStrategy(), {ops}, smallest_bytes=1 << 18, largest_bytes=1 << 20, factor=2, rounds=3)
+print(found)
+found
+"""
+    replicas = (1, 2, 4, 8)
+    cells = [IMPORTS + sweep.format(n=n, ops=tuple(FACTORS)) for n in replicas]
+    run_cells(page, lab, "sweeps.ipynb", *cells)
+    for index, n in enumerate(replicas):
+        page.evaluate("(index) => window.jupyterapp.shell.currentWidget.content.scrollToItem(index)", index)
+        cell = page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{index}']")
+        printed = cell.locator(".jp-OutputArea-output", has_text=f"nranks {n}").first
+        expect(printed).to_contain_text("# reduce ")
+        assert_printed(printed.inner_text(), n)
+        view = cell.locator(".wb-sweep")
+        if n == 1:
+            expect(view).to_contain_text("bandwidth over size appears")
+            continue
+        view.get_by_role("button", name="Table").click()
+        for op in FACTORS:
+            view.get_by_label("Operation").select_option(label=f"{op} f32")
+            grid = view.get_by_role("grid", name=f"Bandwidth of {op} by size, GB/s")
+            expect(grid).to_be_visible()
+            assert_drawn(texts(grid), op, n)
+        view.get_by_role("button", name="Table").click()
+    page.screenshot(path="artifacts/demonstration_5.png")
+
+
+def assert_printed(table: str, n: int) -> None:
+    """Columns as nccl-tests: bytes, elements, type, operation, root, µs, algbw, busbw."""
+    op, rows = "", 0
+    for line in table.splitlines():
+        if heading := re.match(rf"# (\w+) .* nranks {n}$", line):
+            op = heading[1]
+        cells = line.split()
+        if line.startswith("#") or len(cells) != 9:
+            continue
+        rows += 1
+        size_bytes, us = int(cells[0]), float(cells[5])
+        if n == 1:
+            assert cells[6:8] == ["–", "–"]
+            continue
+        algbw = size_bytes / us / 1000
+        rounding = 0.005 * (1 + algbw / us)  # half of the last digit of the rate, and of the time
+        assert float(cells[6]) == pytest.approx(algbw, abs=1.01 * rounding)
+        factor = FACTORS[op](n)
+        assert float(cells[7]) == pytest.approx(algbw * factor, abs=0.00505 * (1 + algbw * factor / us))
+    assert rows == 3 * len(FACTORS)
+
+
+def assert_drawn(table: list[list[str]], op: str, n: int) -> None:
+    """Size, median time and median bus bandwidth of the view's table: three significant digits each."""
+    heading, *rows = table
+    (median,) = (place for place, title in enumerate(heading) if title.startswith("p50"))
+    per_unit = {"p50 µs": 1e3, "p50 ms": 1e6}[heading[median]]
+    assert [row[0] for row in rows] == ["256 KiB", "512 KiB", "1 MiB"]
+    for row, size_bytes in zip(rows, (1 << 18, 1 << 19, 1 << 20), strict=True):
+        algbw = size_bytes / (float(row[median]) * per_unit)
+        assert float(row[heading.index("busbw p50")]) == pytest.approx(algbw * FACTORS[op](n), rel=0.011)
