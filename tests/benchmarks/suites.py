@@ -91,6 +91,10 @@ SUITES: dict[str, tuple[Job, ...]] = {
         Job("workbench, threads", "ours.scaling"),
         Job("workbench, one worker process", "ours.scaling --threads 0"),
     ),
-    "views": (Job("workbench", "ours.views"),),
+    "views": (
+        Job("workbench", "ours.views"),
+        Job("workbench", "ours.views_flood", needs=("jupyter_client",)),
+        Job("workbench", "ours.views_pane", needs=("jupyterlab", "playwright")),
+    ),
     "soak": (Job("workbench", "ours.soak"),),
 }

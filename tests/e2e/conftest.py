@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -95,11 +95,17 @@ def lab(built: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """One for each module, with the extension as it was just built."""
     if why := _why_not():
         pytest.skip(why)
-    home = tmp_path_factory.mktemp("lab")
+    with serving(tmp_path_factory.mktemp("lab"), built.LAB_BUNDLE) as lab:
+        yield lab
+
+
+@contextmanager
+def serving(home: Path, bundle: Path) -> Iterator[Lab]:
+    """A JupyterLab with the built extension `bundle`, which keeps everything in the empty folder `home`."""
     root, extensions = home / "root", home / "labextensions"
     root.mkdir()
     extensions.mkdir()
-    (extensions / "workbench-lab").symlink_to(built.LAB_BUNDLE)
+    (extensions / "workbench-lab").symlink_to(bundle)
     for name, values in SETTINGS.items():
         file = home / "settings" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
