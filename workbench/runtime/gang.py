@@ -37,7 +37,6 @@ from workbench.runtime.wire import (
     SHIP,
     STRUCTURE,
     Message,
-    RowsLeaf,
     loads,
 )
 from workbench.runtime.worker_link import WorkerLink
@@ -412,17 +411,7 @@ class Gang:
         step = self._steps.get(serial)
         if step is None:
             return  # of a step that was given up
-        if type(outcomes[0][0]) is tuple:
-            outcomes = _each_rank(outcomes[0])
-        for outcome in outcomes:
-            rank = outcome[0]
-            step.waiting.discard(rank)
-            if len(outcome) == 2:
-                step.failures.append(outcome[1])
-                continue
-            _, key, leaves = outcome
-            step.structures[rank] = worker.structures[key]
-            step.leaves[rank] = leaves
+        step.take(outcomes, worker.structures)
         if step.failures and step.waiting:
             step.group.failing(step)
         if step.merging:
@@ -499,14 +488,3 @@ class Gang:
             for worker in self.workers.values():
                 worker.close()
             self.wakeup.close()
-
-
-def _each_rank(outcome: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """The outcome of a program that ran for several replicas at once, as one for each."""
-    ranks, key, leaves = outcome
-    if not any(type(leaf) is RowsLeaf for leaf in leaves):
-        return [(rank, key, leaves) for rank in ranks]
-    return [
-        (rank, key, [(leaf.rows[i, ...],) if type(leaf) is RowsLeaf else leaf for leaf in leaves])
-        for i, rank in enumerate(ranks)
-    ]

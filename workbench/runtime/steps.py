@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from workbench.runtime.reports import FailureReport
+from workbench.runtime.wire import RowsLeaf
 
 if TYPE_CHECKING:
     from workbench.runtime.group import Group
@@ -103,3 +104,33 @@ class Step:
     def failed(self) -> bool:
         """Whether a replica reported a failure or was lost."""
         return bool(self.failures or self.lost)
+
+    def take(self, outcomes: list[tuple[Any, ...]], structures: dict[int, Any]) -> None:
+        """What became of the replicas of one worker.
+
+        Args:
+          outcomes: As DONE carries them: (rank, failure) or (rank, id of the structure, leaves); or a single one for
+            several ranks, of a program that ran for all of them at once.
+          structures: Those that the worker has told so far, by their ids.
+        """
+        if type(outcomes[0][0]) is tuple:
+            outcomes = _each_rank(outcomes[0])
+        for outcome in outcomes:
+            rank = outcome[0]
+            self.waiting.discard(rank)
+            if len(outcome) == 2:
+                self.failures.append(outcome[1])
+                continue
+            _, key, leaves = outcome
+            self.structures[rank] = structures[key]
+            self.leaves[rank] = leaves
+
+
+def _each_rank(outcome: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    ranks, key, leaves = outcome
+    if not any(type(leaf) is RowsLeaf for leaf in leaves):
+        return [(rank, key, leaves) for rank in ranks]
+    return [
+        (rank, key, [(leaf.rows[i, ...],) if type(leaf) is RowsLeaf else leaf for leaf in leaves])
+        for i, rank in enumerate(ranks)
+    ]
