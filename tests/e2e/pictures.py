@@ -1,0 +1,37 @@
+"""Renews the pictures of the README: `python -m tests.e2e.pictures` takes them, and keeps them with 256 colours."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import pytest
+from PIL import Image
+
+from tests.e2e.conftest import ARTIFACTS, ROOT
+
+IMAGES: Final = ROOT / "extension" / "images"
+NAMES: Final = ("lab", "dashboard", "nan", "sharding")
+
+
+def keep(name: str) -> None:
+    """Puts a picture that was taken where the README shows it."""
+    with Image.open(ARTIFACTS / f"picture_{name}.png") as taken:
+        few = taken.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    file = IMAGES / f"{name}.png"
+    few.save(file, optimize=True)
+    print(f"{file.name}: {file.stat().st_size / 1000:.0f} kB")
+
+
+def main() -> int:
+    """Returns 1 if one could not be taken."""
+    if pytest.main(["-q", str(ROOT / "tests" / "e2e" / "test_pictures.py")]):
+        return 1
+    IMAGES.mkdir(exist_ok=True)
+    for name in NAMES:
+        keep(name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
