@@ -1,13 +1,15 @@
 // Files for other tools, of what a view shows; the twins of workbench/telemetry/exports.py, which has whole runs.
 import { NOTHING } from "../format";
 import type { Collectives, TableRow } from "../models";
-import { takers, type Row } from "./sheet";
+import { takers, type Cell, type Row } from "./sheet";
 
-/** CSV with a header line, quoted as RFC 4180 has it. */
+/** CSV with a header line, quoted as RFC 4180 has it; texts that a spreadsheet would calculate begin with "'". */
 export function csv(rows: readonly Row[]): string {
   const names = Object.keys(rows[0] ?? {});
   const quoted = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  const lines = rows.map((row) => names.map((name) => quoted(String(row[name] ?? ""))).join(","));
+  const cell = (value: Cell) =>
+    typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? "");
+  const lines = rows.map((row) => names.map((name) => quoted(cell(row[name] ?? null))).join(","));
   return [names.map(quoted).join(","), ...lines, ""].join("\r\n");
 }
 
