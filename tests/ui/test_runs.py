@@ -78,6 +78,24 @@ def test_a_recording_that_nobody_keeps_goes_on(
     assert (tmp_path / "run.parquet").exists()
 
 
+def test_what_was_before_a_recording_is_not_in_it(
+    cluster: wb.Cluster, strategy: wb.MirroredStrategy, tmp_path: Path
+) -> None:
+    earlier: list[bytes] = []
+    cluster.telemetry_listeners.append(earlier.append)
+    strategy.run(reduce_all)
+    with wb.record(tmp_path / "run.parquet"):
+        assert earlier
+        for batch in earlier.copy():
+            cluster._take_telemetry(batch)  # as when Dask is slower in bringing it than whoever asked for it
+        strategy.run(reduce_all)
+    cluster.telemetry_listeners.remove(earlier.append)
+
+    steps = wb.open_run(tmp_path / "run.parquet").to_arrow()["step"].to_pylist()
+    assert len(steps) == 2
+    assert steps[0] == steps[1]
+
+
 def test_a_run_is_listed_opened_and_compared_by_name_or_place(recorded: Path) -> None:
     runs = wb.runs(recorded)
 

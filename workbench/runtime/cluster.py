@@ -190,8 +190,12 @@ class Cluster:
             listener(event)
 
     def _take_telemetry(self, batch: bytes) -> None:
-        """Batches come twice, by the topic and by `flush_telemetry`; whoever takes them leaves out the second."""
-        self.feed.ingest(batch)
+        """Batches come twice, by the topic and by `flush_telemetry`, whichever is faster; the second is left out.
+
+        A listener that came in between would else take the second for news.
+        """
+        if not self.feed.ingest(batch):
+            return
         for listener in tuple(self.telemetry_listeners):
             listener(batch)
 

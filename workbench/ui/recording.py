@@ -34,6 +34,7 @@ class Recording:
     """
 
     def __init__(self, path: str | os.PathLike[str], cluster: Cluster) -> None:
+        cluster.flush_telemetry(_PATIENCE_SECONDS)  # what is on its way now was before the recording
         self._cluster = cluster
         self._recorder = Recorder(path, name_sites=with_cell_names)
         self.path = self._recorder.path
