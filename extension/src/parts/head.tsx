@@ -35,9 +35,10 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
       <h3>{title}</h3>
       {facts.map((fact) => fact && <span class="wb-quiet">{fact}</span>)}
       {status && <StatusWord word={status} />}
-      <span class="wb-space" />
-      {children}
-      <ExportMenu />
+      <div class="wb-actions">
+        {children}
+        <ExportMenu />
+      </div>
     </header>
   );
 }

@@ -2,6 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { paletteOf, type Palette } from "../colours";
 import { drawings } from "../export/svg_canvas";
+import { useWidth } from "./width";
 
 export interface Cell {
   row: number;
@@ -38,20 +39,10 @@ export function Plane(props: Props) {
   const { rows, columns, height } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(640);
+  const width = useWidth(box);
   const [cursor, setCursor] = useState<Cell | null>(null);
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   const inside = cursor && cursor.row < rows && cursor.column < columns ? cursor : null;
-
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (!element) return undefined;
-    const measure = () => setWidth(Math.max(240, Math.floor(element.clientWidth) || 640));
-    measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
 
   useLayoutEffect(() => {
     const element = canvas.current;

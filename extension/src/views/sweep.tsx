@@ -1,14 +1,14 @@
 // Bus bandwidth over message size, both logarithmic: band from the 10th to the 90th percentile, fit, measured limit.
 import { scaleLog } from "d3-scale";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { category } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Table, type Column } from "../parts/table";
+import { useWidth } from "../parts/width";
 import { counted, dtypeText, rateText, significant, sizeText, timeText, timeUnit } from "../format";
 import type { Collectives, Sweep, SweepPoint } from "../models";
 import type { View } from "../view";
 
-const WIDTH = 640;
 const HEIGHT = 260;
 const LEFT = 62;
 const RIGHT = 16;
@@ -78,13 +78,15 @@ export function fittedBusbw(sweep: Sweep, sizeBytes: number): number | null {
 
 function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   const [cursor, setCursor] = useState<number | null>(null);
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
   const ghost = ghostOf(sweep);
   const points = sweep.points.filter((point) => point.p50_busbw !== null);
   const sizes = points.map((point) => point.size_bytes);
   const rates = points.flatMap((point) => [point.p10_busbw!, point.p50_busbw!, point.p90_busbw!]);
   rates.push(...ghost.map((point) => point.p50_busbw!));
   if (sweep.limit !== null) rates.push(sweep.limit);
-  const x = scaleLog([Math.min(...sizes), Math.max(...sizes)], [LEFT, WIDTH - RIGHT]).base(2);
+  const x = scaleLog([Math.min(...sizes), Math.max(...sizes)], [LEFT, width - RIGHT]).base(2);
   const y = scaleLog([Math.min(...rates) / 1.3, Math.max(...rates) * 1.3], [HEIGHT - BOTTOM, TOP]);
   const line = (of: (point: SweepPoint) => number) =>
     points.map((point, index) => `${index ? "L" : "M"}${x(point.size_bytes)} ${y(of(point))}`).join("");
@@ -116,6 +118,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
     <>
       <div
         class="wb-chart"
+        ref={box}
         role="application"
         aria-roledescription="chart"
         aria-label={`Bus bandwidth of ${sweep.op} at ${counted(points.length, "size")}`}
@@ -123,16 +126,16 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
         onKeyDown={onKeyDown}
         style={{ maxWidth: "820px" }}
       >
-        <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true" onMouseLeave={() => setCursor(null)}>
+        <svg viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true" onMouseLeave={() => setCursor(null)}>
           {yTicks.map((tick) => (
             <g key={tick}>
-              <line x1={LEFT} x2={WIDTH - RIGHT} y1={y(tick)} y2={y(tick)} stroke="var(--wb-line)" />
+              <line x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} stroke="var(--wb-line)" />
               <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">
                 {rateText(tick)}
               </text>
             </g>
           ))}
-          {spaced(sizes, 9).map((size) => (
+          {spaced(sizes, Math.max(2, Math.floor(width / 70))).map((size) => (
             <text key={size} x={x(size)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
               {sizeText(size)}
             </text>
@@ -164,14 +167,14 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
             <g>
               <line
                 x1={LEFT}
-                x2={WIDTH - RIGHT}
+                x2={width - RIGHT}
                 y1={y(sweep.limit)}
                 y2={y(sweep.limit)}
                 stroke="var(--wb-text)"
                 stroke-dasharray="1 3"
                 stroke-width="1.5"
               />
-              <text class="wb-strong" x={WIDTH - RIGHT} y={y(sweep.limit) - 4} text-anchor="end">
+              <text class="wb-strong" x={width - RIGHT} y={y(sweep.limit) - 4} text-anchor="end">
                 measured limit {rateText(sweep.limit)}
               </text>
             </g>
@@ -188,7 +191,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
               onMouseEnter={() => setCursor(index)}
             />
           ))}
-          <text x={(LEFT + WIDTH) / 2} y={HEIGHT - 3} text-anchor="middle">
+          <text x={(LEFT + width) / 2} y={HEIGHT - 3} text-anchor="middle">
             message size
           </text>
         </svg>
