@@ -34,6 +34,7 @@ class UnixListener:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # Under its name only once it listens: before, it would look like that of a killed process (`_sweep`).
         self._socket.bind(self.path + ".new")
+        os.chmod(self.path + ".new", 0o600)  # the directory protects it already; nobody has to know that
         self._socket.listen(8)
         os.rename(self.path + ".new", self.path)
         self._thread = threading.Thread(target=self._serve, name=thread_name, daemon=True)
