@@ -15,7 +15,8 @@ INSTALL = {
     "peers-tf/bin/python",
 }
 _SHOWN = (
-    "numpy dask distributed ipyparallel mpi4py torch jax tensorflow tensorflow-cpu pyarrow optree".split()
+    "numpy dask distributed ipyparallel mpi4py torch jax tensorflow tensorflow-cpu pyarrow optree "
+    "bokeh panel treescope jupyterlab jupyterlab-nvdashboard playwright".split()
 )
 _VERSIONS = """
 import json, platform, sys

@@ -95,6 +95,11 @@ SUITES: dict[str, tuple[Job, ...]] = {
         Job("workbench", "ours.views"),
         Job("workbench", "ours.views_flood", needs=("jupyter_client",)),
         Job("workbench", "ours.views_pane", needs=("jupyterlab", "playwright")),
+        _peer("treescope", "views_treescope", "treescope", "jax"),
+        Job("workbench", "ours.views_sharding", needs=("jax",)),
+        Job("workbench", "ours.views_page", needs=("panel", "playwright")),
+        _peer("Dask /status", "views_dask_page", "distributed", "bokeh", "playwright"),
+        _peer("nvdashboard", "views_nvdashboard", "jupyterlab-nvdashboard", "playwright"),
     ),
     "soak": (Job("workbench", "ours.soak"),),
 }

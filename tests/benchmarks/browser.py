@@ -1,0 +1,173 @@
+"""What it costs to have a page open: time to the first data, bytes, and CPU of those who serve it.
+
+Needs playwright and a Chromium. Pages are opened in an empty context each, so nothing comes from a cache.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+import psutil
+
+from tests.benchmarks.measure import Script
+
+STEPS_PER_SECOND = 10
+_SECONDS = 60.0
+_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+_PAINTED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+class Page:
+    """A page in a context of its own.
+
+    Attributes:
+      page: Playwright's.
+      received: Bytes that it has received so far: responses as they were sent, and payloads of WebSockets.
+    """
+
+    def __init__(self, browser: Any) -> None:
+        self._context = browser.new_context(viewport={"width": 1280, "height": 800})
+        self._context.set_default_timeout(1000 * _SECONDS)
+        self.page = self._context.new_page()
+        self.received = 0
+        network = self._context.new_cdp_session(self.page)
+        network.send("Network.enable")
+        network.on("Network.loadingFinished", self._on_response)
+        network.on("Network.webSocketFrameReceived", self._on_frame)
+
+    def wait_for(self, drawn: str) -> float:
+        """Waits until the JavaScript expression `drawn` is true and painted; gives seconds since navigation began."""
+        self.page.wait_for_function(f"() => {drawn}", polling="raf")
+        self.page.evaluate(_PAINTED)
+        return float(self.page.evaluate("() => performance.now()")) / 1000
+
+    def stay(self, seconds: float) -> None:
+        """Leaves it open for so long."""
+        self.page.wait_for_timeout(1000 * seconds)
+
+    def close(self) -> None:
+        """Ends it."""
+        self._context.close()
+
+    def _on_response(self, event: dict[str, Any]) -> None:
+        self.received += int(event["encodedDataLength"])
+
+    def _on_frame(self, event: dict[str, Any]) -> None:
+        payload = event["response"]["payloadData"]
+        binary = event["response"]["opcode"] == 2
+        self.received += len(base64.b64decode(payload) if binary else payload.encode())
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser.
+
+    Raises:
+      FileNotFoundError: if there is none.
+    """
+    from playwright.sync_api import sync_playwright
+
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        raise FileNotFoundError("there is no Chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def job(target: Callable[[Connection], None]) -> Iterator[Any]:
+    """Runs `target` in a process of its own; gives what it sends first.
+
+    It goes on until the connection that it is called with has something to be read.
+    """
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=target, args=(theirs,))
+    process.start()
+    theirs.close()
+    try:
+        if not ours.poll(_SECONDS):
+            raise TimeoutError("the job did not start")
+        yield ours.recv()
+    finally:
+        with suppress(BrokenPipeError):  # it has failed, and said why
+            ours.send("enough")
+        process.join(_SECONDS)
+        ours.close()
+
+
+def at_a_fixed_rate(step: Callable[[], object], connection: Connection) -> None:
+    """Makes steps, `STEPS_PER_SECOND`, until told that it is enough."""
+    due = time.perf_counter()
+    while not connection.poll(max(0.0, due - time.perf_counter())):
+        step()
+        due = max(due + 1 / STEPS_PER_SECOND, time.perf_counter() - 1)
+
+
+def measure_page(script: Script, who: str, *, url: str, drawn: str, serving: Sequence[int]) -> None:
+    """Measures a page of a job that runs: four cases.
+
+    Args:
+      script: Whose cases they are.
+      who: As in `Script.case`.
+      url: Of the page.
+      drawn: JavaScript, true once data of the job is on the page.
+      serving: The processes that serve the page, or tell the server what happens.
+    """
+    opened, first, later, cpu = [], [], [], []
+    seconds = 10.0 * script.options.scale
+    with chromium() as browser:
+        _look(browser, url, drawn)  # imports, compiled templates
+        for _ in range(script.options.pages):
+            page, took = _open(browser, url, drawn)
+            opened.append(took)
+            first.append(float(page.received))
+            page.close()
+        for _ in range(script.options.pages):
+            without = _cpu_share(serving, lambda: time.sleep(seconds))
+            page, _took = _open(browser, url, drawn)
+            page.stay(2.0)  # what comes once has come
+            before = page.received
+            cpu.append(_cpu_share(serving, lambda page=page: page.stay(seconds)) - without)
+            later.append((page.received - before) / seconds * 10)
+            page.close()
+    for what, unit, scale, samples in (
+        ("page, first data", "s", 1.0, opened),
+        ("page, sent until then", "kB", 1e-3, first),
+        ("page, sent in 10 s more", "kB", 1e-3, later),
+        ("page, CPU while open", "% of a core", 100.0, [statistics.median(cpu)]),
+    ):
+        with script.case(who, what, unit=unit, scale=scale, replicas=2) as case:
+            case.samples = samples
+
+
+def _open(browser: Any, url: str, drawn: str) -> tuple[Page, float]:
+    page = Page(browser)
+    page.page.goto(url, wait_until="commit")
+    return page, page.wait_for(drawn)
+
+
+def _look(browser: Any, url: str, drawn: str) -> None:
+    _open(browser, url, drawn)[0].close()
+
+
+def _cpu_share(pids: Sequence[int], wait: Callable[[], None]) -> float:
+    """How much of one core processes use while something is waited for."""
+    processes = [psutil.Process(pid) for pid in pids]
+    began, before = time.perf_counter(), _cpu_seconds(processes)
+    wait()
+    return (_cpu_seconds(processes) - before) / (time.perf_counter() - began)
+
+
+def _cpu_seconds(processes: Sequence[psutil.Process]) -> float:
+    return sum(sum(process.cpu_times()[:2]) for process in processes)

@@ -1,0 +1,47 @@
+"""`wb.explain_sharding` of an array of JAX on two devices of this process: time, and what a notebook is sent."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+
+import workbench as wb
+from tests.benchmarks.measure import Script
+from tests.benchmarks.peers import jax_devices
+from workbench.ui.plain import plain
+
+GIGABYTE = 10**9
+CALLS = 5
+COLUMNS = 5000
+
+
+def main() -> None:
+    """Measures both; the views' code, which a kernel sends once, is not counted."""
+    script = Script("views", __doc__, replicas=2)
+    _, over_devices, _ = jax_devices.mesh(script.options.replicas)
+    import jax
+
+    rows = int(script.options.scale * GIGABYTE) // (4 * COLUMNS)
+    rows -= rows % script.options.replicas
+    value = jax.block_until_ready(jax.device_put(np.zeros((rows, COLUMNS), np.float32), over_devices))
+    seconds: list[float] = []
+    sent: list[float] = []
+    for _ in range(CALLS + 1):
+        began = time.perf_counter()
+        found = wb.explain_sharding(value)
+        texts, model = [repr(found), found._repr_html_()], plain(found.model)
+        seconds.append(time.perf_counter() - began)
+        sent.append(float(len(json.dumps([*texts, model, model]).encode())))
+    for name, unit, samples, scale in (
+        ("sharding, first time", "s", seconds[:1], 1.0),
+        ("sharding", "s", seconds[1:], 1.0),
+        ("sharding, sent", "kB", sent[1:], 1e-3),
+    ):
+        with script.case("workbench", name, unit=unit, scale=scale, replicas=script.options.replicas) as case:
+            case.samples = samples
+
+
+if __name__ == "__main__":
+    main()
