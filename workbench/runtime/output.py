@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from workbench.runtime.env import current_env
-from workbench.telemetry.formatting import encodable
+from workbench.telemetry.formatting import encodable, shorten
 
 _MAX_LINE = 10_000
 
@@ -38,9 +38,9 @@ class ReplicaOutput(io.TextIOBase):
         pending = self._partial.pop(env.rank, "") + encodable(text)
         *lines, rest = pending.split("\n")
         for line in lines:
-            self._write_line(env.rank, self._stream, line[:_MAX_LINE])
+            self._write_line(env.rank, self._stream, shorten(line, _MAX_LINE))
         if len(rest) > _MAX_LINE:
-            self._write_line(env.rank, self._stream, rest[:_MAX_LINE])
+            self._write_line(env.rank, self._stream, shorten(rest, _MAX_LINE))
         elif rest:
             self._partial[env.rank] = rest
         return len(text)

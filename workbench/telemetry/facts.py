@@ -61,5 +61,5 @@ class Facts:
                 dropped_events=int(fields["dropped_events"]),
                 events=tuple(Event(**event) for event in fields["events"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise DataCorruption(f"the description of the run makes no sense: {error}") from error

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _FOLD_AT: Final = 2048
 """Few, so that what a fold needs for a moment is small: a process keeps most of the memory that it has used once."""
 _MAX_EVENTS: Final = 512
+_MAX_EVENT_CHARACTERS: Final = 256 << 10
+"""Of their messages together: every page that opens gets them all."""
 _MAX_GROUPS: Final = 8
 _MAX_SOURCES: Final = 4096
 STUCK_AFTER_NS: Final = 1_000_000_000
@@ -73,7 +75,8 @@ class Feed:
         self._records = Newest(RECORD, "ready_ns", max_records)
         self._collectives = Newest(COLLECTIVE, "ready_ns", max_collectives)
         self._members = Members()
-        self._events: deque[EventItem] = deque(maxlen=_MAX_EVENTS)
+        self._events: deque[EventItem] = deque()
+        self._event_characters = 0
         self._event_count = 0
         self._sources: dict[str, Source] = {}
         self._limits: dict[str, tuple[Limit, int]] = {}
@@ -177,12 +180,14 @@ class Feed:
         return to_pandas(self.to_arrow())
 
     def _add_event(self, event: Event) -> None:
-        if len(self._events) == _MAX_EVENTS:
-            self._counts["dropped_events"] += 1
         self._event_count += 1
         key = str(self._event_count)
         fields = event.as_dict() | {"site": self._name_sites(event.site)}
         self._events.append(EventItem(key=key, version=self._version + 1, **fields))
+        self._event_characters += len(event.message)
+        while len(self._events) > _MAX_EVENTS or self._event_characters > _MAX_EVENT_CHARACTERS:
+            self._event_characters -= len(self._events.popleft().message)
+            self._counts["dropped_events"] += 1
 
     def _source(self, ring: str) -> Source:
         if ring not in self._sources and len(self._sources) >= _MAX_SOURCES:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _ROW_GROUP: Final = 65_536
 _MAX_EVENTS: Final = 10_000
+_MAX_EVENT_CHARACTERS: Final = 4 << 20
+"""Of their messages together: they lie in the metadata of the file, of which readers take 100 MB at most."""
 
 
 class Recorder:
@@ -67,7 +69,8 @@ class Recorder:
         self._sources: dict[str, Source] = {}
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
-        self._events: deque[Event] = deque(maxlen=_MAX_EVENTS)
+        self._events: deque[Event] = deque()
+        self._event_characters = 0
         self._dropped_events = 0
         self._models: dict[str, str] = {}
         self._left_out: dict[str, None] = {}
@@ -195,8 +198,11 @@ class Recorder:
                 self._writer.write_table(table, row_group_size=_ROW_GROUP)
 
     def _add_event(self, event: Event) -> None:
-        self._dropped_events += len(self._events) == _MAX_EVENTS
         self._events.append(replace(event, site=self._name_sites(event.site)))
+        self._event_characters += len(event.message)
+        while len(self._events) > _MAX_EVENTS or self._event_characters > _MAX_EVENT_CHARACTERS:
+            self._event_characters -= len(self._events.popleft().message)
+            self._dropped_events += 1
 
     def _check_open(self) -> None:
         if self._closed:

@@ -50,7 +50,7 @@ def load_baselines(path: str | Path) -> dict[tuple[str, str], Baseline]:
             )
             for sweep in data["sweeps"]
         }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidArgumentError(
             f"baseline {str(path)!r} is no sweep that wb.collectives.sweep(...).save(path) has written: {error}"
         ) from error
