@@ -158,6 +158,7 @@ def test_2_a_replica_killed_in_all_reduce_is_named_and_its_history_outlives_kern
     expect(banner).to_contain_text("step 200 seq 1 all_reduce: waiting for replica {1}")
     expect(banner).to_contain_text(re.compile(r"entered at In\[1\]:\d+ by replicas 0, 2"))
     expect(banner).to_contain_text(re.compile(r"replica 1 is lost: MirroredStrategy: worker 1 .*SIGKILL"))
+    expect(banner).to_contain_text("replica 1 last did seq 0 all_reduce")
     seconds = (page.evaluate("() => window.bannerAt") - _killed_at_ms(page)) / 1000
     record_property("banner_seconds", seconds)
     print(f"the banner stood there {seconds:.2f} s after the cell began")

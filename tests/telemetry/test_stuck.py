@@ -77,6 +77,16 @@ def test_records_that_a_killed_replica_took_along_are_not_waited_for() -> None:
     assert found is not None
     assert (found.step, found.seq, found.op, found.site) == (4, 1, "all_reduce", "train.py:90")
     assert (found.waiting, found.missing) == ((0, 1), (2,))
+    assert stuck_text(found).endswith("{2}; it last did step 3 seq 0 all_reduce")
+
+
+def test_a_result_that_one_has_without_the_others_does_not_tell_what_a_missing_replica_did() -> None:
+    replicas = Replicas(["a", "a", "a"])
+    replicas.record(Call([MS, MS, None], 2 * MS, step=3, op="broadcast"))
+    replicas.record(Call([9 * MS, 9 * MS, None], 10 * MS, step=4, state="aborted"))
+    found = stuck(replicas)
+    assert found is not None
+    assert "no record of it has arrived" in stuck_text(found)
 
 
 def test_a_timeout_of_the_waiting_replicas_still_shows_who_was_missing() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from typing import Final
 
 import numpy as np
 
 from workbench.telemetry.history import Texts
 from workbench.telemetry.snapshot import LastSeen, Stuck
+
+_NEEDS_ALL: Final = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
 
 
 def find_stuck(
@@ -29,6 +32,7 @@ def find_stuck(
     pending = _after(pending, last)
     order = np.lexsort((pending["seq"], pending["step"]))
     rows = pending[order]
+    common = _last_in_common(rows, texts)
     starts = np.flatnonzero(np.append(True, (np.diff(rows["step"]) != 0) | (np.diff(rows["seq"]) != 0)))
     ended = rows["state"] == texts.number("ok")
     waits = ~np.logical_and.reduceat(ended, starts) if len(rows) else ()
@@ -37,15 +41,16 @@ def find_stuck(
         key = int(first["step"]), int(first["seq"])
         since = int((part["t_enter_ns"] + part["clock_offset_ns"]).min())
         waiting = tuple(sorted(part["replica"].tolist()))
-        missing = tuple(
-            replica
+        newest = {
+            replica: _newest(replica, last.get(replica), common, texts)
             for replica in range(max(int(part["n"].max()), waiting[-1] + 1))
-            if replica not in waiting and (replica not in last or _position(last[replica]) < key)
-        )
+            if replica not in waiting
+        }
+        missing = tuple(replica for replica, seen in newest.items() if _position(seen) < key)
         if missing and since <= before_ns:
-            seen = tuple(last.get(replica, LastSeen(replica, -1, -1, "", "")) for replica in missing)
+            did = tuple(newest[replica] for replica in missing)
             op, site = texts[first["op"]], texts[first["site"]]
-            return Stuck(*key, op, site, waiting, missing, since, seen)
+            return Stuck(*key, op, site, waiting, missing, since, did)
     return None
 
 
@@ -59,6 +64,24 @@ def _after(pending: np.ndarray, last: dict[int, LastSeen]) -> np.ndarray:
         (pending["step"] > step) | ((pending["step"] == step) & (pending["seq"] > seq))
     ]
     return later
+
+
+def _last_in_common(rows: np.ndarray, texts: Texts) -> np.void | None:
+    """The newest row, in order, of a collective that nobody gets the result of unless all have come; None if none."""
+    done = rows["state"] == texts.number("ok")
+    done &= np.isin(rows["op"], [texts.number(op) for op in _NEEDS_ALL])
+    return rows[np.flatnonzero(done)[-1]] if done.any() else None
+
+
+def _newest(replica: int, last: LastSeen | None, common: np.void | None, texts: Texts) -> LastSeen:
+    """What a missing replica did last: by its own records, or by those of others with whom it did something later.
+
+    Where in the code it did that is not known then: it need not have been where the others were.
+    """
+    last = last or LastSeen(replica, -1, -1, "", "")
+    if common is None or (int(common["step"]), int(common["seq"])) <= _position(last):
+        return last
+    return LastSeen(replica, int(common["step"]), int(common["seq"]), texts[common["op"]], "")
 
 
 def _position(seen: LastSeen) -> tuple[int, int]:

@@ -37,7 +37,11 @@ export const collectiveTable: View<Collectives> = {
         />
         <Table
           label="Collective timing"
-          empty="no collectives recorded yet"
+          empty={
+            counters.collectives > 0
+              ? "only collectives that workbench itself needed were recorded"
+              : "no collectives recorded yet"
+          }
           columns={columnsOf(unit, severalGroups)}
           rows={table}
           keyOf={(row) => row.key}
