@@ -295,6 +295,25 @@ def test_events_of_replicas_and_of_the_driver_are_kept_in_order_and_bounded() ->
     assert snapshot.counters.dropped_events == 602 - 512
 
 
+@pytest.mark.parametrize("count", [1, 2000])
+def test_a_look_shows_what_was_folded_before_it(count: int) -> None:
+    replicas, feed = Replicas(["a", "a"]), Feed(now_ns=lambda: 0)
+
+    def arrive(calls: list[Call]) -> None:
+        replicas.record(*calls)
+        for data in replicas.drain():
+            feed.ingest(data)  # folds, if there are many
+
+    arrive(steps(1, [0, 0]))
+    assert feed.snapshot().counters.collectives == 1
+
+    arrive(steps(count, [0, 0], first=1))
+    if count == 1:
+        feed.to_arrow()  # folds, too
+
+    assert feed.snapshot().counters.collectives == 1 + count
+
+
 def test_looking_twice_gives_the_same_object() -> None:
     replicas = Replicas(["a", "a"])
     replicas.record(*steps(2, [0, 0]))

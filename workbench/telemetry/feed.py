@@ -143,8 +143,11 @@ class Feed:
     def snapshot(self) -> Snapshot:
         """What views draw, now. The same object as before if nothing changed."""
         with self._lock:
-            if self._cached is not None and not self._changed and not len(self._pending):
-                return self._cached
+            shown = self._cached
+            settled = not self._changed and not len(self._pending)
+            # With another version it was folded meanwhile, for somebody else.
+            if shown is not None and shown.version == self._version and settled:
+                return shown
             self._fold()
             fresh = self._build()
             if fresh == self._cached:
