@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import pickle
+import resource
 import socket
 import subprocess
 import sys
@@ -223,3 +225,24 @@ def test_the_side_of_the_job_needs_no_jupyter() -> None:
     )
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_process_with_many_open_files_is_watched_all_the_same(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2000:
+        pytest.skip(f"this process may open {hard} files only")
+    with contextlib.ExitStack() as opened:
+        opened.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+        for _ in range(1100):  # what is opened from now on has numbers beyond 1,023
+            opened.callback(os.close, os.open(tmp_path, os.O_RDONLY))
+        with wb.connect(replicas=2, processes=False) as cluster:
+            publish(cluster, "values", {"values": []})
+
+            async def look() -> None:
+                async with Page() as page:
+                    link = await page.only()
+                    page.watch(link.entry.id, "values")
+                    await page.until(lambda: link.models == {"values": {"values": []}})
+
+            asyncio.run(look())

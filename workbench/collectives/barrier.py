@@ -169,7 +169,10 @@ class Barrier:
     def glance(self) -> Failure | None:
         """As `broken`, for the thread that uses the barrier while it waits elsewhere for one of `fds`."""
         self._own_wake.clear()
-        ended = {fd: p for fd, p in self._sockets.items() if select.select([fd], [], [], 0)[0]}
+        poll = select.poll()
+        for fd in self._sockets:
+            poll.register(fd, select.POLLIN)
+        ended = {fd: self._sockets[fd] for fd, _ in poll.poll(0)}
         if self.broken() is None and ended:
             ranks = self._ranks[next(iter(ended.values()))]
             self.fail(Failure("lost", _gone(ranks), ranks[0], self._generation))

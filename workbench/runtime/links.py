@@ -123,7 +123,10 @@ class UnixLink:
                 if events & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
                     raise LinkClosed("the peer closed the link")
                 if events & select.POLLIN and not self._read_meanwhile():
-                    select.select([], [self._sock], [], 0.001)  # another thread is at it: it will not be long
+                    # Another thread is at it: it will not be long.
+                    writable = select.poll()
+                    writable.register(self._sock, select.POLLOUT)
+                    writable.poll(1)
                 if events & select.POLLOUT:
                     try:
                         data = data[self._sock.send(data, _SEND_FLAGS) :]

@@ -100,7 +100,7 @@ class Publisher:
             if waited >= _LOOK_SECONDS:
                 return
             descriptors = [self._sock] if resting else [self._sock, self._ear]
-            ready, _, _ = select.select(descriptors, [], [], until - waited)
+            ready = _readable(descriptors, until - waited)
             if self._sock in ready:
                 for request in self._requests.receive():
                     self._answer(request)
@@ -157,3 +157,12 @@ class Publisher:
         if self._sent.get(channel) != message:
             self._sock.sendall(encode(message))
             self._sent[channel] = message
+
+
+def _readable(sockets: list[socket.socket], timeout_seconds: float) -> list[socket.socket]:
+    """Those of which something can be read, at the latest after so long; the peer's end counts as something."""
+    poll = select.poll()  # select.select knows no descriptors beyond 1,023
+    by_descriptor = {sock.fileno(): sock for sock in sockets}
+    for descriptor in by_descriptor:
+        poll.register(descriptor, select.POLLIN)
+    return [by_descriptor[descriptor] for descriptor, _ in poll.poll(timeout_seconds * 1000)]
