@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -229,3 +230,23 @@ def test_a_version_that_differs_is_told_before_anything_is_opened() -> None:
         described = {a: {**w, "protocol": 0} for a, w in cluster._connector.describe().items()}
         with pytest.raises(WorkbenchError, match="protocol 0, this notebook Python"):
             cluster._connector.claim(described)
+
+
+def test_clusters_in_this_process_give_their_descriptors_back() -> None:
+    def pipes() -> int:
+        gc.collect()
+        targets = (Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd"))
+        return sum(os.readlink(target).startswith("pipe:") for target in targets if target.is_symlink())
+
+    def use_one() -> None:
+        with runtime.connect(replicas=4, processes=False) as cluster:
+            assert _works(cluster) == 4
+
+    use_one()
+    before = pipes()
+    for _ in range(3):
+        use_one()
+
+    deadline = time.monotonic() + 30  # threads that are ending still hold some
+    while pipes() > before:
+        assert time.monotonic() < deadline, f"{before} pipes before, {pipes()} after"

@@ -12,6 +12,7 @@ import pickle
 import select
 import socket
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -204,12 +205,17 @@ class UnixLink:
 
 
 class Wakeup:
-    """A file descriptor that one thread makes readable and another waits on."""
+    """A file descriptor that one thread makes readable and another waits on.
+
+    Gives its descriptors back with itself: where two threads share one, neither knows whether the other still waits.
+    """
 
     def __init__(self) -> None:
         self._read_fd, self._write_fd = os.pipe()
         os.set_blocking(self._read_fd, False)
         os.set_blocking(self._write_fd, False)
+        self._close = weakref.finalize(self, _close_both, self._read_fd, self._write_fd)
+        self._close.atexit = False  # threads may still wait then
 
     def fileno(self) -> int:
         """Readable from `set` until `clear`."""
@@ -230,9 +236,13 @@ class Wakeup:
             pass
 
     def close(self) -> None:
-        """Gives the descriptors back."""
-        os.close(self._read_fd)
-        os.close(self._write_fd)
+        """Gives the descriptors back. Idempotent."""
+        self._close()
+
+
+def _close_both(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 class Inbox:

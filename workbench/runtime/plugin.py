@@ -106,7 +106,7 @@ class WorkerSide:
         self._holder: dict[str, Any] | None = None
         self._pending: dict[str, Link] = {}
         self._host: ReplicaHost | None = None
-        self._signals: Link
+        self._signals: Link | None = None
         self._endpoint = UnixEndpoint(self._accept) if hasattr(socket, "AF_UNIX") else None
         IN_PROCESS[worker.address] = self
 
@@ -211,10 +211,12 @@ class WorkerSide:
     def close(self) -> None:
         """The worker closes: so does everything of the driver here."""
         IN_PROCESS.pop(self._worker.address, None)
-        if self._host is not None:
+        if self._host is not None and self._signals is not None:
             with contextlib.suppress(LinkClosed):
                 self._signals.send((LEAVING, "was shut down by Dask (restarted, scaled down or closed)"))
             self._host.close()
+        # Dask keeps the handlers of closed workers in a cache, and with them this object.
+        self._host = self._signals = None
         if self._endpoint is not None:
             self._endpoint.close()
 
