@@ -20,6 +20,7 @@ WorkbenchError
 ├── TracingError            a replica function cannot become a compiled program (also TypeError)
 └── the reference's names
     ├── InvalidArgumentError    (ValueError)
+    │   └── NotFinite           numbers that are checked have NaN or infinity among them
     ├── FailedPreconditionError (RuntimeError)
     ├── OutOfRangeError         the iterator has ended
     ├── NotFoundError           (FileNotFoundError)
@@ -158,6 +159,10 @@ class TracingError(WorkbenchError, TypeError):
 
 class InvalidArgumentError(WorkbenchError, ValueError):
     """An argument has the right type but a value that cannot work."""
+
+
+class NotFinite(InvalidArgumentError):
+    """NaN or infinity where numbers are checked; the text says where, and how many."""
 
 
 class FailedPreconditionError(WorkbenchError, RuntimeError):

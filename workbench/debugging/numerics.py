@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench import tree
 from workbench.backends.numpy import view
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, NotFinite
 
 _T = TypeVar("_T")
 
@@ -35,7 +35,8 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
       name: Taken for compatibility, without effect.
 
     Raises:
-      InvalidArgumentError: For NaN and infinity, with how many there are; and for other dtypes.
+      NotFinite: For NaN and infinity, with how many there are.
+      InvalidArgumentError: For other dtypes.
     """
     del name
     array = view(tensor)
@@ -44,7 +45,7 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
             f"{message}: check_numerics looks at floating dtypes, got {array.dtype.name}"
         )
     if found := _not_finite(array):
-        raise InvalidArgumentError(f"{message}: {found}")
+        raise NotFinite(f"{message}: {found}")
     return tensor
 
 
@@ -52,8 +53,8 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
     """Makes steps fail where a NaN or an infinity appears (as tf.debugging.enable_check_numerics). Idempotent.
 
     From the next `strategy.run` on, replicas look at what goes into `all_reduce`, what variables are assigned, and what
-    the replica function returns; the first value that is not finite is an `InvalidArgumentError` that names replica,
-    variable or call site, and step. Each look reads the whole array once. Operations of other libraries in between are
+    the replica function returns; the first value that is not finite is a `NotFinite` error that names replica, variable
+    or call site, and step. Each look reads the whole array once. Operations of other libraries in between are
     not seen, nor is what a strategy of compiled functions computes.
 
     Args:
@@ -94,7 +95,7 @@ def check(value: _T, what: str) -> _T:
       what: What it is, for the error: "assign_sub of variable 'w:0'".
 
     Raises:
-      InvalidArgumentError: Naming the place, `what`, and how many elements are not finite.
+      NotFinite: Naming the place, `what`, and how many elements are not finite.
     """
     if thread.place:
         for leaf in tree.flatten(value)[0]:
@@ -103,7 +104,7 @@ def check(value: _T, what: str) -> _T:
             except Exception:  # texts, arrays on a device, values that are being traced
                 continue
             if _is_floating(array.dtype, or_complex=True) and (found := _not_finite(array)):
-                raise InvalidArgumentError(f"{what} is not finite on {thread.place}: {found}")
+                raise NotFinite(f"{what} is not finite on {thread.place}: {found}")
     return value
 
 

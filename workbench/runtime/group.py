@@ -19,6 +19,7 @@ from workbench.runtime.call_sites import users_call_site
 from workbench.runtime.captures import explain_unpicklable_argument
 from workbench.runtime.failures import structure_error
 from workbench.runtime.handles import Handle
+from workbench.runtime.happenings import step_failed
 from workbench.runtime.interrupts import interrupt_step
 from workbench.runtime.merges import refuse_merge, run_merge
 from workbench.runtime.overdue import Overdue
@@ -347,6 +348,9 @@ class Group:
         else:
             self.stale = True
             self.errors.failed(step)
+            if self.errors.cause is step.error:  # and not another step, whose failure this one only followed
+                for event in step_failed(step):
+                    self.gang.notify(event)
         if step.error is not None:
             # Replicas that succeeded hold results that nobody will have a handle to.
             most = max((len(leaves) for leaves in step.leaves if leaves is not None), default=0)

@@ -1,16 +1,27 @@
-"""What the driver sees happen beside the collectives, as events for the log: output of replicas, lost replicas."""
+"""What the driver sees happen beside the collectives, as events for the log: output, lost replicas, failed steps."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from workbench.errors import CollectiveMismatch, DeadlineExceededError, NotFinite
 from workbench.telemetry.events import Event
 
 if TYPE_CHECKING:
     from workbench.runtime.group import Group
+    from workbench.runtime.steps import Step
     from workbench.runtime.worker_link import WorkerLink
+
+_FAILURES: Final = {
+    f"{kind.__module__}.{kind.__qualname__}": name
+    for name, kind in {
+        "nan": NotFinite,
+        "mismatch": CollectiveMismatch,
+        "timeout": DeadlineExceededError,
+    }.items()
+}
 
 
 def printed(worker: WorkerLink, rank: int, stream: str, line: str) -> Event:
@@ -40,3 +51,28 @@ def replicas_lost(worker: WorkerLink, groups: Iterable[Group]) -> Iterator[Event
             )
     if alone:
         yield Event("alert", "worker_lost", message, now, severity="error", host=worker.host)
+
+
+def step_failed(step: Step) -> Iterator[Event]:
+    """An alert for a step that failed because replicas were not together, or numbers not finite.
+
+    What the user's own code raises concerns who has run it; lost replicas are told by `replicas_lost`.
+    """
+    causes = sorted(
+        (failure for failure in step.failures if not failure.secondary), key=lambda failure: failure.rank
+    )
+    told = next((failure for failure in causes if failure.type_name in _FAILURES), None)
+    if told is not None:
+        group = step.group
+        yield Event(
+            "alert",
+            _FAILURES[told.type_name],
+            f"{group.label}: {told.text.partition(chr(10))[0]}",
+            time.monotonic_ns(),
+            severity="error",
+            replica=told.rank,
+            host=group.devices[told.rank].host,
+            step=step.number,
+            site=step.site,
+            generation=group.generation,
+        )
