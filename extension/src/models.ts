@@ -197,7 +197,7 @@ export interface Counters {
   duplicates: number;
 }
 
-/** Timing of the collectives of one kind, size bucket, dtype and group. */
+/** Timing of the collectives of one kind, reduction, size bucket, dtype and group. */
 export interface TableRow {
   key: string;
   op: string;
@@ -344,6 +344,7 @@ export interface Baseline {
 export interface Sweep {
   key: string;
   op: string;
+  redop: string;
   dtype: string;
   group: string;
   n: number;
@@ -409,6 +410,7 @@ export interface Spread {
 export interface ComparedRow {
   key: string;
   op: string;
+  redop: string;
   dtype: string;
   n: number;
   size_bytes: number;

@@ -159,7 +159,7 @@ def parts_of_an_array(scene: Scene, text: str) -> Iterator[Shown]:
 
 def name_of_a_sweeps_baseline(scene: Scene, text: str) -> Iterator[Shown]:
     point = SweepPoint(8, 1, 1.0, 1.0, 1.0, None, None, None)
-    sweep = Sweep("key", "all_reduce", "float32", "g", 2, "shm", (point,), None, None, None, None)
+    sweep = Sweep("key", "all_reduce", "sum", "float32", "g", 2, "shm", (point,), None, None, None, None)
     yield comparison_text(replace(sweep, baseline=Baseline(text, 3, text, (point,)))), ""
     yield comparison_text(replace(sweep, baseline=Baseline(text, 2, text, ()))), ""
 

@@ -164,7 +164,7 @@ def test_failed_collectives_are_counted_and_left_out_of_the_timing() -> None:
     assert snapshot.groups[0].items[-1].state == "timeout"
 
 
-def test_rows_are_kept_apart_by_op_size_dtype_and_group() -> None:
+def test_rows_are_kept_apart_by_op_reduction_size_dtype_and_group() -> None:
     replicas = Replicas(["a", "a"])
     base = {"enter_ns": [MS, MS], "end_ns": 2 * MS}
     variants: list[dict[str, object]] = [
@@ -172,14 +172,16 @@ def test_rows_are_kept_apart_by_op_size_dtype_and_group() -> None:
         {"nbytes": 8191},  # same bucket as 4096
         {"nbytes": 8192},
         {"op": "reduce"},
+        {"redop": "max"},
         {"dtype": "float64"},
         {"group": "h"},
     ]
     replicas.record(*(Call(**base, seq=k, **variant) for k, variant in enumerate(variants)))  # type: ignore[arg-type]
     table = feed_of(replicas.drain()).table()
-    assert len(table) == 5
-    assert sorted(row.samples for row in table) == [1, 1, 1, 1, 2]
-    assert [row.group for row in table] == ["g"] * 4 + ["h"]
+    assert len({row.key for row in table}) == len(table) == 6
+    assert sorted(row.samples for row in table) == [1, 1, 1, 1, 1, 2]
+    assert [row.group for row in table] == ["g"] * 5 + ["h"]
+    assert [row.redop for row in table if row.op == "all_reduce"] == ["max", "sum", "sum", "sum", "sum"]
 
 
 def test_a_measured_limit_gives_percentages() -> None:

@@ -14,14 +14,17 @@ from workbench.telemetry.sweeps import Sweep, fitted, sweeps
 SIZES = [1 << power for power in range(10, 24, 2)]
 
 
-def table_of(times_us: dict[int, list[float]], *, op: str = "all_reduce", n: int = 2) -> tuple[TableRow, ...]:
+def table_of(
+    times_us: dict[int, list[float]], *, op: str = "all_reduce", redop: str = "sum", n: int = 2
+) -> tuple[TableRow, ...]:
     """The timing table of collectives that took so long, by their size."""
     replicas = Replicas(["a"] * n)
     start = 0
     for size, times in times_us.items():
         for us in times:
             start += 1000 * MS
-            call = Call([start] * n, start + round(1000 * us), step=start // MS, nbytes=size, op=op)
+            end = start + round(1000 * us)
+            call = Call([start] * n, end, step=start // MS, nbytes=size, op=op, redop=redop)
             replicas.record(call)
     feed = Feed(now_ns=lambda: 0)
     for data in replicas.drain():
@@ -73,6 +76,17 @@ def test_the_best_bandwidth_comes_from_the_shortest_times() -> None:
 
 def test_one_size_is_no_sweep() -> None:
     assert sweeps(table_of({1 << 20: [10.0]})) == ()
+
+
+def test_each_reduction_is_a_sweep_of_its_own() -> None:
+    largest = table_of({1 << 20: [10.0], 1 << 22: [20.0]}, redop="max")
+    found = sweeps([*largest, *table_of({1 << 20: [30.0], 1 << 22: [40.0]})])
+
+    assert {sweep.redop: [point.p50_us for point in sweep.points] for sweep in found} == {
+        "max": [10.0, 20.0],
+        "sum": [30.0, 40.0],
+    }
+    assert len({sweep.key for sweep in found}) == 2
 
 
 def test_what_moves_no_bytes_has_no_bandwidth() -> None:

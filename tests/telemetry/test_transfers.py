@@ -6,10 +6,10 @@ import numpy as np
 
 from tests.telemetry.simulation import MS, Call, Replicas, steps
 from workbench.telemetry import batches
-from workbench.telemetry.transfers import Transfers
+from workbench.telemetry.transfers import Kind, Transfers
 
 
-def times_of(replicas: Replicas, *, at_once: int = 1) -> dict[tuple[str, str, int, int], list[float]]:
+def times_of(replicas: Replicas, *, at_once: int = 1) -> dict[Kind, list[float]]:
     """By kind, in µs, from batches of few records."""
     transfers = Transfers()
     for data in replicas.drain():
@@ -21,7 +21,7 @@ def times_of(replicas: Replicas, *, at_once: int = 1) -> dict[tuple[str, str, in
 
 
 def test_a_transfer_begins_with_the_last_replica_whatever_the_batches() -> None:
-    expected = {("all_reduce", "float32", 4096, 3): [50.0, 70.0]}
+    expected = {("all_reduce", "sum", "float32", 4096, 3): [50.0, 70.0]}
     for at_once in (1, 2, 100):
         replicas = Replicas(["a", "a", "b"], {"b": 12345})
         replicas.record(
@@ -35,7 +35,17 @@ def test_sizes_between_the_same_powers_of_two_are_of_one_kind() -> None:
     for step, nbytes in enumerate((1024, 2047, 2048)):
         replicas.record(Call([MS] * 2, 2 * MS, step=step, nbytes=nbytes))
 
-    assert {kind[2]: len(times) for kind, times in times_of(replicas).items()} == {1024: 2, 2048: 1}
+    assert {kind[3]: len(times) for kind, times in times_of(replicas).items()} == {1024: 2, 2048: 1}
+
+
+def test_other_reductions_are_of_other_kinds() -> None:
+    replicas = Replicas(["a", "a"])
+    replicas.record(Call([MS] * 2, 2 * MS), Call([3 * MS] * 2, 5 * MS, step=1, redop="max"))
+
+    assert {kind[1]: times for kind, times in times_of(replicas).items()} == {
+        "sum": [1000.0],
+        "max": [2000.0],
+    }
 
 
 def test_what_failed_what_is_workbenchs_own_and_what_never_ended_does_not_count() -> None:

@@ -210,7 +210,7 @@ def times(*microseconds: float) -> Times:
     return Times(np.array(microseconds) / 1e6, 4096)
 
 
-KIND = ("all_reduce", "float32", 4096, 2)
+KIND = ("all_reduce", "sum", "float32", 4096, 2)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_verdict_is_given_only_where_it_can_be_told_from_chance(
 
 
 def test_what_got_slower_and_costs_most_comes_first() -> None:
-    small, large = ("broadcast", "float32", 1024, 2), ("all_reduce", "float32", 65536, 2)
+    small, large = ("broadcast", "", "float32", 1024, 2), ("all_reduce", "sum", "float32", 65536, 2)
     first = {small: times(*[10.0] * 20), large: times(*[100.0] * 20)}
     second = {small: times(*[30.0] * 20), large: times(*[150.0] * 20)}
 

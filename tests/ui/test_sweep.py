@@ -137,7 +137,17 @@ def test_the_comparison_is_the_geometric_mean_of_median_times() -> None:
         return SweepPoint(size_bytes, 5, us, us, us, 1.0, 1.0, 1.0)
 
     sweep = Sweep(
-        "k", "all_reduce", "float32", "g", 2, "tcp", (point(8, 10.0), point(64, 10.0)), None, None, None
+        "k",
+        "all_reduce",
+        "sum",
+        "float32",
+        "g",
+        2,
+        "tcp",
+        (point(8, 10.0), point(64, 10.0)),
+        None,
+        None,
+        None,
     )
     baseline = Baseline("then", 4, "tcp", (point(8, 20.0), point(64, 80.0), point(512, 1.0)))
 

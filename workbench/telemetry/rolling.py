@@ -1,4 +1,4 @@
-"""The timing table: one row per (op, size bucket, dtype, group), over the newest collectives."""
+"""The timing table: one row per (op, reduction, size bucket, dtype, group), over the newest collectives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from workbench.telemetry.history import Texts
+from workbench.telemetry.history import Texts, picked, selected
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.records import bandwidth
 from workbench.telemetry.snapshot import TableRow
@@ -32,39 +32,44 @@ def rolling_table(
       ok: Number of the text "ok".
       limits: Measured limits of busbw, by group, and the fold in which each became known.
     """
-    rows = collectives[collectives["state"] == ok]
+    rows = selected(collectives, collectives["state"] == ok)
     buckets = bucket_bytes(rows["bytes"])
-    key = [buckets, *(rows[name] for name in ("dtype", "op", "purpose", "group"))]
+    key = [buckets, *(rows[name] for name in ("dtype", "redop", "op", "purpose", "group"))]
     order = np.lexsort(key)  # stable: within a key oldest first, as given
     changed = np.zeros(len(rows), bool)
     for part in key:
         changed[1:] |= np.diff(part[order]) != 0
     changed[:1] = True
     starts = np.flatnonzero(changed)
-    parts = np.split(rows[order], starts[1:]) if len(rows) else []
+    parts = np.split(picked(rows, order), starts[1:]) if len(rows) else []
     firsts = buckets[order][starts]
     table = [_row(part, int(bucket), texts, limits) for part, bucket in zip(parts, firsts, strict=True)]
-    return tuple(sorted(table, key=lambda row: (row.group, row.purpose, row.op, row.dtype, row.bucket_bytes)))
+    return tuple(sorted(table, key=_place))
+
+
+def _place(row: TableRow) -> tuple[str, str, str, str, str, int]:
+    return row.group, row.purpose, row.op, row.redop, row.dtype, row.bucket_bytes
 
 
 def _row(rows: np.ndarray, bucket: int, texts: Texts, limits: Mapping[str, tuple[Limit, int]]) -> TableRow:
     last = rows[-1]
     transfer_us = (rows["end_ns"] - rows["ready_ns"]) / 1000
     mean = float(transfer_us.mean())
-    op, group, dtype = texts[last["op"]], texts[last["group"]], texts[last["dtype"]]
-    purpose = texts[last["purpose"]]
+    group, purpose, op, redop, dtype = (
+        texts[last[name]] for name in ("group", "purpose", "op", "redop", "dtype")
+    )
     n, size = int(last["n"]), int(last["bytes"])
     rates = bandwidth(op, size, float(last["end_ns"] - last["ready_ns"]), n)
     limits_of, known_since = limits.get(group, (Limit(), 0))
     limit = limits_of.of(size)
     skew = rows["ready_ns"] - rows["enter_ns"]
-    replica, host = _latest(rows[(skew >= rows["err_ns"]) & (skew > 0)], texts)
+    replica, host = _latest(rows, np.flatnonzero((skew >= rows["err_ns"]) & (skew > 0)), texts)
     spent = int(rows["spent_ns"].sum())
     p50, p99 = _quantile(transfer_us, 0.5), _quantile(transfer_us, 0.99)
     return TableRow(
-        key=f"{group}|{op}|{dtype}|{bucket}" + (f"|{purpose}" if purpose else ""),
+        key="|".join(map(str, (group, purpose, op, redop, dtype, bucket))),
         op=op,
-        redop=texts[last["redop"]],
+        redop=redop,
         dtype=dtype,
         group=group,
         n=n,
@@ -99,10 +104,12 @@ def _quantile(values: np.ndarray, q: float) -> float:
     return float(np.partition(values, position)[position])
 
 
-def _latest(rows: np.ndarray, texts: Texts) -> tuple[int, str] | tuple[None, None]:
-    if not len(rows):
+def _latest(rows: np.ndarray, told: np.ndarray, texts: Texts) -> tuple[int, str] | tuple[None, None]:
+    """Who came last most often, in the rows of which that can be told."""
+    if not len(told):
         return None, None
-    replicas, counts = np.unique(rows["late_replica"], return_counts=True)
+    latest = rows["late_replica"][told]
+    replicas, counts = np.unique(latest, return_counts=True)
     replica = replicas[counts.argmax()]
-    newest = rows[rows["late_replica"] == replica][-1]
-    return int(replica), texts[newest["late_host"]]
+    newest = told[np.flatnonzero(latest == replica)[-1]]
+    return int(replica), texts[rows["late_host"][newest]]

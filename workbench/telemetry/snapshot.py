@@ -7,7 +7,8 @@ be sent only those.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 
@@ -38,7 +39,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """Timing of the collectives of one kind, size bucket, dtype and group.
+    """Timing of the collectives of one kind, reduction, size bucket, dtype and group.
 
     Attributes:
       key: Identifies the row.
@@ -226,7 +227,7 @@ class Snapshot:
     Attributes:
       version: Counts the changes of the feed; two snapshots with equal contents compare equal whatever it is.
       counters: How much was seen and is missing.
-      table: What users asked for, sorted by group, op, dtype and size.
+      table: What users asked for, sorted by group, op, reduction, dtype and size.
       internal: The same for the collectives that workbench itself needed, such as those that hand input round.
       groups: Newest activity first.
       events: Oldest first.
@@ -251,16 +252,15 @@ def delta(snapshot: Snapshot, since: int) -> dict[str, Any]:
     """
     groups = []
     for group in snapshot.groups:
-        part = asdict(group)
-        part["items"] = _keyed(part["items"], since)
-        groups.append(part)
+        part = asdict(replace(group, items=()))
+        groups.append(part | {"items": _keyed(group.items, since)})
     return {
         "version": snapshot.version,
         "counters": asdict(snapshot.counters),
-        "table": _keyed([asdict(row) for row in snapshot.table], since),
-        "internal": _keyed([asdict(row) for row in snapshot.internal], since),
+        "table": _keyed(snapshot.table, since),
+        "internal": _keyed(snapshot.internal, since),
         "groups": groups,
-        "events": _keyed([asdict(event) for event in snapshot.events], since),
+        "events": _keyed(snapshot.events, since),
     }
 
 
@@ -278,11 +278,16 @@ def merge(state: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     return {"version": change["version"], "counters": change["counters"], "groups": groups} | keyed
 
 
-def _keyed(items: list[dict[str, Any]] | tuple[dict[str, Any], ...], since: int) -> dict[str, Any]:
+def _keyed(items: Sequence[TableRow | LaneItem | EventItem], since: int) -> dict[str, Any]:
     return {
-        "keys": [item["key"] for item in items],
-        "changed": [item for item in items if item["version"] > since],
+        "keys": [item.key for item in items],
+        "changed": [_flat(item) for item in items if item.version > since],
     }
+
+
+def _flat(item: TableRow | LaneItem | EventItem) -> dict[str, Any]:
+    """As `asdict`, which is slow, for what holds no other dataclasses."""
+    return {name: getattr(item, name) for name in item.__dataclass_fields__}
 
 
 def _merged(items: tuple[dict[str, Any], ...], change: dict[str, Any]) -> tuple[dict[str, Any], ...]:

@@ -60,7 +60,7 @@ class Sweep:
 
     Attributes:
       key: Identifies it.
-      op, dtype, group, n, transport: As in the timing table.
+      op, redop, dtype, group, n, transport: As in the timing table.
       points: Smallest size first.
       latency_us: α of the fit t = α + S / β; None where there are too few sizes, or time does not grow with size.
       bandwidth: β of the fit as algorithm bandwidth, GB/s, or None.
@@ -70,6 +70,7 @@ class Sweep:
 
     key: str
     op: str
+    redop: str
     dtype: str
     group: str
     n: int
@@ -82,11 +83,11 @@ class Sweep:
 
 
 def sweeps(table: Sequence[TableRow]) -> tuple[Sweep, ...]:
-    """One per operation, dtype and group of which more than one message size was seen."""
-    kinds: defaultdict[tuple[str, str, str], list[TableRow]] = defaultdict(list)
+    """One per operation, reduction, dtype and group of which more than one message size was seen."""
+    kinds: defaultdict[tuple[str, str, str, str], list[TableRow]] = defaultdict(list)
     for row in table:
         if row.busbw is not None and row.recent_us:
-            kinds[row.group, row.op, row.dtype].append(row)
+            kinds[row.group, row.op, row.redop, row.dtype].append(row)
     return tuple(_sweep(rows) for rows in kinds.values() if len(rows) > 1)
 
 
@@ -99,8 +100,9 @@ def _sweep(rows: list[TableRow]) -> Sweep:
     if last.limit_percent and last.busbw is not None:
         limit = 100 * last.busbw / last.limit_percent
     return Sweep(
-        key=f"{first.group}|{first.op}|{first.dtype}",
+        key=f"{first.group}|{first.op}|{first.redop}|{first.dtype}",
         op=first.op,
+        redop=first.redop,
         dtype=first.dtype,
         group=first.group,
         n=last.n,

@@ -16,8 +16,8 @@ from workbench.telemetry.rolling import bucket_bytes
 
 _MAX_PENDING: Final = 65_536
 
-Kind = tuple[str, str, int, int]
-"""Operation, dtype, size bucket in bytes, and replicas."""
+Kind = tuple[str, str, str, int, int]
+"""Operation, reduction, dtype, size bucket in bytes, and replicas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Transfers:
         self._pending = joined.pending[-_MAX_PENDING:].copy()
         done = joined.collectives[joined.collectives["state"] == self._ok]
         buckets = bucket_bytes(done["bytes"])
-        numbers = np.stack([done["op"], done["dtype"], buckets, done["n"]], axis=1)
+        numbers = np.stack([done["op"], done["redop"], done["dtype"], buckets, done["n"]], axis=1)
         kinds, of = np.unique(numbers, axis=0, return_inverse=True)
-        for index, (op, dtype, bucket, n) in enumerate(kinds.tolist()):
+        for index, (op, redop, dtype, bucket, n) in enumerate(kinds.tolist()):
             mine = done[of.reshape(-1) == index]
-            kind = self._texts[op], self._texts[dtype], bucket, n
+            kind = self._texts[op], self._texts[redop], self._texts[dtype], bucket, n
             self._seconds[kind].append((mine["end_ns"] - mine["ready_ns"]) / 1e9)
             self._sizes[kind] = int(mine["bytes"][-1])
 

@@ -341,7 +341,7 @@ class ComparedRow:
 
     Attributes:
       key: Identifies it.
-      op, dtype, n: What was compared.
+      op, redop, dtype, n: What was compared.
       size_bytes: Of the latest one; those between the same powers of two are taken together.
       first, second: In each of the runs.
       ratio: Second median over first; below 1 the second is faster.
@@ -351,6 +351,7 @@ class ComparedRow:
 
     key: str
     op: str
+    redop: str
     dtype: str
     n: int
     size_bytes: int

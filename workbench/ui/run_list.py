@@ -26,7 +26,7 @@ from workbench.ui.widgets.bundle import mimebundle
 from workbench.ui.widgets.sources import Fixed
 
 _RUNS: Final = ("run", "written", "duration", "replicas", "records", "alerts", "file")
-_COMPARED: Final = ("op", "type", "size", "n", "p50", "p50'", "spread", "spread'", "ratio", "verdict")
+_COMPARED: Final = ("op", "red", "type", "size", "n", "p50", "p50'", "spread", "spread'", "ratio", "verdict")
 _SIGNS: Final = {"slower": "▲ slower", "faster": "▼ faster"}
 _MAX_ROWS: Final = 32
 
@@ -155,7 +155,9 @@ class Comparison:
     def __repr__(self) -> str:
         cells = [_cells(row) for row in self.rows[:_MAX_ROWS]]
         hidden = len(self.rows) - len(cells)
-        lines = aligned(_COMPARED, cells, left=("op", "type", "verdict"), expendable=("n", "type"))
+        lines = aligned(
+            _COMPARED, cells, left=("op", "red", "type", "verdict"), expendable=("n", "type", "red")
+        )
         more = [f"… {hidden} more"] if hidden else []
         return "\n".join([*self._title(), *(lines if cells else ["no collectives in either"]), *more])
 
@@ -164,7 +166,7 @@ class Comparison:
         named = {"p50": f"p50 {first}", "p50'": f"p50 {second}"}
         named |= {"spread": f"spread {first}", "spread'": f"spread {second}"}
         headings = [named.get(heading, heading) for heading in _COMPARED]
-        parts = [html.table(headings, [_cells(row) for row in self.rows], left=2)] if self.rows else []
+        parts = [html.table(headings, [_cells(row) for row in self.rows], left=3)] if self.rows else []
         return html.card(f"{first} and {second}", self._title()[1:], word="replay", parts=parts)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -185,6 +187,7 @@ class Comparison:
 def _cells(row: ComparedRow) -> list[str]:
     return [
         row.op,
+        row.redop or NOTHING,
         dtype_text(row.dtype),
         size_text(row.size_bytes),
         str(row.n),

@@ -146,7 +146,7 @@ def _looked_at(run: Run, view: str) -> tuple[Any, str]:
 
 
 def compared(first: Run, second: Run) -> tuple[ComparedRow, ...]:
-    """Two runs side by side, by operation, type, size bucket and replicas: over all of each, what got slower first.
+    """Two runs side by side, by operation, reduction, type, size bucket and replicas; what got slower first.
 
     Raises:
       DataCorruption: if one of them is damaged.
@@ -163,7 +163,7 @@ def compared_times(first: Mapping[Kind, Times], second: Mapping[Kind, Times]) ->
 
 
 def _compared(kind: Kind, first: Times | None, second: Times | None) -> ComparedRow:
-    op, dtype, _, n = kind
+    op, redop, dtype, _, n = kind
     newest = second or first
     assert newest is not None  # the kind is that of at least one
     one = None if first is None else _spread(kind, first)
@@ -172,6 +172,7 @@ def _compared(kind: Kind, first: Times | None, second: Times | None) -> Compared
     return ComparedRow(
         key="|".join(map(str, kind)),
         op=op,
+        redop=redop,
         dtype=dtype,
         n=n,
         size_bytes=newest.size_bytes,
@@ -184,7 +185,7 @@ def _compared(kind: Kind, first: Times | None, second: Times | None) -> Compared
 
 
 def _spread(kind: Kind, times: Times) -> Spread:
-    op, _, _, n = kind
+    op, *_, n = kind
     p25, p50, p75 = (float(us) for us in np.quantile(times.seconds, (0.25, 0.5, 0.75)) * 1e6)
     return Spread(len(times.seconds), p25, p50, p75, bandwidth(op, times.size_bytes, p50 * 1000, n).busbw)
 

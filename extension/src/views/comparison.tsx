@@ -166,6 +166,7 @@ function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
   ];
   const columns: Column<ComparedRow>[] = [
     { title: "op", left: true, text: (row) => row.op },
+    { title: "red", left: true, help: "how values are combined", text: (row) => row.redop || NOTHING },
     { title: "size", text: (row) => sizeText(row.size_bytes), order: (row) => row.size_bytes },
     { title: "type", left: true, text: (row) => dtypeText(row.dtype) },
     { title: "n", text: (row) => String(row.n), order: (row) => row.n },
@@ -209,7 +210,7 @@ function signedTime(seconds: number): string {
 }
 
 function nameOf(row: ComparedRow): string {
-  return `${row.op} ${dtypeText(row.dtype)} ${sizeText(row.size_bytes)} n=${row.n}`;
+  return `${row.op}${row.redop && ` ${row.redop}`} ${dtypeText(row.dtype)} ${sizeText(row.size_bytes)} n=${row.n}`;
 }
 
 function opsOf(rows: readonly ComparedRow[]): string {

@@ -48,12 +48,19 @@ function Sweeps({ sweeps }: { sweeps: readonly Sweep[] }) {
       >
         {sweeps.map((one) => (
           <option key={one.key} value={one.key}>
-            {`${one.op} ${dtypeText(one.dtype)}${sweeps.some((two) => two.group !== one.group) ? ` · ${one.group}` : ""}`}
+            {nameOf(one, sweeps)}
           </option>
         ))}
       </select>
     </ChartOrTable>
   );
+}
+
+/** What tells it from the others. */
+function nameOf(one: Sweep, sweeps: readonly Sweep[]): string {
+  const reductions = sweeps.some((two) => two.op === one.op && two.redop !== one.redop);
+  const groups = sweeps.some((two) => two.group !== one.group);
+  return `${one.op}${reductions ? ` ${one.redop}` : ""} ${dtypeText(one.dtype)}${groups ? ` · ${one.group}` : ""}`;
 }
 
 function baselineText({ baseline, n }: Sweep): string {
