@@ -61,7 +61,7 @@ def test_closing_ends_the_websockets_of_its_pages(built: ModuleType, run_file: P
                 f"ws://127.0.0.1:{client.port}/ws",
                 header={"Cookie": client.cookie},
                 origin=f"http://127.0.0.1:{client.port}",
-                subprotocols=["bokeh", _session_token(client)],
+                subprotocols=["bokeh", session_token(client)],
                 timeout=PATIENCE_SECONDS,
                 socket=sock,
             )
@@ -77,7 +77,7 @@ def _read_to_the_end(page: websocket.WebSocket) -> None:
     raise ConnectionError("the server said good-bye")
 
 
-def _session_token(client: Client) -> str:
+def session_token(client: Client) -> str:
     """What a page finds in itself."""
     found = re.search(rb'"token":"([^"]+)"', client.request("/").body)
     assert found is not None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import websocket
 
-from tests.dashboards.conftest import Client
+import workbench as wb
+from tests.dashboards.conftest import Client, client_of
 from workbench.dashboards.address import Address
 from workbench.dashboards.serving import DashboardServer
 
@@ -89,6 +92,32 @@ def test_pages_say_what_they_may_load(client: Client) -> None:
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Referrer-Policy"] == "no-referrer"
     assert client.token.encode() not in answer.body
+    for path in ("/", "/autoload.js", "/views/widget.js", "/nothing"):
+        assert client.request(path).headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+def test_the_token_is_in_no_line_of_the_log_whatever_is_logged(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, logger="tornado.access"):
+        client.enter()
+        client.request(f"/?token={client.token}", Host="evil.com")
+        client.request(f"/views/widget.js?token={client.token}")
+        Client(client.port, client.token).request(f"/nothing?token={client.token}")
+        client.request("/")  # a line is written after its answer, but before the next one
+    lines = [record.getMessage() for record in caplog.records if record.name == "tornado.access"]
+    assert lines[:4] == [
+        f"{status} GET {path} (127.0.0.1)"
+        for status, path in ((302, "/"), (403, "/"), (200, "/views/widget.js"), (403, "/nothing"))
+    ]
+
+
+def test_behind_a_proxy_that_speaks_tls_the_cookie_goes_nowhere_else(built: Any, run_file: Path) -> None:
+    with wb.dashboard(run_file, origins=("https://lab.example.org",)) as dashboard:
+        client = client_of(dashboard)
+        for host, secure in (("lab.example.org", True), (f"127.0.0.1:{client.port}", False)):
+            flags = client.request(f"/?token={client.token}", Host=host).headers["Set-Cookie"]
+            assert ("Secure" in flags.split("; ")) is secure
 
 
 @pytest.mark.parametrize("host", ["evil.com", "127.0.0.1", "localhost.evil.com:{port}", "127.0.0.1:1", ""])

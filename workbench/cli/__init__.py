@@ -62,7 +62,12 @@ def _parser() -> argparse.ArgumentParser:
         help="where to listen; off loopback it needs TLS (default: %(default)s)",
     )
     dashboard.add_argument("--certificate", default="", metavar="FILE", help="the TLS certificate")
-    dashboard.add_argument("--key", default="", metavar="FILE", help="its key")
+    dashboard.add_argument("--key", default="", metavar="FILE", help="its key, without a passphrase")
+    dashboard.add_argument(
+        "--without-tls",
+        action="store_true",
+        help="listen off loopback without it all the same, behind a proxy that speaks TLS",
+    )
     dashboard.add_argument(
         "--origin",
         action="append",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import html
 import sys
+import tempfile
 import webbrowser
+from pathlib import Path
 
 from workbench.dashboards.address import Address
 from workbench.dashboards.dashboard import check_installed
@@ -17,7 +20,14 @@ from workbench.runtime.registry import Registry
 
 def run(options: argparse.Namespace) -> int:
     """Serves until Ctrl-C; returns 1 if that is not possible, before anything has started."""
-    address = Address(options.address, options.port, options.certificate, options.key, tuple(options.origin))
+    address = Address(
+        options.address,
+        options.port,
+        options.certificate,
+        options.key,
+        tuple(options.origin),
+        options.without_tls,
+    )
     try:
         check_installed()
         address.check()
@@ -34,6 +44,17 @@ async def _serve(target: Jobs | Recordings, address: Address, *, browser: bool) 
 
     server = DashboardServer(target, address)
     print(f"{server.url}\nCtrl-C ends it. Whoever has this address can look.", flush=True)
-    if browser:
-        await asyncio.to_thread(webbrowser.open, server.url)
-    await serve_until_cancelled(server)
+    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
+        if browser:
+            await asyncio.to_thread(webbrowser.open, _leading_to(server.url, Path(folder)))
+        await serve_until_cancelled(server)
+
+
+def _leading_to(url: str, folder: Path) -> str:
+    """The address of a file that leads to `url`. Everybody on the machine can read what a browser was started with."""
+    file = folder / "dashboard.html"
+    refresh = f'<meta http-equiv="refresh" content="0; url={html.escape(url)}">'
+    file.write_text(
+        f'<!doctype html><meta name="referrer" content="no-referrer">{refresh}\n', encoding="utf-8"
+    )
+    return file.as_uri()

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from workbench.errors import InvalidArgumentError, UnsafeBind
+
+_ORIGIN: Final = re.compile(r"(https?://)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d{1,5})?")
+"""As browsers write them: lower case, no path, no user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +22,11 @@ class Address:
     Attributes:
       host: An IP address, or "localhost".
       port: 0 takes one that is free.
-      certificate: File of the TLS certificate; "" for none.
+      certificate: File of the TLS certificate, with those that vouch for it; "" for none.
       key: File of its key; "" if it is in the same file.
       origins: How browsers reach it, if not by `host` and port: "name:port" of each, or behind a proxy that speaks TLS
         "https://name".
+      without_tls: Listen off loopback without TLS nevertheless: a proxy speaks it, and only that reaches the port.
     """
 
     host: str = "127.0.0.1"
@@ -28,20 +34,36 @@ class Address:
     certificate: str = ""
     key: str = ""
     origins: tuple[str, ...] = ()
+    without_tls: bool = False
 
     def check(self) -> None:
-        """Refuses what is not safe.
+        """Refuses what is not safe, or cannot be reached.
 
         Raises:
-          UnsafeBind: if it is not loopback and there is no TLS.
-          InvalidArgumentError: if it is no address.
+          UnsafeBind: if it is not loopback, there is no TLS, and that is not what was asked for.
+          InvalidArgumentError: if it is no address, or not known how browsers reach it.
         """
         if not 0 <= self.port <= 65535:
             raise InvalidArgumentError(f"a port lies between 0 and 65535, got {self.port}")
-        if not self.is_loopback and not self.certificate:
+        if self.certificate and self.without_tls:
+            raise InvalidArgumentError(
+                "a certificate was given, and that there should be no TLS: leave one out"
+            )
+        if not self.is_loopback and not self.certificate and not self.without_tls:
             raise UnsafeBind(
                 f"refused to listen on {self.host} without TLS: give a certificate and its key, or stay on 127.0.0.1 "
-                f"and let `ssh -L` bring the port to your machine"
+                f"and let `ssh -L` bring the port to your machine; behind a proxy that speaks TLS allow it: without_tls"
+            )
+        if self.key and not self.certificate:
+            raise InvalidArgumentError(f"the key {self.key} was given without its certificate")
+        for origin in self.origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise InvalidArgumentError(
+                    f"no origin of a page: {origin[:200]!r}; give name:port, or https://name behind a proxy"
+                )
+        if self._is_every_address and not self.origins:
+            raise InvalidArgumentError(
+                f"{self.host} is every address of this machine: say under which name:port browsers reach it (origins)"
             )
 
     @property
@@ -51,12 +73,7 @@ class Address:
         Raises:
           InvalidArgumentError: if it is no address.
         """
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError as error:
-            raise InvalidArgumentError(f"not an IP address to listen on: {self.host!r}") from error
+        return self.host == "localhost" or self._ip.is_loopback
 
     def tls(self) -> ssl.SSLContext | None:
         """The server's side of TLS, if there is a certificate.
@@ -69,7 +86,9 @@ class Address:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            context.load_cert_chain(Path(self.certificate), Path(self.key) if self.key else None)
+            context.load_cert_chain(
+                Path(self.certificate), Path(self.key) if self.key else None, password=_no_passphrase
+            )
         except (OSError, ssl.SSLError) as error:
             raise InvalidArgumentError(
                 f"the certificate {self.certificate} and its key cannot be used: {error}"
@@ -78,18 +97,47 @@ class Address:
 
     def url(self, port: int) -> str:
         """Where the page is, once the port is known."""
+        if self._is_every_address:
+            return f"{self._whole(self.origins[0])}/"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self._scheme}://{host}:{port}/"
 
     def allowed_origins(self, port: int) -> frozenset[str]:
         """Where its pages may come from, and nowhere else."""
-        names = [name for name in self.origins if "://" not in name]
+        names = [*self.origins]
         if self.is_loopback:
             names += [f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"]
         own = self.url(port).rstrip("/")
-        whole = [name for name in self.origins if "://" in name]
-        return frozenset({own, *whole, *(f"{self._scheme}://{name}" for name in names)})
+        return frozenset(map(_as_sent, (own, *map(self._whole, names))))
+
+    @property
+    def _ip(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+        try:
+            return ipaddress.ip_address(self.host)
+        except ValueError as error:
+            raise InvalidArgumentError(f"not an IP address to listen on: {self.host!r}") from error
+
+    @property
+    def _is_every_address(self) -> bool:
+        return self.host != "localhost" and self._ip.is_unspecified
 
     @property
     def _scheme(self) -> str:
         return "https" if self.certificate else "http"
+
+    def _whole(self, origin: str) -> str:
+        return origin if "://" in origin else f"{self._scheme}://{origin}"
+
+
+def _as_sent(origin: str) -> str:
+    """As a browser sends it: without the port that it would take anyway."""
+    return origin.removesuffix(":443" if origin.startswith("https:") else ":80")
+
+
+def _no_passphrase() -> str:
+    """Instead of OpenSSL's own, which would ask at the terminal, and wait there for ever.
+
+    Raises:
+      OSError: always.
+    """
+    raise OSError("the key is locked by a passphrase: give one that is not")

@@ -49,7 +49,7 @@ class Dashboard:
         try:
             self.url = started.result(_START_SECONDS)
         except BaseException:
-            self._thread.join(_STOP_SECONDS)
+            _stop(self._loop, self._thread)
             raise
         self._finalizer = weakref.finalize(self, _stop, self._loop, self._thread)
 
@@ -83,6 +83,7 @@ def dashboard(
     certificate: str = "",
     key: str = "",
     origins: tuple[str, ...] = (),
+    without_tls: bool = False,
 ) -> Dashboard:
     """Serves the views as a web page, for a job that runs or a recorded run; its address is printed.
 
@@ -96,21 +97,24 @@ def dashboard(
         of a job, or the address of its scheduler; the file of a recorded run, or a folder of them.
       port: 0 takes one that is free.
       host: Where to listen. Off loopback it needs TLS.
-      certificate: File of a TLS certificate.
-      key: File of its key.
+      certificate: File of a TLS certificate, with those that vouch for it.
+      key: File of its key, without a passphrase.
       origins: Under which "name:port" browsers reach it, if not `host` and `port`; behind a proxy that speaks TLS,
         "https://name".
+      without_tls: Listen off loopback without TLS all the same, behind a proxy that speaks it: token and data are plain
+        text up to there.
 
     Raises:
       BackendUnavailable: if Panel is not installed.
       NotFoundError: if there is nothing called `what`.
       DataCorruption: if the file is damaged or no recorded run.
-      UnsafeBind: if it would listen off loopback without TLS.
+      UnsafeBind: if it would listen off loopback without TLS, and not by `without_tls`.
+      InvalidArgumentError: if the address, the certificate or an origin cannot be used.
       UnavailableError: if the port is in use.
       FailedPreconditionError: if the cluster is closed, or cannot be found by other processes.
     """
     check_installed()
-    address = Address(host, port, certificate, key, origins)
+    address = Address(host, port, certificate, key, origins, without_tls)
     address.check()
     return Dashboard(_target(what), address)
 
@@ -185,5 +189,5 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     try:
         loop.call_soon_threadsafe(loop.stop)
     except RuntimeError:
-        return  # it has ended
+        pass  # it has ended
     thread.join(_STOP_SECONDS)

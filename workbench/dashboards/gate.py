@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hmac
 import secrets
-import weakref
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest
 from tornado.routing import Router
 from tornado.web import Application, RequestHandler
+
+from workbench.dashboards.connections import Connections
 
 _METHODS: Final = frozenset({"GET", "HEAD"})
 POLICY: Final = (
@@ -29,6 +30,7 @@ class Gate(Router):
       application: What is behind it.
       token: What opens it.
       cookie: Name of the cookie; browsers do not keep those of different ports apart.
+      connections: Those that are open.
     """
 
     def __init__(self, application: Application, origins: frozenset[str]) -> None:
@@ -44,19 +46,22 @@ class Gate(Router):
         self.application = application
         self._origins = origins
         self._hosts = frozenset(origin.partition("://")[2] for origin in origins)
-        self._streams: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._secure = all(origin.startswith("https://") for origin in origins)
+        self.connections = Connections()
+
+    def start_request(self, server_conn: object, request_conn: Any) -> HTTPMessageDelegate:
+        """Called by tornado for each connection before anything of it is read, and again for its further requests."""
+        self.connections.add(request_conn.stream)
+        delegate: HTTPMessageDelegate = super().start_request(server_conn, request_conn)
+        return delegate
 
     def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> HTTPMessageDelegate | None:
         """Called by tornado for each request, before its body is read."""
-        stream = getattr(request.connection, "stream", None)
-        if stream is not None:
-            self._streams.add(stream)
         problem = self._problem(request)
         if problem is not None:
             status, text = problem
             return self._answer(request, _Refusal, status=status, text=text)
         if self._has_cookie(request):
+            self.connections.trust(request.connection.stream)  # type: ignore[union-attr]  # HTTP/1 has one
             return self.application.find_handler(request, **kwargs)
         if self._has_token(request):
             return self._answer(request, _Admission, gate=self)
@@ -64,21 +69,20 @@ class Gate(Router):
             request, _Refusal, status=403, text="open the address with the token that was printed"
         )
 
-    def close(self) -> None:
-        """Ends every connection, WebSockets too, which a server that stops leaves open."""
-        for stream in list(self._streams):
-            stream.close()
-
     def admit(self, handler: RequestHandler) -> None:
-        """Gives a browser that has the token its cookie."""
+        """Gives a browser that has the token its cookie, which goes over TLS only if it came so, if by a proxy's."""
+        secure = f"http://{handler.request.host}" not in self._origins
         handler.set_cookie(
-            self.cookie, self._pass, httponly=True, samesite="Lax", secure=self._secure, expires_days=None
+            self.cookie, self._pass, httponly=True, samesite="Lax", secure=secure, expires_days=None
         )
 
     def _problem(self, request: HTTPServerRequest) -> tuple[int, str] | None:
         # Another name for this machine: a page elsewhere may have had its own name point here (DNS rebinding).
         if request.host not in self._hosts:
-            return 403, "this is not the address of the dashboard"
+            return (
+                403,
+                "this is not the address of the dashboard; another one has to be named when it starts (origin)",
+            )
         origins = request.headers.get_list("Origin")
         if any(origin not in self._origins for origin in origins):
             return 403, "not a page of the dashboard"

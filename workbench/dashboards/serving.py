@@ -12,10 +12,12 @@ import panel as pn
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from panel.io.application import build_applications
+from panel.io.server import WSHandler
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.iostream import StreamClosedError
-from tornado.web import OutputTransform, StaticFileHandler
+from tornado.log import access_log
+from tornado.web import OutputTransform, RequestHandler, StaticFileHandler
 from tornado.websocket import WebSocketClosedError
 
 from workbench.dashboards import page
@@ -27,6 +29,7 @@ from workbench.dashboards.target import Jobs
 from workbench.errors import UnavailableError
 from workbench.runtime.registry import Registry
 from workbench.server.clusters import Clusters
+from workbench.server.rates import Bucket
 from workbench.ui.widgets.built import STATIC
 
 _TITLE: Final = "workbench"
@@ -34,6 +37,14 @@ _TEMPLATE: Final = Path(__file__).with_name("page.html")
 _MAX_MESSAGE_BYTES: Final = 256 * 1024
 _MAX_BODY_BYTES: Final = 64 * 1024
 _MAX_PAGES: Final = 64
+_IDLE_SECONDS: Final = 60.0
+"""So long a connection may say nothing, or leave a request unfinished."""
+_FRAGMENTS_PER_SECOND: Final = 1000.0
+"""A message is three. A page says of each of its views, ten times a second, that it has taken what it got."""
+_BURST: Final = 3000
+_COMPRESSION: Final = 6
+"""zlib's. Neighbouring views get the same changes, and each much that the last had: a tenth of the bytes is left."""
+_TOO_MANY: Final = 1008
 
 
 class DashboardServer:
@@ -62,11 +73,22 @@ class DashboardServer:
             extra_websocket_origins=[origin.partition("://")[2] for origin in origins],
             extra_patterns=[(rf"/{VIEWS_ROUTE}/(.*)", StaticFileHandler, {"path": str(STATIC)})],
             websocket_max_message_size_bytes=_MAX_MESSAGE_BYTES,
+            websocket_compression_level=_COMPRESSION,
             generate_session_ids=True,
         )
+        for rule in tornado.wildcard_router.rules:
+            if rule.target is WSHandler:
+                rule.target = _PageSocket
         tornado.add_transform(_Headers)
+        tornado.settings["log_function"] = _log
         self.gate = Gate(tornado, origins)
-        http = HTTPServer(self.gate, ssl_options=tls, max_body_size=_MAX_BODY_BYTES)
+        http = HTTPServer(
+            self.gate,
+            ssl_options=tls,
+            max_body_size=_MAX_BODY_BYTES,
+            idle_connection_timeout=_IDLE_SECONDS,
+            body_timeout=_IDLE_SECONDS,
+        )
         loop = IOLoop.current()
         asyncio.get_running_loop().set_exception_handler(_on_lost_task)
         tornado.initialize(loop)
@@ -78,7 +100,7 @@ class DashboardServer:
     async def stop(self) -> None:
         """Ends it, and all of its pages."""
         self._server.stop(wait=False)
-        self.gate.close()
+        self.gate.connections.close()
         await self._clusters.close()
 
     def _page(self, target: Jobs | Recordings) -> Any:
@@ -100,6 +122,21 @@ class DashboardServer:
         made.close()
 
 
+class _PageSocket(WSHandler):
+    """The WebSocket of a page, which may say only so much."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._bucket = Bucket(_FRAGMENTS_PER_SECOND, _BURST)
+
+    async def on_message(self, fragment: str | bytes) -> None:
+        """Takes a part of a message."""
+        if self._bucket.take():
+            await super().on_message(fragment)
+        else:
+            self.close(_TOO_MANY, "too many messages")
+
+
 class _Headers(OutputTransform):
     """Adds to every answer what browsers must not do with it."""
 
@@ -111,7 +148,16 @@ class _Headers(OutputTransform):
         headers["X-Content-Type-Options"] = "nosniff"
         headers["Referrer-Policy"] = "no-referrer"
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        # The cookie goes along from pages of every port of this host, and scripts are asked for without Origin.
+        headers["Cross-Origin-Resource-Policy"] = "same-origin"
         return status_code, headers, chunk
+
+
+def _log(handler: RequestHandler) -> None:
+    """As tornado does, but without the query, in which the token may be."""
+    request, status = handler.request, handler.get_status()
+    log = access_log.info if status < 500 else access_log.error
+    log("%d %s %s (%s)", status, request.method, request.path, request.remote_ip)
 
 
 def _on_lost_task(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
