@@ -240,6 +240,52 @@ def test_what_the_notebook_assigns_outdates_what_was_known(strategy: wb.Mirrored
 
 def test_the_place_of_the_first_nan_is_told(strategy: wb.MirroredStrategy) -> None:
     def step() -> Any:
+def test_what_the_notebook_assigns_on_one_replica_outdates_what_was_known(
+    strategy: wb.MirroredStrategy,
+) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.zeros(3, np.float32), name="w")
+
+    def part(amount: float, *, often: int = 1) -> None:
+        rank = wb.distribute.get_replica_context().replica_id_in_sync_group
+        for _ in range(1 if rank else often):  # replica 0 has assigned far more often
+            w.assign_add(np.full(3, amount * rank, np.float32))
+
+    strategy.run(lambda: part(0.0, often=9))
+    strategy.run(part, args=(1.0,))
+    assert "diverged between steps" in repr(wb.inspect(w))
+    own = strategy.local_results(w)[1]
+    own.assign(np.zeros(3, np.float32))
+    assert "in sync" in repr(wb.inspect(w))
+    strategy.run(part, args=(1.0,))
+    step = strategy.group.committed_step
+    assert f"diverged at step {step}, max|Δ|=1.00" in repr(wb.inspect(w))
+
+    own.assign(np.full(3, 5.0, np.float32))  # no step did that
+    assert "diverged, max|Δ|=5.00" in repr(wb.inspect(w))
+    strategy.run(part, args=(0.0,))
+    assert "diverged, max|Δ|=5.00" in repr(wb.inspect(w))
+
+
+def test_a_variable_that_replicas_assign_unequally_often_went_wrong_when_the_last_one_did(
+    strategy: wb.MirroredStrategy,
+) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.zeros(3, np.float32), name="w")
+
+    def part(amounts: tuple[int, ...]) -> None:
+        rank = wb.distribute.get_replica_context().replica_id_in_sync_group
+        for _ in range(amounts[rank]):
+            w.assign(np.full(3, float(rank and amounts[1] == 1), np.float32))
+
+    strategy.run(part, args=((3, 3),))
+    assert "in sync" in repr(wb.inspect(w))
+    fine = strategy.group.committed_step
+    strategy.run(part, args=((3, 0),))
+    strategy.run(part, args=((0, 1),))
+    assert f"diverged between steps {fine + 1} and {fine + 2}" in repr(wb.inspect(w))
+
+
         array = np.ones((4, 6), np.float32)
         if wb.distribute.get_replica_context().replica_id_in_sync_group == 1:
             array[2, 5] = array[3, 0] = np.nan

@@ -254,7 +254,7 @@ class _Found:
             *fields, now_ns = self._written[id(leaf)][rank].tolist()
             written = Written(*fields)
             age = (now_ns - written.at_ns) / 1e9 if written.times else None
-            since = variable_since(group, (what, "finite", rank), not bad, written)
+            since = variable_since(group, (what, "finite", rank), not bad, [written])
         else:
             ended_ns = what.step.ended_ns
             age = (self._now_ns - ended_ns) / 1e9 if ended_ns else None
@@ -297,7 +297,7 @@ class _Found:
         """When the components of a leaf ceased to be equal; "" if they are."""
         group, what = self._places[id(leaf)]
         if isinstance(what, str):
-            written = max(Written(*each[:-1].tolist()) for each in self._written[id(leaf)])
+            written = [Written(*each[:-1].tolist()) for each in self._written[id(leaf)]]
             return variable_since(group, (what, "in sync"), self._equal(leaf), written).text
         return f"at step {what.step.number}" if what.step.number >= 0 else ""
 

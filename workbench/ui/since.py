@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -34,41 +34,57 @@ class _Known:
     """What inspections have seen of one property of a variable.
 
     Attributes:
-      times: How often it had been assigned when the property last held.
+      times: How often each of its replicas had assigned it when the property last held.
       after: The step after which that was.
+      doubtful: The notebook has assigned only some of the replicas since, and nobody has seen what came of it.
       since: Since when it has not held.
     """
 
-    times: int = 0
+    times: tuple[int, ...]
     after: int = -1
+    doubtful: bool = False
     since: Since = UNKNOWN
 
 
 _known: weakref.WeakKeyDictionary[Group, dict[Hashable, _Known]] = weakref.WeakKeyDictionary()
 
 
-def variable_since(group: Group, what: Hashable, holds: bool, written: Written) -> Since:
+def variable_since(group: Group, what: Hashable, holds: bool, written: Sequence[Written]) -> Since:
     """Since when a property of a variable, such as being finite, has not held.
 
-    What happened between two inspections is not known: a variable that was assigned once since it was last right
-    went wrong in that step, otherwise in one of the steps in between. What the notebook itself assigns counts as
-    right, so that what was known from before is outdated.
+    What happened between two inspections is not known: a variable that was assigned in one step only since it was last
+    right went wrong in that step, otherwise in one of the steps in between. What the notebook itself assigns counts as
+    right, so that what was known from before is outdated; where it assigns some replicas only, nothing is known until
+    the property is seen to hold.
 
     Args:
       group: Its replicas.
       what: Names variable and property.
       holds: Whether it holds now.
-      written: How the variable was assigned.
+      written: How the variable was assigned on each replica that the property is about.
     """
-    known = _known.setdefault(group, {}).setdefault(what, _Known())
-    if written.outside_times > known.times:
-        known.times, known.after, known.since = written.outside_times, written.outside_after, UNKNOWN
+    known = _known.setdefault(group, {}).setdefault(what, _Known((0,) * len(written)))
+    # A replica that was replaced has begun to count anew, with what it got from another.
+    known.times = tuple(map(min, known.times, (each.times for each in written)))
+    outside = tuple(each.outside_times for each in written)
+    newer = [now > before for now, before in zip(outside, known.times, strict=True)]
+    if any(newer):
+        known.doubtful = not all(newer)
+        known.times = tuple(map(max, known.times, outside))
+        known.after = max(known.after, *(each.outside_after for each in written))
+        known.since = UNKNOWN
+    # How often replicas have assigned it in steps since then, and in which step last.
+    later = [
+        (each.times - before, each.step)
+        for each, before in zip(written, known.times, strict=True)
+        if each.times > before
+    ]
     if holds:
-        known.times, known.since = written.times, UNKNOWN
-        known.after = max(written.step, written.outside_after)
-    elif not known.since.text and written.step >= 0 and written.times > known.times:
-        first, last = known.after + 1, written.step
-        alone = written.times == known.times + 1 or first >= last
+        known.times, known.doubtful, known.since = tuple(each.times for each in written), False, UNKNOWN
+        known.after = max(known.after, *(max(each.step, each.outside_after) for each in written))
+    elif later and not known.doubtful and not known.since.text:
+        first, last = known.after + 1, max(step for _, step in later)
+        alone = first >= last or set(later) == {(1, last)}
         known.since = Since(last, f"at step {last}" if alone else f"between steps {first} and {last}")
     return known.since
 
