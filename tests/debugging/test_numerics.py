@@ -10,7 +10,8 @@ import pytest
 
 import workbench as wb
 from workbench import debugging
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, NotFinite
+from workbench.server.summary import summarise
 
 
 @pytest.fixture(scope="module", params=["threads", "processes"])
@@ -51,6 +52,25 @@ def test_an_assignment_names_variable_replica_and_step(strategy: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=found):
         strategy.run(lambda: weights.assign_sub(_bad_on_replica_1()))
     assert np.asarray(weights).tolist() == [0, 0, 0]
+
+
+@pytest.mark.usefixtures("enabled")
+def test_what_is_not_finite_is_an_alert_in_the_log_once(strategy: Any) -> None:
+    cluster = strategy.group.gang.cluster
+    before = len(cluster.feed.snapshot().events)
+    step = wb.function(_bad_on_replica_1)
+
+    def three_at_once() -> None:
+        results = [strategy.run(step) for _ in range(3)]
+        strategy.local_results(results[-1])
+
+    with pytest.raises(NotFinite):
+        three_at_once()
+
+    (told,) = cluster.feed.snapshot().events[before:]
+    assert (told.kind, told.name, told.severity, told.replica) == ("alert", "nan", "error", 1)
+    assert "the replica function returned is not finite on replica 1" in told.message
+    assert summarise(cluster, cluster.feed.snapshot()).nan >= 1
 
 
 @pytest.mark.usefixtures("enabled")

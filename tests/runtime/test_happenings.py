@@ -6,11 +6,12 @@ import os
 import signal
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from tests.runtime.conftest import runner
 from workbench import runtime
-from workbench.errors import ReplicaLost
+from workbench.errors import CollectiveMismatch, ReplicaLost
 from workbench.runtime import Cluster
 from workbench.runtime.env import ReplicaEnv
 from workbench.telemetry.events import Event
@@ -35,6 +36,24 @@ def test_lines_that_replicas_print_are_in_the_feed(
     assert (event.kind, event.name, event.replica, event.host) == ("log", "stdout", 1, "a")
     assert event.message == "<b>hello</b>"
     assert "[replica 1] <b>hello</b>" in capsys.readouterr().out
+
+
+def test_replicas_that_are_not_together_are_an_alert_that_names_one_and_the_step(cluster: Cluster) -> None:
+    run = runner(cluster.group(cluster.devices, label="unlike"))
+
+    def differ(env: ReplicaEnv) -> None:
+        shape = (2 + env.rank,)
+        env.communicator.all_reduce([np.ones(shape)], "sum", site="train.py:3")
+
+    with pytest.raises(CollectiveMismatch):
+        run(differ)
+    with pytest.raises(ZeroDivisionError):
+        run(lambda env: 1 / 0)  # is told where it was run
+
+    (event,) = cluster.feed.snapshot().events
+    assert (event.kind, event.name, event.severity, event.step) == ("alert", "mismatch", "error", 0)
+    assert event.message.startswith("unlike: ")
+    assert "all_reduce" in event.message
 
 
 def test_a_lost_replica_is_an_alert_that_names_it(cluster: Cluster) -> None:

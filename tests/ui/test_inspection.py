@@ -13,6 +13,8 @@ import pytest
 import workbench as wb
 from tests.ui.conftest import Tags
 from workbench.distribute import Mirrored
+from workbench.server.summary import summarise
+from workbench.telemetry.snapshot import EventItem
 from workbench.ui import inspection_text
 
 
@@ -238,8 +240,6 @@ def test_what_the_notebook_assigns_outdates_what_was_known(strategy: wb.Mirrored
     assert "<-- NaN, at [0]" in repr(wb.inspect(w))  # no step did that
 
 
-def test_the_place_of_the_first_nan_is_told(strategy: wb.MirroredStrategy) -> None:
-    def step() -> Any:
 def test_what_the_notebook_assigns_on_one_replica_outdates_what_was_known(
     strategy: wb.MirroredStrategy,
 ) -> None:
@@ -286,6 +286,8 @@ def test_a_variable_that_replicas_assign_unequally_often_went_wrong_when_the_las
     assert f"diverged between steps {fine + 1} and {fine + 2}" in repr(wb.inspect(w))
 
 
+def test_the_place_of_the_first_nan_is_told(strategy: wb.MirroredStrategy) -> None:
+    def step() -> Any:
         array = np.ones((4, 6), np.float32)
         if wb.distribute.get_replica_context().replica_id_in_sync_group == 1:
             array[2, 5] = array[3, 0] = np.nan
@@ -295,6 +297,44 @@ def test_a_variable_that_replicas_assign_unequally_often_went_wrong_when_the_las
 
     assert f"<-- NaN at step {strategy.group.committed_step}, at [2,5]" in repr(found)
     assert [replica.bad_since for replica in found.values[0].replicas] == [-1, strategy.group.committed_step]
+
+
+def test_what_is_not_finite_is_told_to_the_log_once_until_it_is_seen_to_be_gone(
+    cluster: wb.Cluster, strategy: wb.MirroredStrategy
+) -> None:
+    with strategy.scope():
+        w, v = (wb.Variable(np.zeros((2, 3), np.float32), name=name) for name in ("spoiled", "v"))
+
+    def told() -> list[EventItem]:
+        return [event for event in cluster.feed.snapshot().events if "spoiled:0" in event.message]
+
+    def spoil() -> None:
+        if wb.distribute.get_replica_context().replica_id_in_sync_group == 1:
+            w.assign(np.array([[0, 0, 0], [0, np.nan, 0]], np.float32))
+
+    found = summarise(cluster, cluster.feed.snapshot()).nan
+    strategy.run(spoil)
+    step = strategy.group.committed_step
+    for _ in range(2):
+        wb.inspect([w, v])
+    (alert,) = told()
+    assert (alert.kind, alert.name, alert.severity) == ("alert", "nan", "warning")
+    assert (alert.replica, alert.host, alert.step) == (1, "a", step)
+    assert alert.message == f"wb.inspect found in spoiled:0 on replica 1: NaN at step {step}, at [1,1]"
+    assert summarise(cluster, cluster.feed.snapshot()).nan == found + 1
+
+    for variable in (w, v):
+        variable.assign(np.zeros((2, 3), np.float32))
+    wb.inspect(w)
+    assert len(told()) == 1
+    for variable in (w, v):
+        variable.assign(np.full((2, 3), np.inf, np.float32))
+    wb.inspect([w, v])
+    _, alert = told()
+    assert (alert.name, alert.replica, alert.step) == ("inf", 0, -1)
+    assert (
+        alert.message == "wb.inspect found in spoiled:0 on replicas 0, 1: Inf, at [0,0], and in 1 more value"
+    )
 
 
 def test_spread_values_have_a_histogram_in_text_and_html(strategy: wb.MirroredStrategy) -> None:

@@ -23,6 +23,7 @@ from workbench.runtime.replica_store import Written
 from workbench.ui import html, shown
 from workbench.ui.elements import Elements, Index, elements_text, look_at, shape_at, window_at
 from workbench.ui.inspection_text import inspection_html, inspection_text
+from workbench.ui.not_finite import tell_not_finite
 from workbench.ui.places import central_device, place_of
 from workbench.ui.since import UNKNOWN, empty_input, result_since, variable_since
 from workbench.ui.summaries import assigned, described, differences, summarise
@@ -199,9 +200,9 @@ def inspect(
 
 
 def inspected(names: Sequence[str], leaves: Sequence[Any]) -> tuple[InspectedValue, ...]:
-    """What is found out about leaves that are called so."""
+    """What is found out about leaves that are called so; what is not finite is also told to the log of the cluster."""
     found = _Found(list(leaves))
-    return tuple(
+    values = tuple(
         InspectedValue(own, _kind(leaf), found.replicas(leaf), found.agreement(leaf), found.hints(leaf))
         for own, leaf in zip(names, leaves, strict=True)
     )
@@ -221,6 +222,8 @@ def _most_interesting(found: InspectedValue, difference: bool) -> int:
     return found.replicas[min(int(difference), len(found.replicas) - 1)].replica
 
 
+    tell_not_finite(zip(leaves, values, strict=True))
+    return values
 class _Found:
     """Facts about leaves, asked of each group of replicas at once."""
 
