@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import workbench as wb
-from tests.server.test_announcing import Page, all_reduce
+from tests.server.test_announcing import Page, all_reduce, look_at
 from workbench.dashboards.sources import JobSource
-from workbench.server.announcing import announced_id, publish
+from workbench.server.announcing import announced_id
 from workbench.telemetry.snapshot import Snapshot, merge
 
 
@@ -58,14 +59,46 @@ def test_what_nobody_has_shown_is_missing_and_says_how_to_show_it(cluster: wb.Cl
             source = JobSource(link, "values")
             page.watch(link.entry.id, "values")
             assert "wb.inspect(value)" in source.missing
-            publish(cluster, "values", {"values": []})
+            look_at({"values": []})
             await page.until(lambda: not source.missing)
             assert source.model() == {"values": []}
-            publish(cluster, "values", {"values": [1]})
+            look_at({"values": [1]})
             await page.until(lambda: link.versions["values"] == 2)
             assert source.change() == {"kind": "model", "model": {"values": [1]}}
             assert source.change() is None
             assert source.answer({"kind": "what_if"}) is None
+
+    asyncio.run(look())
+
+
+def test_of_a_dataset_that_is_gone_through_only_the_progress_comes(cluster: wb.Cluster) -> None:
+    strategy = wb.MirroredStrategy()
+    data = strategy.distribute_dataset(wb.data.Dataset.range(40).batch(4))
+    wb.explain_sharding(data)
+
+    async def look() -> None:
+        async with Page() as page:
+            link = await page.only()
+            source = JobSource(link, "dataset_sharding")
+            page.watch(link.entry.id, "dataset_sharding")
+            await page.until(lambda: not source.missing)
+            model = source.model()
+            kinds = []
+            elements = iter(data)
+            for given in range(1, 4):
+                await asyncio.to_thread(next, elements)
+                await page.until(lambda given=given: begun(link) == given)
+                message = source.change()
+                assert message is not None
+                kinds.append(message["kind"])
+                model = model | message[message["kind"]]
+                assert model == link.models["dataset_sharding"]
+            assert kinds == ["model", "part", "part"]
+            assert source.change() is None
+
+    def begun(link: Any) -> int:
+        progress = link.models["dataset_sharding"]["progress"]
+        return 0 if progress is None else int(progress["given"])
 
     asyncio.run(look())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import pickle
@@ -17,14 +18,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import workbench as wb
 from workbench.errors import FailedPreconditionError
 from workbench.runtime.registry import Registry
-from workbench.server.announcing import publish
 from workbench.server.channels import FEED
 from workbench.server.clusters import Clusters
+from workbench.server.job_link import JobLink
+from workbench.server.session import Session
+from workbench.ui import shown
+from workbench.ui.widgets.sources import Given
 
 PATIENCE_SECONDS = 30.0
 
@@ -37,6 +42,11 @@ def cluster() -> Iterator[wb.Cluster]:
 
 def all_reduce(value: float) -> float:
     return float(wb.distribute.get_replica_context().all_reduce("sum", value))
+
+
+def look_at(model: dict[str, Any]) -> None:
+    """As if the user had looked at values."""
+    shown.tell("values", lambda: Given("values", lambda: model))
 
 
 class Page:
@@ -108,15 +118,68 @@ def test_what_is_watched_follows_what_happens(cluster: wb.Cluster) -> None:
 
 
 def test_what_the_user_has_shown_is_shown_in_the_panes(cluster: wb.Cluster) -> None:
-    publish(cluster, "values", {"values": []})
+    look_at({"values": []})
 
     async def look() -> None:
         async with Page() as page:
             link = await page.only()
             page.watch(link.entry.id, "values")
             await page.until(lambda: link.models == {"values": {"values": []}})
-            publish(cluster, "values", {"values": [1]})
+            look_at({"values": [1]})
             await page.until(lambda: link.models == {"values": {"values": [1]}})
+
+    asyncio.run(look())
+
+
+def test_a_dataset_that_was_explained_is_followed_by_sending_only_where_replicas_are(
+    cluster: wb.Cluster,
+) -> None:
+    strategy = wb.MirroredStrategy()
+    data = strategy.distribute_dataset(wb.data.Dataset.range(400).batch(4))
+    wb.explain_sharding(data)
+
+    async def look() -> None:
+        async with Page() as page:
+            link = await page.only()
+            session = Session(page.clusters)
+            pair = [link.entry.id, "dataset_sharding"]
+            page.wanted = {link.entry.id: frozenset({"dataset_sharding"})}
+            session.take(json.dumps({"watch": [pair]}))
+            await page.until(lambda: "dataset_sharding" in link.models)
+            told = [json.loads(text) for text in session.due()][-1]
+            assert (told["type"], told["model"]["progress"]) == ("model", None)
+            model = told["model"]
+            assert len(model["readers"]) == 2
+
+            elements = iter(data)
+            kinds = []
+            for step in range(4):
+                batch = await asyncio.to_thread(next, elements)
+                await asyncio.to_thread(strategy.run, np.sum, (batch,))
+                await page.until(lambda step=step: at(link) == [step, step])
+                told = [json.loads(text) for text in session.due()][-1]
+                model = model | told[told["type"]]
+                assert model == link.models["dataset_sharding"]
+                kinds.append(told["type"])
+            assert kinds == [
+                "model",
+                "part",
+                "part",
+                "part",
+            ]  # first the steps around the one that they are at
+            assert set(told["part"]) == {"progress"}
+
+            late = Session(page.clusters)
+            late.take(json.dumps({"watch": [pair]}))
+            told = [json.loads(text) for text in late.due()][-1]
+            assert told["model"] == model
+            await asyncio.to_thread(cluster.close)
+            await page.until(lambda: link.ended)
+            assert at(link) == [3, 3]
+
+    def at(link: JobLink) -> list[int] | None:
+        progress = link.models["dataset_sharding"]["progress"]
+        return None if progress is None else progress["steps"]
 
     asyncio.run(look())
 
@@ -236,8 +299,8 @@ def test_a_process_with_many_open_files_is_watched_all_the_same(tmp_path: Path) 
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
         for _ in range(1100):  # what is opened from now on has numbers beyond 1,023
             opened.callback(os.close, os.open(tmp_path, os.O_RDONLY))
-        with wb.connect(replicas=2, processes=False) as cluster:
-            publish(cluster, "values", {"values": []})
+        with wb.connect(replicas=2, processes=False):
+            look_at({"values": []})
 
             async def look() -> None:
                 async with Page() as page:

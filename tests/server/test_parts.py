@@ -141,6 +141,9 @@ class FakeLink:
         self.models[channel] = model
         self.versions[channel] = self.versions.get(channel, 0) + 1
 
+    def news(self, channel: str, seen: int) -> tuple[str, dict[str, Any]]:
+        return "model", self.models[channel]
+
 
 @pytest.fixture
 def link() -> FakeLink:

@@ -15,7 +15,7 @@ from workbench.data.explain import Shape, explain_sharding
 from workbench.data.progress import InputProgress
 from workbench.errors import DataCorruption
 from workbench.ui.array_model import array_model
-from workbench.ui.cluster_model import DeviceHistory, replica_node, topology_model
+from workbench.ui.cluster_model import DeviceHistory, busy_replicas, topology_model
 from workbench.ui.collectives_model import collectives_model
 from workbench.ui.dataset_model import dataset_model
 from workbench.ui.plain import plain
@@ -31,10 +31,17 @@ def reduce_twice() -> np.ndarray:
 
 
 def test_what_workbench_asks_of_a_replica_is_no_step_of_the_user() -> None:
-    worker: Any = SimpleNamespace(lost="", statuses=[(7, 0, True, -1, 3, "all_reduce", "waiting", "")])
-    group: Any = SimpleNamespace(id=7, label="MirroredStrategy/1")
+    statuses = [
+        (7, 0, True, -1, 3, "all_reduce", "waiting", ""),
+        (7, 1, False, 4, 0, "", "running", ""),
+        (7, 2, True, 4, -1, "", "running", ""),
+    ]
+    worker: Any = SimpleNamespace(statuses=statuses)
 
-    assert replica_node(worker, group, 0).doing == "between steps: all_reduce #3, waiting"
+    assert busy_replicas(worker) == {
+        (7, 0): "between steps: all_reduce #3, waiting",
+        (7, 2): "step 4: running",
+    }
 
 
 def test_a_topology_has_every_replica_on_its_device(
@@ -100,6 +107,26 @@ def test_a_variable_is_copied_in_full(strategy: wb.MirroredStrategy) -> None:
     assert model.sentence == "2 full copies"
     assert {(part.start, part.stop) for part in model.parts} == {((0, 0), (4, 2))}
     assert model.size_bytes == 32
+
+
+def test_how_a_value_is_divided_is_known_without_asking_replicas(strategy: wb.MirroredStrategy) -> None:
+    with strategy.scope():
+        variable = wb.Variable(np.zeros(3, np.float32), name="v")
+        counter = wb.Variable(0, name="n", synchronization="ON_READ", aggregation="SUM")
+    large = strategy.run(lambda: np.ones((100, 100)))
+    step = strategy.group.committed
+
+    assert array_model(variable).parts[1].device == "cpu:1"
+    assert array_model(counter).sentence == "axis 0 split 2 ways"
+    assert [part.stop for part in array_model(large).parts] == [(100, 100), (200, 100)]
+    assert strategy.group.committed == step
+    assert not large.handle.is_here(0)
+
+
+def test_what_holds_no_arrays_cannot_be_divided(strategy: wb.MirroredStrategy) -> None:
+    with pytest.raises(TypeError, match="PerReplica words holds no arrays"):
+        array_model(strategy.run(lambda: "word"), name="words")
+    assert array_model(strategy.run(lambda: 1.5)).shape == (2,)
 
 
 def test_numbers_lie_side_by_side(strategy: wb.MirroredStrategy) -> None:

@@ -63,8 +63,11 @@ def test_every_view_is_there_again_without_a_cluster(recorded: Path) -> None:
     assert model["collectives"]["snapshot"]["table"]
 
 
-def test_nobody_listens_when_nothing_is_recorded(recorded: Path) -> None:
-    assert shown.listeners == []
+def test_only_who_records_keeps_what_is_shown(cluster: wb.Cluster, tmp_path: Path) -> None:
+    before = shown.listeners.copy()  # panes that may want to know
+    with wb.record(tmp_path / "run.parquet"):
+        assert len(shown.listeners) == len(before) + 1
+    assert shown.listeners == before
 
 
 def test_a_recording_that_nobody_keeps_goes_on(

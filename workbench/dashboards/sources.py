@@ -10,7 +10,7 @@ from workbench.ui.widgets.sources import Message
 
 _ASKED_FOR: Final = {
     "values": "nothing yet: wb.inspect(value) in the job shows it here",
-    "array_sharding": "nothing yet: showing a sharded array in a notebook shows it here",
+    "array_sharding": "nothing yet: wb.explain_sharding(value) in the job shows it here",
     "dataset_sharding": "nothing yet: wb.explain_sharding(dataset) in the job shows it here",
 }
 assert set(_ASKED_FOR) == SHOWN
@@ -53,10 +53,11 @@ class JobSource:
         """As `Source.change`."""
         if self._link.versions.get(self.channel, 0) == self._count:
             return None
-        since = self._version
-        if self.channel != FEED:
-            return {"kind": "model", "model": self.model()}
+        since, count = self._version, self._count
         self._seen()
+        if self.channel != FEED:
+            kind, news = self._link.news(self.channel, count)
+            return {"kind": kind, kind: news}
         change = self._link.mirror.change(since)
         return {"kind": "collectives", "change": change} | self._link.feed_frame
 

@@ -8,14 +8,16 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from workbench.runtime import Cluster, current_cluster
 from workbench.runtime.registry import SUPPORTED, Entry, Registry, new_id
 from workbench.runtime.unix_listener import UnixListener
-from workbench.server.channels import CHANNEL_OF, SHOWN
+from workbench.server.channels import CHANNEL_OF
 from workbench.server.publisher import Publisher
+from workbench.ui import shown
+from workbench.ui.widgets.sources import Source
 
 _log = logging.getLogger("workbench")
 _announcements: dict[Cluster, Announcement] = {}
@@ -38,7 +40,7 @@ class Announcement:
         self._lock = threading.Lock()  # guards the two below; never held while waiting
         self._publishers: list[Publisher] = []
         self._closed = False
-        self._published: dict[str, dict[str, Any]] = {}
+        self._published: dict[str, Callable[[], Source]] = {}
         scheduler = cluster.client.scheduler
         self._listener = UnixListener(self._accept, thread_name="workbench-announcement")
         self.entry = Entry(
@@ -57,11 +59,14 @@ class Announcement:
         except BaseException:
             self._listener.close()
             raise
+        shown.listeners.append(self._on_shown)
         cluster.closing.append(self.close)
 
-    def publish(self, channel: str, model: dict[str, Any]) -> None:
-        """Shows a model that the user has asked for, such as what `wb.inspect` found, in the panes too."""
-        self._published[channel] = model
+    def _on_shown(self, view: str, make: Callable[[], Source]) -> None:
+        """What the user looks at, such as what `wb.inspect` found, panes show too."""
+        if current_cluster() is not self._cluster:
+            return
+        self._published[CHANNEL_OF[view]] = make
         for publisher in tuple(self._publishers):
             publisher.wake()
 
@@ -72,6 +77,7 @@ class Announcement:
                 return
             self._closed = True
             publishers = list(self._publishers)
+        shown.listeners.remove(self._on_shown)
         self._announced.withdraw()
         self._listener.close()
         for publisher in publishers:
@@ -103,20 +109,6 @@ def announced_id(cluster: Cluster) -> str:
     """Under which id others find a cluster; "" if it is closed, or could not be announced."""
     announcement = _announcements.get(cluster)
     return "" if announcement is None else announcement.entry.id
-
-
-def publish(cluster: Cluster, channel: str, model: dict[str, Any]) -> None:
-    """As `Announcement.publish`, if the cluster is announced."""
-    announcement = _announcements.get(cluster)
-    if announcement is not None:
-        announcement.publish(channel, model)
-
-
-def publish_shown(view: str, model: dict[str, Any]) -> None:
-    """What a cell of a notebook shows, its panes show too: values and sharding, which nobody can look at unasked."""
-    cluster = current_cluster()
-    if cluster is not None and view in SHOWN:
-        publish(cluster, CHANNEL_OF[view], model)
 
 
 def driver_name() -> str:

@@ -47,6 +47,8 @@ class JobLink:
         self.ended = False
         self.retry_at = 0.0
         self._changed = changed
+        # Channel -> in which version its model came as a whole, and all that was replaced in it since.
+        self._parts: dict[str, tuple[int, dict[str, Any]]] = {}
         self._wanted: frozenset[str] = frozenset()
         self._writer: asyncio.StreamWriter | None = None
         self._calls: dict[int, asyncio.Future[str]] = {}
@@ -58,6 +60,15 @@ class JobLink:
         if channels != self._wanted:
             self._wanted = channels
             self._send({"watch": sorted(channels)})
+
+    def news(self, channel: str, seen: int) -> tuple[str, dict[str, Any]]:
+        """What somebody needs who has version `seen` of a channel's model, 0 for nothing.
+
+        Returns:
+          "part" and what has been replaced in the model, of which they may have some; or "model" and the whole.
+        """
+        whole, part = self._parts[channel]
+        return ("part", part) if seen >= whole else ("model", self.models[channel])
 
     async def ask(self, action: str, timeout_seconds: float, **arguments: int) -> None:
         """Has the process do something.
@@ -124,12 +135,21 @@ class JobLink:
                 self.feed_frame = frame
                 self._count(FEED)
             case {"view": str(channel), "model": dict(model)} if channel in CHANNELS:
-                self.models[channel] = model
+                self._replace(channel, model)
+            case {"view": str(channel), "part": dict(part)} if channel in self.models:
+                whole, before = self._parts[channel]
+                self.models[channel] = self.models[channel] | part
+                self._parts[channel] = whole, before | part
                 self._count(channel)
             case {"call": int(call), "problem": str(problem)}:
                 answer = self._calls.get(call)
                 if answer is not None and not answer.done():
                     answer.set_result(problem)
+
+    def _replace(self, channel: str, model: dict[str, Any]) -> None:
+        self.models[channel] = model
+        self._count(channel)
+        self._parts[channel] = self.versions[channel], {}
 
     def _count(self, channel: str) -> None:
         self.versions[channel] = self.versions.get(channel, 0) + 1
@@ -147,10 +167,9 @@ class JobLink:
         if self.feed_frame:
             self.feed_frame = self.feed_frame | {"status": "stopped"}
             self._count(FEED)
-        for channel, model in self.models.items():
+        for channel, model in list(self.models.items()):
             if "status" in model:
-                self.models[channel] = model | {"status": "stopped"}
-                self._count(channel)
+                self._replace(channel, model | {"status": "stopped"})
         for answer in self._calls.values():
             if not answer.done():
                 answer.set_result("")  # it was asked to close, and has

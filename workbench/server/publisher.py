@@ -6,12 +6,14 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from workbench.runtime import Cluster
 from workbench.server.channels import CHANNELS, FEED, feed_frame, looks
 from workbench.server.frames import Requests, encode
 from workbench.server.summary import summarise
+from workbench.ui.widgets.sources import Source
 
 _REST_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 1.0
@@ -26,13 +28,15 @@ class Publisher:
     A server that reads slowly gets fewer and larger changes: each is made when the last one was taken.
     """
 
-    def __init__(self, cluster: Cluster, sock: socket.socket, published: dict[str, dict[str, Any]]) -> None:
+    def __init__(
+        self, cluster: Cluster, sock: socket.socket, published: Mapping[str, Callable[[], Source]]
+    ) -> None:
         """Starts serving.
 
         Args:
           cluster: What is told of.
           sock: Owned from now on.
-          published: Channel -> newest model, of what is not looked at but was shown by the user; read only.
+          published: Channel -> what makes a source of what the user looked at last, of what nobody else can look at.
         """
         self._cluster = cluster
         self._sock = sock
@@ -44,6 +48,8 @@ class Publisher:
         self._bell.setblocking(False)
         self._wanted: frozenset[str] = frozenset()
         self._sent: dict[str, Any] = {}  # channel -> what the server has of it; of the feed, the version
+        # Channel -> what was published, and the source made of it, of which the server has the newest.
+        self._sources: dict[str, tuple[Callable[[], Source], Source]] = {}
         self._look_at = 0.0
         self._ending = False
         sock.settimeout(_SEND_SECONDS)
@@ -96,8 +102,9 @@ class Publisher:
         while not self._ending:
             waited = time.monotonic() - begin
             resting = waited < _REST_SECONDS
-            until = _REST_SECONDS if resting else _LOOK_SECONDS
-            if waited >= _LOOK_SECONDS:
+            pause = self._pause_seconds()
+            until = _REST_SECONDS if resting else pause
+            if waited >= pause:
                 return
             descriptors = [self._sock] if resting else [self._sock, self._ear]
             ready = _readable(descriptors, until - waited)
@@ -108,6 +115,11 @@ class Publisher:
                 self._ear.recv(4096)
                 return
 
+    def _pause_seconds(self) -> float:
+        """After how long it is worth looking, also where nothing was told."""
+        live = (source.interval_seconds for _, source in self._sources.values() if not source.ended)
+        return min([_LOOK_SECONDS, *live])
+
     def _answer(self, request: dict[str, Any]) -> None:
         match request:
             case {"watch": list(channels)}:
@@ -115,6 +127,7 @@ class Publisher:
                 self._look_at = 0.0
                 # Who stops looking may forget: what it gets next is whole.
                 self._sent = {name: sent for name, sent in self._sent.items() if name in {*self._wanted, ""}}
+                self._sources = {name: made for name, made in self._sources.items() if name in self._wanted}
                 self.wake()
             case {"do": "close", "call": int(call)}:
                 self._reply(call, "")
@@ -137,14 +150,10 @@ class Publisher:
             self._look_at = time.monotonic() + _LOOK_SECONDS
         for channel in sorted(self._wanted - {FEED}):
             if channel in self._looks:
-                if not look:
-                    continue
-                model = self._looks[channel]()
-            elif channel in self._published:
-                model = self._published[channel]
-            else:
-                continue
-            self._send_if_new(channel, {"view": channel, "model": model})
+                if look:
+                    self._send_if_new(channel, {"view": channel, "model": self._looks[channel]()})
+            elif (make := self._published.get(channel)) is not None:
+                self._send_shown(channel, make)
         if FEED in self._wanted:
             frame = feed_frame(snapshot, cluster.status)
             since, old = self._sent.get(FEED, (0, None))
@@ -152,6 +161,18 @@ class Publisher:
                 change = {"since": since} | cluster.feed.delta(since)
                 self._sock.sendall(encode({"view": FEED, "frame": frame, "change": change}))
                 self._sent[FEED] = change["version"], frame
+
+    def _send_shown(self, channel: str, make: Callable[[], Source]) -> None:
+        """The whole once, then what changes in it."""
+        made, source = self._sources.get(channel, (None, None))
+        if source is not None and made is make:
+            message = source.change()
+        else:
+            source = make()
+            self._sources[channel] = make, source
+            message = {"kind": "model", "model": source.model()}
+        if message is not None:
+            self._sock.sendall(encode({"view": channel} | message))
 
     def _send_if_new(self, channel: str, message: dict[str, Any]) -> None:
         if self._sent.get(channel) != message:

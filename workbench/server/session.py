@@ -86,7 +86,8 @@ class Session:
         self._watched[id, channel] = _Sent(link, count, link.mirror.version)
         if channel == FEED:
             return {"type": "feed", "frame": link.feed_frame, "change": link.mirror.change(since)}
-        return {"type": "model", "model": link.models[channel]}
+        kind, news = link.news(channel, 0 if sent is None else sent.count)
+        return {"type": kind, kind: news}
 
 
 def _pair(pair: Any) -> tuple[str, str]:

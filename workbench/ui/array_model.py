@@ -11,9 +11,12 @@ import numpy as np
 from workbench.backends.summary import Summary
 from workbench.distribute.values import DistributedValues, Mirrored
 from workbench.distribute.variable import Variable
-from workbench.ui.inspection import InspectedValue, inspected
 from workbench.ui.models import ArrayPart, ArraySharding
+from workbench.ui.places import central_device, place_of
+from workbench.ui.summaries import described
 
+Spec = tuple[str, tuple[int, ...]]
+"""Dtype and shape."""
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 """Start and stop per axis."""
 
@@ -22,7 +25,7 @@ def array_model(value: Any, *, name: str = "") -> ArraySharding:
     """Who holds which part of `value`.
 
     The components of a `PerReplica` count as parts of one array along its first axis, as `strategy.gather` puts them
-    together; those of a `Mirrored` and of a variable as copies.
+    together; those of a `Mirrored` and of a mirrored variable as copies. Waits for the step that makes it.
 
     Raises:
       TypeError: if it is no array on several devices.
@@ -34,25 +37,46 @@ def array_model(value: Any, *, name: str = "") -> ArraySharding:
             f"expected a dataset, a PerReplica, a Mirrored, a variable or a sharded array of JAX, got "
             f"{type(value).__name__}: an array in the notebook is on no device"
         )
-    own = value.name if isinstance(value, Variable) else name
-    (found,) = inspected([own], [value])
-    if not all(isinstance(replica.summary, Summary) for replica in found.replicas):
-        raise TypeError(f"{found.kind} {found.name} holds no arrays, so there is nothing to divide")
-    copies = isinstance(value, Mirrored) or found.agreement is not None
-    return _value_model(found, copies)
-
-
-def _value_model(found: InspectedValue, copies: bool) -> ArraySharding:
-    summaries = [replica.summary for replica in found.replicas]
-    arrays = [summary for summary in summaries if isinstance(summary, Summary)]
-    itemsize = _itemsize(arrays[0].dtype)
-    if copies:
-        shape = arrays[0].shape
-        boxes = [((0,) * len(shape), shape) for _ in arrays]
+    own, kind = (value.name, value.kind) if isinstance(value, Variable) else (name, type(value).__name__)
+    found = _specs(value)
+    specs = [spec for spec in found if spec is not None]
+    if len(specs) < len(found):
+        raise TypeError(f"{kind} {own} holds no arrays, so there is nothing to divide")
+    dtype, shape = specs[0]
+    if isinstance(value, Mirrored) or kind == "MirroredVariable":
+        boxes = [((0,) * len(shape), shape) for _ in specs]
     else:
-        shape, boxes = _side_by_side([array.shape for array in arrays])
-    places = [(replica.replica, replica.host, replica.device) for replica in found.replicas]
-    return _model(found.name, found.kind, arrays[0].dtype, itemsize, shape, boxes, places)
+        shape, boxes = _side_by_side([each for _, each in specs])
+    return _model(own, kind, dtype, _itemsize(dtype), shape, boxes, _places(value, len(specs)))
+
+
+def _specs(value: DistributedValues | Variable) -> list[Spec | None]:
+    """Of each component; None for what is no array of numbers. Replicas are not asked."""
+    if isinstance(value, Variable):
+        place = place_of(value)
+        copies = 1 if place is None or central_device(value) is not None else place[0].size
+        return [(value.dtype.name, value.shape)] * copies
+    if (handle := value.handle) is None:
+        return [_spec(part) for part in value.values]
+    return [
+        spec or (_spec(handle.value(rank)) if handle.is_here(rank) else None)
+        for rank, spec in enumerate(handle.specs())
+    ]
+
+
+def _spec(part: Any) -> Spec | None:
+    summary = described(part)
+    return (summary.dtype, summary.shape) if isinstance(summary, Summary) else None
+
+
+def _places(value: DistributedValues | Variable, count: int) -> list[tuple[int, str, str]]:
+    """Replica, host and device of each component."""
+    place = place_of(value)
+    if place is None:
+        return [(-1 if isinstance(value, Variable) else rank, "", "") for rank in range(count)]
+    if (central := central_device(value)) is not None:
+        return [(-1, central.host, central.short.lower())]
+    return [(rank, device.host, device.short.lower()) for rank, device in enumerate(place[0].devices)]
 
 
 def _side_by_side(shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], list[Box]]:

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final
 
+from workbench.runtime.cells import with_cell_names
 from workbench.runtime.metrics import WorkerMetrics, worker_metrics
 from workbench.runtime.placement_text import transport
 from workbench.ui.models import (
@@ -55,16 +56,18 @@ def _strategy(group: Group) -> StrategyNode:
 
 def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
     age = time.monotonic() - worker.last_beat
-    devices = []
-    for index in range(worker.device_count):
-        replicas = [
-            replica_node(worker, group, rank)
-            for group in groups
-            for rank, at in group.ranks_of(worker.name).items()
-            if at == index
-        ]
-        kind = worker.device_kind
-        devices.append(DeviceNode(f"{kind.lower()}:{_first(worker, before) + index}", kind, tuple(replicas)))
+    kind, first = worker.device_kind, _first(worker, before)
+    busy = busy_replicas(worker)
+    replicas: defaultdict[int, list[ReplicaNode]] = defaultdict(list)
+    for group in groups:
+        for rank, index in group.ranks_of(worker.name).items():
+            doing = "lost" if worker.lost else busy.get((group.id, rank), "idle")
+            is_busy = not worker.lost and (group.id, rank) in busy
+            replicas[index].append(ReplicaNode(group.label, rank, is_busy, doing))
+    devices = [
+        DeviceNode(f"{kind.lower()}:{first + index}", kind, tuple(replicas[index]))
+        for index in range(worker.device_count)
+    ]
     return WorkerNode(
         name=str(worker.name),
         pid=worker.pid,
@@ -88,19 +91,16 @@ def _first(worker: WorkerLink, before: int) -> int:
     return before * worker.device_count
 
 
-def replica_node(worker: WorkerLink, group: Group, rank: int) -> ReplicaNode:
-    """What a replica does, as its worker has last told."""
-    if worker.lost:
-        return ReplicaNode(group.label, rank, False, "lost")
-    for group_id, replica, busy, step, seq, op, phase, site in worker.statuses:
-        if (group_id, replica) == (group.id, rank) and busy:
-            where = f" at {site}" if site else ""
-            when = (
-                f"step {step}" if step >= 0 else "between steps"
-            )  # workbench itself asks something of replicas
-            doing = f"{when}: {op} #{seq}, {phase}{where}" if op else f"{when}: {phase}"
-            return ReplicaNode(group.label, rank, True, doing)
-    return ReplicaNode(group.label, rank, False, "idle")
+def busy_replicas(worker: WorkerLink) -> dict[tuple[int, int], str]:
+    """Group and rank of each replica that does something, and what, as its worker has last told."""
+    found = {}
+    for group, rank, busy, step, seq, op, phase, site in worker.statuses:
+        if busy:
+            # Between steps workbench itself asks something of replicas.
+            when = f"step {step}" if step >= 0 else "between steps"
+            where = f" at {with_cell_names(site)}" if site else ""
+            found[group, rank] = f"{when}: {op} #{seq}, {phase}{where}" if op else f"{when}: {phase}"
+    return found
 
 
 def _resident_bytes(worker: WorkerLink) -> int | None:

@@ -42,20 +42,25 @@ class ClusterView:
         return self._source.model()
 
     def __repr__(self) -> str:
-        title, headings, rows = self._table()
+        return self._text(*self._table())
+
+    def _repr_html_(self) -> str:
+        return self._html(*self._table())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        table = self._table()  # once: that of devices asks Dask's scheduler
+        return mimebundle(self._source, text=self._text(*table), html=self._html(*table), include=include)
+
+    def _text(self, title: str, headings: list[str], rows: list[list[str]]) -> str:
         lines = aligned(
             headings, rows, left=_PLACES, expendable=("pid", "worker", "kind", "strategy", "host")
         )
         return "\n".join([f"{printable(title)}, {self.cluster.status}", *(lines if rows else [])])
 
-    def _repr_html_(self) -> str:
-        title, headings, rows = self._table()
+    def _html(self, title: str, headings: list[str], rows: list[list[str]]) -> str:
         left = sum(heading in _PLACES for heading in headings)
         parts = [html.table(headings, rows, left=left)] if rows else []
         return html.card(title, word=self.cluster.status, parts=parts)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return mimebundle(self._source, text=repr(self), html=self._repr_html_(), include=include)
 
 
 def topology(of: Strategy | Cluster | None = None) -> ClusterView:
@@ -69,13 +74,14 @@ def topology(of: Strategy | Cluster | None = None) -> ClusterView:
       TypeError: if `of` is something else.
     """
     cluster = cluster_of(of, "topology")
-    source = Polled(
-        "topology",
-        lambda: topology_model(cluster),
-        interval_seconds=0.5,
-        ended=lambda: cluster.closed,
+    return ClusterView(cluster, topology_source(cluster), lambda: _topology_table(topology_model(cluster)))
+
+
+def topology_source(cluster: Cluster) -> Source:
+    """For whoever shows the topology of a cluster."""
+    return Polled(
+        "topology", lambda: topology_model(cluster), interval_seconds=0.5, ended=lambda: cluster.closed
     )
-    return ClusterView(cluster, source, lambda: _topology_table(topology_model(cluster)))
 
 
 def devices(of: Strategy | Cluster | None = None) -> ClusterView:
@@ -113,13 +119,17 @@ def cluster_of(of: Strategy | Cluster | None, view: str) -> Cluster:
     """The cluster that a view is asked for.
 
     Raises:
-      FailedPreconditionError: if there is none yet.
+      FailedPreconditionError: if there is none yet, or `of` is the strategy that needs none.
       TypeError: if `of` is no strategy or cluster.
     """
     if of is not None and not isinstance(of, Strategy | Cluster):
         raise TypeError(
-            f"{view} shows a cluster or that of a strategy, got {type(of).__name__}; write wb.{view}() for the "
-            f"current one"
+            f"{view} shows a cluster or that of a strategy, got {type(of).__name__}; write wb.{view}(strategy), or "
+            f"wb.{view}() for the current cluster"
+        )
+    if isinstance(of, Strategy) and of.is_default:
+        raise FailedPreconditionError(
+            f"the default strategy computes in the notebook, without a cluster; write wb.{view}() for the current one"
         )
     cluster = of.group.gang.cluster if isinstance(of, Strategy) else of or current_cluster()
     if cluster is None:

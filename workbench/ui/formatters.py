@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from workbench.distribute.values import DistributedValues
     from workbench.distribute.variable import Variable
     from workbench.runtime.cluster import Cluster
-    from workbench.runtime.worker_link import WorkerLink
 
 DRAWN: Final = (
     ("workbench.runtime.cluster", "Cluster", "cluster_html"),
@@ -77,59 +76,63 @@ def bundle_of(shown: Any, include: Any = None) -> dict[str, Any]:
 
 def cluster_bundle(cluster: Cluster, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """A cluster: its topology."""
-    from workbench.ui.cluster_views import topology
-
-    bundle = topology(cluster)._repr_mimebundle_(include)
-    return bundle | {"text/plain": repr(cluster), "text/html": cluster_html(cluster)}
+    return _topology_bundle(cluster, repr(cluster), cluster_html(cluster), include)
 
 
 def strategy_bundle(strategy: Strategy, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """A strategy: the topology of its cluster."""
-    texts = {"text/plain": repr(strategy), "text/html": strategy_html(strategy)}
     cluster = None if strategy.is_default else strategy.group.gang.cluster
-    return texts if cluster is None else cluster_bundle(cluster, include) | texts
+    text, html_ = repr(strategy), strategy_html(strategy)
+    if cluster is None:
+        return {"text/plain": text, "text/html": html_}
+    return _topology_bundle(cluster, text, html_, include)
+
+
+def _topology_bundle(cluster: Cluster, text: str, html_: str, include: Any) -> dict[str, Any]:
+    from workbench.ui.cluster_views import topology_source
+    from workbench.ui.widgets.bundle import mimebundle
+
+    return mimebundle(topology_source(cluster), text=text, html=html_, include=include)
 
 
 def sharding_bundle(sharding: Sharding, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """A dataset's sharding: who reads what at which step."""
-    from workbench.ui.sharding import dataset_bundle
+    from workbench.ui.sharding import dataset_source
+    from workbench.ui.widgets.bundle import mimebundle
 
-    return dataset_bundle(sharding, include)
+    texts = sharding._repr_mimebundle_()
+    return mimebundle(
+        dataset_source(sharding), text=texts["text/plain"], html=texts["text/html"], include=include
+    )
 
 
 def values_bundle(value: DistributedValues, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """A PerReplica or Mirrored: facts about its components."""
-    return _looked_at(value, {"text/plain": repr(value), "text/html": values_html(value)}, include)
+    return _looked_at(value, repr(value), values_html(value), include)
 
 
 def variable_bundle(variable: Variable, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """A variable: facts about its components."""
-    return _looked_at(variable, {"text/plain": repr(variable), "text/html": variable_html(variable)}, include)
+    return _looked_at(variable, repr(variable), variable_html(variable), include)
 
 
-def _looked_at(value: Any, texts: dict[str, Any], include: Any) -> dict[str, Any]:
+def _looked_at(value: Any, text: str, html_: str, include: Any) -> dict[str, Any]:
     """With the view of values where somebody can see it: only then replicas are asked."""
     from workbench.errors import WorkbenchError
-    from workbench.ui.inspection import inspect
-    from workbench.ui.widgets.bundle import is_drawn
+    from workbench.ui.inspection import inspection_of, name_among
+    from workbench.ui.widgets.bundle import is_drawn, mimebundle
 
+    texts = {"text/plain": text, "text/html": html_}
     if not is_drawn(include):
         return texts
-    try:
-        found = inspect(value, name=_name_in_notebook(value))
-    except WorkbenchError:  # the step that makes it has failed, which the cell tells
-        return texts
-    return found._repr_mimebundle_(include) | texts
-
-
-def _name_in_notebook(value: Any) -> str:
-    """What the notebook's cells call a value, or ""."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    names = {} if shell is None else shell.user_ns
-    return next(
-        (name for name, held in list(names.items()) if held is value and not name.startswith("_")), ""
-    )
+    name = "" if shell is None else name_among(value, shell.user_ns)
+    try:
+        found = inspection_of(value, name)
+    except WorkbenchError:  # the step that makes it has failed, which the cell tells
+        return texts
+    return mimebundle(found.source(), text=text, html=html_, include=include)
 
 
 def distributed_dataset_bundle(
@@ -137,25 +140,33 @@ def distributed_dataset_bundle(
 ) -> dict[str, Any]:
     """A distributed dataset: who reads what at which step, as far as that is found out in a moment."""
     from workbench.errors import WorkbenchError
-    from workbench.ui.sharding import dataset_bundle, explain_distributed
-    from workbench.ui.widgets.bundle import is_drawn
+    from workbench.ui.sharding import dataset_source, explain_distributed
+    from workbench.ui.widgets.bundle import is_drawn, mimebundle
 
-    texts = {"text/plain": repr(dataset), "text/html": distributed_dataset_html(dataset)}
+    text, html_ = repr(dataset), distributed_dataset_html(dataset)
+    texts = {"text/plain": text, "text/html": html_}
     if not is_drawn(include):
         return texts
     try:
         sharding = explain_distributed(dataset, max_seconds=_PATIENCE_SECONDS)
     except (WorkbenchError, ValueError, TypeError, OSError):  # of the pipeline, as reading will tell
         return texts
-    return dataset_bundle(sharding, include) | texts
+    return mimebundle(dataset_source(sharding), text=text, html=html_, include=include)
 
 
 def cluster_html(cluster: Cluster) -> str:
     """A cluster: its workers, host by host."""
     from workbench.runtime.placement_text import placement
+    from workbench.ui.cluster_model import busy_replicas
 
     rows = [
-        [worker.host, worker.name, str(worker.pid), str(worker.device_count), worker.lost or _doing(worker)]
+        [
+            worker.host,
+            worker.name,
+            str(worker.pid),
+            str(worker.device_count),
+            worker.lost or next(iter(busy_replicas(worker).values()), "idle"),
+        ]
         for worker in cluster.gang.workers.values()
     ]
     facts = [
@@ -170,6 +181,7 @@ def cluster_html(cluster: Cluster) -> str:
 def strategy_html(strategy: Strategy) -> str:
     """A strategy: its replicas, and what they do."""
     from workbench.runtime.placement_text import counted, placement, transport
+    from workbench.ui.cluster_model import busy_replicas
 
     name = type(strategy).__name__
     facts = [placement(strategy.devices, "replica")]
@@ -186,12 +198,12 @@ def strategy_html(strategy: Strategy) -> str:
             counted(len(strategy.variables), "variable") + (f" on {central.short}" if central else "")
         )
     rows = []
-    for rank, device in enumerate(strategy.devices):
+    for rank, device in enumerate(strategy.devices[:_MAX_ROWS]):
         worker, _ = group.place(rank)
-        rows.append(
-            [str(rank), device.host, device.short.lower(), worker.lost or _doing(worker, group.id, rank)]
-        )
-    parts = _table(["replica", "host", "device", "now"], rows, left=4)
+        now = worker.lost or busy_replicas(worker).get((group.id, rank), "idle")
+        rows.append([str(rank), device.host, device.short.lower(), now])
+    hidden = len(strategy.devices) - len(rows)
+    parts = _table(["replica", "host", "device", "now"], rows, left=4, hidden=hidden)
     return html.card(name, facts, word=group.status, parts=parts)
 
 
@@ -241,17 +253,6 @@ def distributed_dataset_html(dataset: DistributedDataset) -> str:
         )
     headings = ["pipeline", "replicas", "policy", "split", "each replica gets"]
     return html.card("DistributedDataset", parts=_table(headings, rows, left=len(headings)))
-
-
-def _doing(worker: WorkerLink, group: int = -1, rank: int = -1) -> str:
-    """What a worker, or one replica on it, did at its last heartbeat."""
-    from workbench.runtime.cells import with_cell_names
-
-    for group_id, replica, busy, step, seq, op, phase, site in worker.statuses:
-        if busy and (group < 0 or (group_id, replica) == (group, rank)):
-            where = f" at {with_cell_names(site)}" if site else ""
-            return f"step {step}: {op} #{seq}, {phase}{where}" if op else f"step {step}: {phase}"
-    return "idle"
 
 
 def _table(headings: list[str], rows: list[list[str]], *, left: int, hidden: int = 0) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,10 +25,12 @@ from workbench.ui.elements import Elements, Index, elements_text, look_at, shape
 from workbench.ui.inspection_text import inspection_html, inspection_text
 from workbench.ui.not_finite import tell_not_finite
 from workbench.ui.places import central_device, place_of
+from workbench.ui.plain import plain
 from workbench.ui.since import UNKNOWN, empty_input, result_since, variable_since
 from workbench.ui.summaries import assigned, described, differences, summarise
 from workbench.ui.values_source import ValuesSource
 from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.sources import Fixed
 
 if TYPE_CHECKING:
     from workbench.devices import Device
@@ -127,8 +129,7 @@ class Inspection:
 
     def to_dict(self) -> dict[str, Any]:
         """All facts as JSON-able values; None where a number has no meaning."""
-        found: dict[str, Any] = _json({"values": [asdict(value) for value in self.values]})
-        return found
+        return {"values": [plain(value) for value in self.values]}
 
     def __repr__(self) -> str:
         return "\n".join([inspection_text(self.values), *self._heat_map()])
@@ -137,9 +138,12 @@ class Inspection:
         map_ = self._heat_map()
         return inspection_html(self.values) + (html.preformatted("\n".join(map_)) if map_ else "")
 
+    def source(self) -> ValuesSource:
+        """For whoever shows it."""
+        return ValuesSource(self.values, self._leaves, inspected, self.elements)
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        source = ValuesSource(self.values, self._leaves, inspected, self.elements)
-        return mimebundle(source, text=repr(self), html=self._repr_html_(), include=include)
+        return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)
 
     def _heat_map(self) -> list[str]:
         elements = self.elements
@@ -174,14 +178,26 @@ def inspect(
       InvalidArgumentError: if there are no such elements.
       WorkbenchError: what went wrong in the step that made the value.
     """
+    called = name or name_in(sys._getframe(1), value)
+    return inspection_of(value, called, elements=elements, replica=replica, difference=difference)
+
+
+def inspection_of(
+    value: Any,
+    name: str,
+    *,
+    elements: Index | None = None,
+    replica: int | None = None,
+    difference: bool = False,
+) -> Inspection:
+    """As `inspect`, of a value that is called so, or "" if it has no name."""
     if isinstance(value, Strategy):
         name, value = "", {variable.name: variable for variable in value.variables}
     paths, leaves, _ = optree.tree_flatten_with_path(value, is_leaf=_is_distributed, namespace="workbench")
-    base = name or name_in(sys._getframe(1), value)
     names = [
         leaf.name
         if isinstance(leaf, Variable | VariableComponent)
-        else base + "".join(f"[{part!r}]" for part in path)
+        else name + "".join(f"[{part!r}]" for part in path)
         for path, leaf in zip(paths, leaves, strict=True)
     ]
     values = inspected(names, leaves)
@@ -195,7 +211,7 @@ def inspect(
         wanted = window_at(shape_at(values[0], rank, difference=difference), elements)
         drawn = look_at(leaves[0], values[0], 0, replica=rank, difference=difference, wanted=wanted)
     inspection = Inspection(values, leaves, drawn)
-    shown.tell("values", lambda: inspection.model)
+    shown.tell("values", lambda: Fixed("values", inspection.model))
     return inspection
 
 
@@ -206,6 +222,8 @@ def inspected(names: Sequence[str], leaves: Sequence[Any]) -> tuple[InspectedVal
         InspectedValue(own, _kind(leaf), found.replicas(leaf), found.agreement(leaf), found.hints(leaf))
         for own, leaf in zip(names, leaves, strict=True)
     )
+    tell_not_finite(zip(leaves, values, strict=True))
+    return values
 
 
 def _most_interesting(found: InspectedValue, difference: bool) -> int:
@@ -222,8 +240,6 @@ def _most_interesting(found: InspectedValue, difference: bool) -> int:
     return found.replicas[min(int(difference), len(found.replicas) - 1)].replica
 
 
-    tell_not_finite(zip(leaves, values, strict=True))
-    return values
 class _Found:
     """Facts about leaves, asked of each group of replicas at once."""
 
@@ -363,16 +379,11 @@ def _is_distributed(value: Any) -> bool:
 
 def name_in(frame: FrameType, value: Any) -> str:
     """What the code of a frame calls the value, or ""."""
-    for names in (frame.f_locals, frame.f_globals):
-        for name, held in names.items():
-            if held is value and not name.startswith("_"):
-                return name
-    return ""
+    return name_among(value, frame.f_locals) or name_among(value, frame.f_globals)
 
 
-def _json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _json(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def name_among(value: Any, variables: Mapping[str, Any]) -> str:
+    """What these variables call the value, or ""."""
+    return next(
+        (name for name, held in list(variables.items()) if held is value and not name.startswith("_")), ""
+    )

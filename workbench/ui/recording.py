@@ -18,6 +18,7 @@ from workbench.telemetry.recorder import Recorder
 from workbench.ui import html, shown
 from workbench.ui.cluster_model import DeviceHistory, topology_model
 from workbench.ui.plain import plain
+from workbench.ui.widgets.sources import Source
 
 _LOOK_SECONDS: Final = 1.0
 _STOP_SECONDS: Final = 5.0
@@ -41,7 +42,7 @@ class Recording:
         self._listening: tuple[tuple[list[Any], Callable[..., object]], ...] = (
             (cluster.telemetry_listeners, self._recorder.add),
             (cluster.event_listeners, self._recorder.add_event),
-            (shown.listeners, self._recorder.keep),
+            (shown.listeners, _kept_by(self._recorder)),
         )
         for listeners, listener in self._listening:
             listeners.append(listener)
@@ -129,6 +130,10 @@ class _Look:
             recorder.keep("devices", plain(self._devices.model()))
         except Exception:  # the cluster may end at any moment; the recording of its collectives must not
             log.debug("could not look at %s for its recording", cluster.name, exc_info=True)
+
+
+def _kept_by(recorder: Recorder) -> Callable[[str, Callable[[], Source]], None]:
+    return lambda view, make: recorder.keep(view, make().model())
 
 
 def _finish(look: _Look, recorder: Recorder) -> None:

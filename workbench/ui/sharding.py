@@ -16,7 +16,6 @@ from workbench.distribute.strategy import Strategy
 from workbench.telemetry.formatting import printable, size_text
 from workbench.ui import html, shown
 from workbench.ui.array_model import array_model
-from workbench.ui.dataset_model import dataset_model
 from workbench.ui.dataset_source import DatasetSource, Followed
 from workbench.ui.models import ArrayPart, ArraySharding
 from workbench.ui.plain import plain
@@ -54,8 +53,11 @@ class ArrayShardingView:
         return html.card(self._title(), parts=[html.table(headings, rows, left=3)])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        source = Fixed("array_sharding", self.model)
-        return mimebundle(source, text=repr(self), html=self._repr_html_(), include=include)
+        return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)
+
+    def source(self) -> Fixed:
+        """For whoever shows it."""
+        return Fixed("array_sharding", self.model)
 
     def _title(self) -> str:
         model = self.model
@@ -116,7 +118,7 @@ def explain_sharding(
         )
         return _known(found, value, Followed(shape, value) if isinstance(shape, Strategy) else None)
     array = ArrayShardingView(array_model(value))
-    shown.tell("array_sharding", lambda: array.model)
+    shown.tell("array_sharding", array.source)
     return array
 
 
@@ -146,15 +148,13 @@ def _known(found: Sharding, dataset: Dataset | None, followed: Followed | None) 
         found = replace(found, progress=followed.progress)
     _origins[id(found)] = dataset, followed
     weakref.finalize(found, _origins.pop, id(found), None)
-    shown.tell("dataset_sharding", lambda: dataset_model(found))
+    shown.tell("dataset_sharding", lambda: DatasetSource(found, None, followed))
     return found
 
 
-def dataset_bundle(sharding: Sharding, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-    """What a notebook shows of a dataset's sharding."""
-    bundle = sharding._repr_mimebundle_()
-    source = DatasetSource(sharding, *_origins.get(id(sharding), (None, None)))
-    return mimebundle(source, text=bundle["text/plain"], html=bundle["text/html"], include=include)
+def dataset_source(sharding: Sharding) -> DatasetSource:
+    """For whoever shows a dataset's sharding."""
+    return DatasetSource(sharding, *_origins.get(id(sharding), (None, None)))
 
 
 def _place(part: ArrayPart) -> str:

@@ -1,24 +1,22 @@
-"""Tells who wants to know what a person has looked at: values and sharding, which nobody can look at unasked."""
+"""Tells who wants to know what a person looks at: values and sharding, which nobody can look at unasked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from workbench.ui.plain import plain
+from workbench.ui.widgets.sources import Source
 
-listeners: Final[list[Callable[[str, dict[str, Any]], object]]] = []
-"""Each is called with a view and its model; it must return at once."""
+listeners: Final[list[Callable[[str, Callable[[], Source]], object]]] = []
+"""Each is called with a view, and what makes a source of its own of it; it must return at once."""
 
 
-def tell(view: str, model: Callable[[], Any]) -> None:
+def tell(view: str, make: Callable[[], Source]) -> None:
     """Tells of what was found.
 
     Args:
       view: Name of the view that draws it.
-      model: Makes its model; not called where nobody listens.
+      make: Makes a source of it, for each who wants one; not called where nobody does.
     """
-    if listeners:
-        found = plain(model())
-        for listener in tuple(listeners):
-            listener(view, found)
+    for listener in tuple(listeners):
+        listener(view, make)

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.distribute.strategy import Strategy
-from workbench.errors import FailedPreconditionError
-from workbench.runtime import Cluster, current_cluster
+from workbench.runtime import Cluster
 from workbench.telemetry import exports, frames
 from workbench.telemetry.formatting import printable
 from workbench.telemetry.snapshot import Snapshot, TableRow
 from workbench.telemetry.stuck import stuck_text
 from workbench.telemetry.text import snapshot_text
 from workbench.ui import html
+from workbench.ui.cluster_views import cluster_of
 from workbench.ui.limits import measure_limits
 from workbench.ui.report import report
 from workbench.ui.timings_table import HEADINGS, LEFT_COLUMNS, timing_cells
@@ -177,21 +177,8 @@ def collectives(of: Strategy | Cluster | None = None, *, internal: bool = False)
       FailedPreconditionError: if there is no cluster yet.
       TypeError: if `of` is something else.
     """
-    if of is not None and not isinstance(of, Strategy | Cluster):
-        raise TypeError(
-            f"collectives shows those of a strategy or a cluster, got {type(of).__name__}; write "
-            f"wb.collectives(strategy), or wb.collectives() for all"
-        )
-    cluster = of if isinstance(of, Cluster) else current_cluster()
-    group = ""
-    if isinstance(of, Strategy):
-        own = of.group
-        group = f"{own.label}/{own.id}"
-        cluster = own.gang.cluster
-    if cluster is None:
-        raise FailedPreconditionError(
-            "there are no collectives without a cluster: call wb.connect(...), or make a strategy and run something"
-        )
+    cluster = cluster_of(of, "collectives")
+    group = f"{of.group.label}/{of.group.id}" if isinstance(of, Strategy) else ""
     silent: tuple[str, ...] = ()
     if not cluster.closed:
         measure_limits(cluster, group)

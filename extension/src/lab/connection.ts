@@ -150,12 +150,19 @@ export class Connection {
     const key = `${message.cluster} ${message.channel}`;
     if (message.type === "model") {
       this.#models.set(key, message.model);
+    } else if (message.type === "part") {
+      const before = this.#models.get(key);
+      if (!before) {
+        this.#socket?.close(); // something is missing: begin again
+        return;
+      }
+      this.#models.set(key, { ...before, ...message.part } as AnyModel);
     } else {
       const before = (this.#models.get(key) as Collectives | undefined)?.snapshot ?? EMPTY;
       // The server begins again at 0 when it, or this page, was away.
       const snapshot = merge(message.change.since === 0 ? EMPTY : before, message.change);
       if (snapshot === null) {
-        this.#socket?.close(); // something is missing: begin again
+        this.#socket?.close(); // as above
         return;
       }
       this.#models.set(key, { ...message.frame, snapshot });

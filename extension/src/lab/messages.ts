@@ -57,6 +57,7 @@ export type AnyModel = Models[keyof Models];
 export type ServerMessage =
   | { type: "clusters"; clusters: ClusterInfo[] }
   | { type: "model"; cluster: string; channel: string; model: AnyModel; dropped: number }
+  | { type: "part"; cluster: string; channel: string; part: Partial<AnyModel>; dropped: number }
   | {
       type: "feed";
       cluster: string;

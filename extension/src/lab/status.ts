@@ -15,6 +15,22 @@ export function statusText(cluster: ClusterInfo, trans: TranslationBundle): stri
   return parts.join(" • ");
 }
 
+/** What the numbers mean, and where there is more. */
+export function titleText(cluster: ClusterInfo, trans: TranslationBundle): string {
+  const { summary } = cluster;
+  const parts = [`Workbench: ${summary.text}`];
+  if (summary.nan)
+    parts.push(
+      trans._n(
+        "%1 time NaN or infinity was found: see the pane Alerts and log",
+        "%1 times NaN or infinity was found: see the pane Alerts and log",
+        summary.nan,
+        summary.nan,
+      ),
+    );
+  return parts.join("\n");
+}
+
 export class StatusItem extends Widget {
   constructor(connection: Connection, trans: TranslationBundle, onClick: () => void) {
     super();
@@ -29,7 +45,7 @@ export class StatusItem extends Widget {
       const cluster = connection.find("");
       const over = !cluster || cluster.summary.status === "stopped";
       button.textContent = over ? trans.__("no cluster") : statusText(cluster, trans);
-      button.title = over ? trans.__("Workbench: no cluster runs") : `Workbench: ${cluster.summary.text}`;
+      button.title = over ? trans.__("Workbench: no cluster runs") : titleText(cluster, trans);
     };
     connection.listen(draw, stop.signal);
     draw();

@@ -31,13 +31,11 @@ def mimebundle(
         return bundle | {MIME: {"version": VERSION, "view": source.view, "model": source.model()}}
     if not in_a_kernel() or not is_built():
         return bundle
-    from workbench.server.announcing import publish_shown
     from workbench.ui.widgets.pusher import pusher
     from workbench.ui.widgets.widget import ViewWidget
 
     widget = ViewWidget(source)
     pusher.add(widget)
-    publish_shown(source.view, widget.model)
     bundle[MIME] = {"version": VERSION, "view": source.view, "model": widget.model}
     bundle["application/vnd.jupyter.widget-view+json"] = {
         "version_major": 2,

@@ -100,7 +100,7 @@ class ViewWidget(anywidget.AnyWidget):
         try:
             with self._asking:
                 message = self.source.answer(request)
-        except (WorkbenchError, ValueError, TypeError, OSError) as error:
+        except (WorkbenchError, ValueError, TypeError, KeyError, OSError) as error:
             message = {"kind": "problem", "text": str(error)}
         if message is not None:
             self.send(message)
