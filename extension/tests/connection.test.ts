@@ -56,6 +56,23 @@ test("what several panes of a channel want is asked for once, and let go with th
   connection.close();
 });
 
+test("parts take the place of what a model has; one without a model starts the connection anew", () => {
+  const socket = new FakeSocket();
+  const connection = new Connection(() => socket);
+  const model = { elements: 8, progress: null };
+  const told = { cluster: "a", channel: "dataset_sharding", dropped: 0 };
+  socket.say({ type: "model", model, ...told });
+  socket.say({ type: "part", part: { progress: { given: 1 } }, ...told });
+  assert.deepEqual(connection.model("a", "dataset_sharding"), { elements: 8, progress: { given: 1 } });
+  assert.deepEqual(model, { elements: 8, progress: null });
+  assert.equal(socket.closed, false);
+
+  socket.say({ type: "part", part: { progress: null }, ...told, cluster: "b" });
+  assert.equal(socket.closed, true);
+  assert.equal(connection.model("b", "dataset_sharding"), undefined);
+  connection.close();
+});
+
 test("changes of a feed are merged; one that begins after the state starts the connection anew", () => {
   const socket = new FakeSocket();
   const connection = new Connection(() => socket);

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
-ROOT = Path(__file__).parents[2]
-QUICKSTART = ROOT / "notebooks" / "01_quickstart.ipynb"
+from tests.notebooks.executed import cells_with_outputs, executed
+
+NAME = "01_quickstart.ipynb"
 
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Executes the notebook; the text output of each code cell, by the cell's id."""
-    notebook = nbformat.read(QUICKSTART, as_version=4)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))
-        folder = str(tmp_path_factory.mktemp("quickstart"))
-        client = NotebookClient(notebook, timeout=100, resources={"metadata": {"path": folder}})
-        asyncio.run(client.async_execute())  # its `execute` would leave an event loop open
-    return {cell.id: text_of(cell) for cell in notebook.cells if cell.cell_type == "code"}
-
-
-def text_of(cell: nbformat.NotebookNode) -> str:
-    return "".join(
-        output.get("text", "") or output.get("data", {}).get("text/plain", "") for output in cell.outputs
-    )
+    return executed(NAME, tmp_path_factory.mktemp("quickstart"))
 
 
 def test_the_notebook_is_stored_without_outputs() -> None:
-    notebook = nbformat.read(QUICKSTART, as_version=4)
-
-    assert [cell.id for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")] == []
+    assert cells_with_outputs(NAME) == []
 
 
 def test_it_reads_more_than_95_percent_of_the_digits(outputs: dict[str, str]) -> None:
