@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -39,9 +40,8 @@ def test_workers_are_forked_by_a_process_without_threads() -> None:
 
         assert "multiprocessing.forkserver" in " ".join(server.cmdline())
         assert server.pid not in {os.getpid(), *workers}
-        assert (
-            server.num_threads() == 1
-        )  # threads would not be there in a fork, but what they have locked would
+        # Threads would not be there in a fork, but what they have locked would.
+        assert server.num_threads() == 1
 
 
 def test_replicas_do_not_draw_the_same_random_numbers() -> None:
@@ -108,19 +108,26 @@ print({name for name in changed if not name.startswith("__DASK")})
     assert done.stdout == "set()\n"
 
 
-def test_workers_end_when_their_driver_is_killed() -> None:
+def test_workers_end_when_their_driver_is_killed_and_its_folder_is_removed() -> None:
     program = """
 import os, signal
+from multiprocessing import util
 import psutil
 import workbench as wb
 wb.connect(replicas=2)
-print(*[process.pid for process in psutil.Process().children(recursive=True)], flush=True)
+print(util.get_temp_dir(), *[process.pid for process in psutil.Process().children(recursive=True)], flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
-    pids = [int(pid) for pid in done.stdout.split()]
+    folder, *told = done.stdout.split()
+    pids = [int(pid) for pid in told]
 
     assert len(pids) >= 3
-    processes = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+    processes = []
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            processes.append(psutil.Process(pid))
     _, alive = psutil.wait_procs(processes, timeout=30)
     assert not alive
+    assert "pymp-" in folder
+    assert not Path(folder).exists()

@@ -4,7 +4,8 @@ Each worker that starts Python and imports Dask by itself takes 0.6 s of a core 
 a lost worker is replaced. The server does it once, while the driver imports Dask too; a fork takes milliseconds, and
 shares its memory. It runs no threads, and imports no library that cannot be forked (CUDA, JAX, PyTorch).
 
-It is the one of `multiprocessing`, so it ends with the driver, however that ends.
+It is the one of `multiprocessing`, so it ends with the driver, however that ends. What `multiprocessing` keeps in a
+folder under /tmp goes with it (`forked`): a driver that is killed leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _PRELOADED: Final = (
 _KEPT_BYTES: Final = str(64 * 1024 * 1024)
 MEMORY_ENVIRONMENT: Final = {"MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES, "MALLOC_MMAP_THRESHOLD_": _KEPT_BYTES}
 """Freed arrays up to 64 MiB stay in the process: taking each one anew from the system costs a page fault per 4 KiB."""
+FOLDER: Final = "WB_FORK_SERVER_FOLDER"
+"""The variable by which the server knows the driver's folder."""
 _lock = threading.Lock()
 _before: Any = None
 _forking = 0
@@ -37,10 +40,13 @@ def start() -> None:
     """Starts the server unless it runs already; returns while it still imports."""
     if not AVAILABLE:
         return
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, parent_process, util
 
+    variables = MEMORY_ENVIRONMENT | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    if parent_process() is None:  # else it may be the parent's folder
+        variables[FOLDER] = util.get_temp_dir()
     # One BLAS thread: threads of a pool do not live on in a fork. Each worker makes its own, see `blas`.
-    with _environment(MEMORY_ENVIRONMENT | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}):
+    with _environment(variables):
         forkserver.set_forkserver_preload(list(_PRELOADED))
         forkserver.ensure_running()
 
