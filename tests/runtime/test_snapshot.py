@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from workbench import tree
+from workbench.runtime.main_module import carry_main
 from workbench.runtime.snapshot import snapshot
 
 
@@ -157,3 +159,19 @@ def test_a_snapshot_keeps_nothing_alive(cell: dict[str, Any]) -> None:
     cell.clear()
     gc.collect()
     assert [reference() for reference in gone] == [None, None]
+
+
+def test_the_script_of_a_spawned_child_travels_by_value_and_is_compared_as_any_other(
+    cell: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = ModuleType("__mp_main__")
+    vars(script).update(cell, __name__=script.__name__)
+    monkeypatch.setitem(sys.modules, script.__name__, script)
+    carry_main()
+    try:
+        step = _defined(vars(script), _STEP)
+        assert _is_same(step, lambda: None)
+        assert not _is_same(step, lambda: exec("rate = 0.25", vars(script)))
+        assert b"rate" in cloudpickle.dumps(step)
+    finally:
+        cloudpickle.unregister_pickle_by_value(script)

@@ -12,6 +12,7 @@ import optree
 
 from workbench.errors import CaptureError, WorkbenchError
 from workbench.runtime.handles import Handle
+from workbench.runtime.main_module import MAIN
 
 LARGE_BYTES = 10_000_000
 _MAX_DEPTH = 4
@@ -73,9 +74,8 @@ def _values(names: dict[str, Any], path: str, depth: int) -> Iterator[tuple[str,
 def _importable(function: Any) -> bool:
     """Whether workers import the function by name instead of receiving its code."""
     module = getattr(function, "__module__", None)
-    return module not in (None, "__main__") and "<locals>" not in getattr(
-        function, "__qualname__", "<locals>"
-    )
+    local = "<locals>" in getattr(function, "__qualname__", "<locals>")
+    return module is not None and module not in MAIN and not local
 
 
 def _global_names(code: types.CodeType) -> set[str]:

@@ -1,14 +1,30 @@
-"""Keeps worker processes from running the user's script again."""
+"""The user's script travels to the workers in parts, by value: they never run it."""
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from multiprocessing import spawn
-from typing import Any
+from typing import Any, Final
 
+import cloudpickle
+
+MAIN: Final = frozenset({"__main__", "__mp_main__"})
+"""What the script is called; by the second name in a child of `multiprocessing`, which imports it."""
 _WORKER = "Dask Worker process (from Nanny)"  # the name that Dask gives the processes of its workers
 _MAIN = ("init_main_from_name", "init_main_from_path")
+
+
+def carry_main() -> None:
+    """Lets the script's functions and classes travel by value also from a child of `multiprocessing`. Idempotent.
+
+    There cloudpickle would take the script for a module that workers can import.
+    """
+    script = sys.modules.get("__mp_main__")
+    # Elsewhere this is another name of `__main__`.
+    if script is not None and script.__name__ == "__mp_main__":
+        cloudpickle.register_pickle_by_value(script)
 
 
 def leave_main_out() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import cloudpickle
 
 from workbench.runtime.captures import check_size, explain_unpicklable
+from workbench.runtime.main_module import carry_main
 from workbench.runtime.snapshot import Snapshot, snapshot
 from workbench.runtime.wire import dumps
 
@@ -52,6 +53,8 @@ class Shipping:
         )
         self._next = itertools.count()
         self._lock = threading.Lock()
+        if not by_reference:
+            carry_main()
 
     def prepare(self, program: Callable[..., Any], user_function: Callable[..., Any] | None) -> Prepared:
         """Pickles `program`, which calls `user_function` (None for internal work), if it may have changed.

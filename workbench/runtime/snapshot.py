@@ -16,6 +16,8 @@ from weakref import ref
 import cloudpickle
 import numpy as np
 
+from workbench.runtime.main_module import MAIN
+
 _CONSTANTS = frozenset({int, float, complex, bool, str, bytes, type(None)})
 _NUMPY_CONSTANTS = (np.number, np.bool_, np.ufunc)
 _MOST = 1000  # values; a function that takes along more is pickled each time
@@ -80,7 +82,7 @@ class Snapshot:
 
 def snapshot(program: Any) -> Snapshot | None:
     """A snapshot of `program`, or None if it takes along what may change unnoticed, such as arrays."""
-    if cloudpickle.list_registry_pickle_by_value():
+    if cloudpickle.list_registry_pickle_by_value() - MAIN:
         return None
     try:
         return Snapshot(program)
@@ -93,7 +95,7 @@ def _stays(value: Any) -> bool:
     if kind is FunctionType or kind is CodeType:  # a function that is imported by its name
         return True
     if isinstance(value, ModuleType):
-        return sys.modules.get(value.__name__) is value and value.__name__ != "__main__"
+        return sys.modules.get(value.__name__) is value and value.__name__ not in MAIN
     if isinstance(value, type):
         return _importable(value)
     if kind is BuiltinFunctionType:
@@ -133,7 +135,7 @@ def _names(code: CodeType) -> tuple[str, ...]:
 def _importable(value: Any) -> bool:
     """Whether workers import a function or class by its name."""
     module = value.__module__
-    found: Any = None if module == "__main__" else sys.modules.get(module or "")
+    found: Any = None if module in MAIN else sys.modules.get(module or "")
     for name in value.__qualname__.split("."):
         found = getattr(found, name, None)
     return found is value

@@ -116,7 +116,7 @@ def dumps(value: Any) -> bytes:
     """Pickles with plain pickle where that is enough, by value (cloudpickle) where it is not."""
     try:
         data = pickle.dumps(value, protocol=5)
-        if b"__main__" not in data:  # what a notebook defines cannot be imported elsewhere
+        if b"_main__" not in data:  # what a notebook or script defines cannot be imported elsewhere
             return data
     except (pickle.PicklingError, AttributeError, TypeError):
         pass
