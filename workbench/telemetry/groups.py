@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from workbench.telemetry.history import Texts
+from workbench.telemetry.history import Texts, picked, selected
 from workbench.telemetry.lateness import lateness
 from workbench.telemetry.snapshot import GroupView, Lane, LaneItem, LastSeen
 from workbench.telemetry.stuck import find_stuck
@@ -48,9 +48,8 @@ def group_view(
       texts: What the numbers mean.
       stuck_before_ns: A collective first entered before this time counts as stuck.
     """
-    collectives = collectives[belongs(collectives, key) & (collectives["purpose"] == 0)]
-    records = records[-_MAX_RECORDS:]  # the newest: sorted by time
-    records = records[belongs(records, key) & (records["purpose"] == 0)]
+    collectives = _of_user(collectives, key)
+    records = _of_user(records[-_MAX_RECORDS:], key)  # the newest: sorted by time
     waiting = pending[belongs(pending, key)]
     shown, hidden = _shown(records, last)
     return GroupView(
@@ -64,6 +63,10 @@ def group_view(
         lateness=lateness(records, shown),
         stuck=find_stuck(waiting, last, texts, before_ns=stuck_before_ns),
     )
+
+
+def _of_user(rows: np.ndarray, key: GroupKey) -> np.ndarray:
+    return selected(rows, belongs(rows, key) & (rows["purpose"] == 0))
 
 
 def _shown(records: np.ndarray, last: dict[int, LastSeen]) -> tuple[np.ndarray, int]:
@@ -98,8 +101,8 @@ def _items(
 ) -> tuple[LaneItem, ...]:
     if not len(collectives):
         return ()
-    records = records[records["ready_ns"] >= collectives["ready_ns"].min()]
-    records = records[np.isin(records["replica"], shown)]
+    newest = np.flatnonzero(records["ready_ns"] >= collectives["ready_ns"].min())
+    records = picked(records, newest[np.isin(records["replica"][newest], shown)])
     index_of = {position: index for index, position in enumerate(zip(*_positions(collectives), strict=True))}
     index = np.array(
         [index_of.get(position, -1) for position in zip(*_positions(records), strict=True)], np.int64

@@ -111,6 +111,26 @@ def together(chunks: Sequence[np.ndarray]) -> np.ndarray:
     return rows
 
 
+def picked(rows: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """A copy of the rows with these numbers; indexing is slow for rows of many fields."""
+    return np.take(rows, which)
+
+
+def selected(rows: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The rows for which the mask holds: not a copy where it holds for all, which is what views mostly look at."""
+    return rows if mask.all() else picked(rows, np.flatnonzero(mask))
+
+
+def changes(rows: np.ndarray, names: Sequence[str], order: np.ndarray) -> np.ndarray:
+    """Where, in this order, a row differs from the one before in any of the columns; the first always does."""
+    changed = np.zeros(len(order), bool)
+    changed[:1] = True
+    for name in names:
+        column = rows[name][order]
+        changed[1:] |= column[1:] != column[:-1]
+    return changed
+
+
 class Newest:
     """Rows of one dtype of which only the newest `limit`, by column `by`, are kept.
 
@@ -132,10 +152,15 @@ class Newest:
             return
         if self._end + len(rows) > len(self._buffer):
             self._move_to_front()
-        # Most of what comes is newer than most of what is here: only the end needs sorting again.
-        overlap = np.searchsorted(self.rows()[self._by], rows[self._by][0])
-        at, end = self._begin + int(overlap), self._end + len(rows)
-        self._buffer[at:end] = self._sorted(together([self._buffer[at : self._end], rows]))
+        # Most of what comes is newer than what is here: only what overlaps needs sorting again.
+        before, now = self.rows()[self._by], rows[self._by]
+        at = self._begin + int(np.searchsorted(before, now[0]))
+        older = int(np.searchsorted(now, before[-1], side="right")) if len(before) else 0
+        apart, end = self._end + older, self._end + len(rows)
+        if older:
+            overlap = together([self._buffer[at : self._end], rows[:older]])
+            self._buffer[at:apart] = self._sorted(overlap)
+        self._buffer[apart:end] = rows[older:]
         self._begin, self._end = max(self._begin, end - self._limit), end
 
     def rows(self) -> np.ndarray:
@@ -153,4 +178,4 @@ class Newest:
     def _sorted(self, rows: np.ndarray) -> np.ndarray:
         # More than the time decides, so that the order is the same whatever came first.
         order = np.lexsort((rows["seq"], rows["step"], rows["group"], rows[self._by]))
-        return rows[order]
+        return picked(rows, order)

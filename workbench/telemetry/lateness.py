@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from workbench.telemetry.history import selected
 from workbench.telemetry.snapshot import Lateness
 
 _STEPS: Final = 64
@@ -36,7 +37,8 @@ def lateness(records: np.ndarray, replicas: np.ndarray) -> Lateness:
     """
     if not len(records):
         return Lateness()
-    records = records[records["step"] > records["step"].max() - _STEPS]
+    step = records["step"]
+    records = selected(records, step > step.max() - _STEPS)
     everyone, row = np.unique(records["replica"], return_inverse=True)
     steps, column = np.unique(records["step"], return_inverse=True)
     cell = row * len(steps) + column
