@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[1]
 FILES = {
@@ -37,3 +40,22 @@ def test_constraints_are_names_and_versions_only() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="ascii").splitlines()
 
     assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line)] == []
+
+
+def test_each_pinned_version_installs_on_the_oldest_python_that_is_promised() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    oldest = project["requires-python"].removeprefix(">=") + ".0"
+    pins = dict(
+        line.split("==") for line in (ROOT / "constraints.txt").read_text(encoding="ascii").splitlines()
+    )
+    wants = {}
+    for name, version in pins.items():
+        try:
+            found = metadata.distribution(name)
+        except metadata.PackageNotFoundError:  # of another system or an extra
+            continue
+        if found.version == version:  # else its metadata says nothing about the pin
+            wants[name] = found.metadata["Requires-Python"] or ""
+
+    assert wants
+    assert {name: python for name, python in wants.items() if oldest not in SpecifierSet(python)} == {}
