@@ -32,7 +32,7 @@ def reseed_variables(strategy: Strategy, lost: Sequence[int], survivors: Sequenc
         return
     if not survivors:
         names = ", ".join(repr(variable.name) for variable in variables[:8])
-        strategy.lose_variables()  # this is told once; the next step goes on without them
+        strategy.kept.clear()  # this is told once; the next step goes on without them
         raise ReplicaLost(
             f"all {len(lost)} replicas of {type(strategy).__name__} were lost, and with them the values of its "
             f"variables ({names}); give them new ones (variable.assign), create them again, or restore a checkpoint"

@@ -25,6 +25,7 @@ from workbench.distribute.value_context import RunOptions, ValueContext
 from workbench.distribute.values import DistributedValues, PerReplica, dealt_out, handed_over, wrapped
 from workbench.distribute.variable import Variable
 from workbench.distribute.variable_programs import create
+from workbench.distribute.variable_registry import VariableRegistry
 from workbench.errors import TracingError
 from workbench.runtime.placement_text import one_line, placement, transport
 
@@ -71,6 +72,7 @@ class Strategy:
       holder: The replica that keeps the variables for all of them, or None where each keeps its own.
       merges_reductions: Whether a user's own CrossDeviceOps has to be asked for each reduction.
       inputs: Its distributed datasets.
+      kept: Its variables; none of them after all replicas were lost at once.
     """
 
     is_default = False
@@ -119,9 +121,7 @@ class Strategy:
         self._functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
         self._checked_functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
         self._internal: dict[Callable[..., Any], Prepared] = {}
-        self._variables: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
-        self._held: list[Variable] = []
-        self._forgotten: list[str] = []
+        self.kept = VariableRegistry()
         self.inputs = InputRegistry()
         _known[description.id] = self
 
@@ -182,7 +182,7 @@ class Strategy:
     @property
     def variables(self) -> tuple[Variable, ...]:
         """The variables that live on the replicas, in order of creation."""
-        return tuple(self._variables.values())
+        return self.kept.variables
 
     # -- contexts and running -----------------------------------------------------------------------------------
 
@@ -406,30 +406,14 @@ class Strategy:
 
     def keep(self, variable: Variable, array: Any) -> None:
         """Gives a new variable its components, or one that was lost new ones."""
-        forgotten = [self._forgotten.pop() for _ in range(len(self._forgotten))]
-        key = variable.description.key
+        forgotten = self.kept.take_forgotten()
         if self.holder is not None:
             central_programs.create(self, variable, array, forgotten)
         else:
-            library = (
-                self.library if self.devices[0].kind != "TPU" else "numpy"
-            )  # rows are made of them when traced
-            self.run_internal(create, (key, array, forgotten, library))
-        self._variables[key] = variable
-        # The replicas are told with the next variable: a finaliser may run at any point of any thread.
-        weakref.finalize(variable, self._forgotten.append, key).atexit = False
-
-    def keeps(self, variable: Variable) -> bool:
-        """Whether the replicas have the variable; not after all of them were lost at once."""
-        return variable.description.key in self._variables
-
-    def lose_variables(self) -> None:
-        """All replicas were lost, and the values of all variables with them."""
-        self._variables.clear()
-
-    def hold(self, variable: Variable) -> None:
-        """Keeps a variable that a replica function created for as long as the strategy: only replicas know it."""
-        self._held.append(variable)
+            # On TPUs tracing makes rows of them.
+            library = self.library if self.devices[0].kind != "TPU" else "numpy"
+            self.run_internal(create, (variable.description.key, array, forgotten, library))
+        self.kept.add(variable)
 
     # -- travelling and showing ---------------------------------------------------------------------------------
 

@@ -410,7 +410,7 @@ def _create_merged(
         synchronization=VariableSynchronization(synchronization),
         aggregation=VariableAggregation(aggregation),
     )
-    strategy.hold(variable)
+    strategy.kept.hold(variable)
     return variable
 
 

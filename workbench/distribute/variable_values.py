@@ -113,7 +113,7 @@ def cross_replica_update(variable: Variable, how: Update, value: Any) -> None:
         share = as_operand(value) / strategy.num_replicas_in_sync
         value = share.astype(variable.dtype)
     array = checked_update(variable, how, value)
-    if env is None and how == "assign" and not strategy.keeps(variable):
+    if env is None and how == "assign" and variable not in strategy.kept:
         strategy.keep(variable, array)
         return
     if strategy.holder is not None:

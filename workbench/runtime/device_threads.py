@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from workbench.runtime.host import LocalGroup
+    from workbench.runtime.local_group import LocalGroup
 
 
 class Idle:

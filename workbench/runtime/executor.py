@@ -43,7 +43,8 @@ from workbench.runtime.wire import (
 )
 
 if TYPE_CHECKING:
-    from workbench.runtime.host import LocalGroup, ReplicaHost
+    from workbench.runtime.host import ReplicaHost
+    from workbench.runtime.local_group import LocalGroup
 
 _SMALL_TYPES = (int, float, bool, complex, type(None))
 # Results that most steps have; their structure need not be looked for.
@@ -165,7 +166,7 @@ class DeviceExecutor:
         env = group.envs[rank]
         if epoch < group.epoch or serial > group.failed_serial:
             skipped = StepSkipped("not run: an earlier step of this strategy had failed")
-            self._host.step_done(serial, group, ranks, (rank, report(rank, skipped, secondary=True)))
+            self._host.tallies.ended(serial, group, ranks, (rank, report(rank, skipped, secondary=True)))
             return
         env.store.commit(committed)
         try:
@@ -173,7 +174,7 @@ class DeviceExecutor:
         except StepInterrupted as interrupt:  # it came while the step was ending; there is no second one
             set_current_env(None)
             outcome = rank, self._failed(env, group, interrupt, serial)
-        self._host.step_done(serial, group, ranks, outcome)
+        self._host.tallies.ended(serial, group, ranks, outcome)
 
     def _call(
         self,
@@ -279,7 +280,9 @@ class DeviceExecutor:
         described = [(leaf,) if by_reference else _travelling(leaf) for leaf in leaves]
         body = (fn, spec, first_leaf, described)
         seq = env.communicator.status().seq
-        self._host.merge_requested((MERGE, serial, env.rank, body if by_reference else dumps(body), seq))
+        self._host.tallies.merge_requested(
+            (MERGE, serial, env.rank, body if by_reference else dumps(body), seq)
+        )
         group = self._host.groups[env.group_id]
         with env.communicator.paused("merge_call"), group.shielded(env.rank):
             while True:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import sys
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import optree
 
 from workbench.devices import Device
 from workbench.errors import ClusterClosed, ReplicaLost, RunInterrupted
+from workbench.runtime.arguments import payload
 from workbench.runtime.call_sites import users_call_site
-from workbench.runtime.captures import explain_unpicklable_argument
 from workbench.runtime.failures import structure_error
 from workbench.runtime.handles import Handle
 from workbench.runtime.happenings import step_failed
@@ -39,9 +36,6 @@ _ids = itertools.count(1)
 MAX_IN_FLIGHT = 32
 # How often recovery starts over because a worker is lost during it.
 _SEEDINGS = 4
-_PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None)})
-# Types that are a leaf wherever they stand. None is part of the structure.
-_LEAVES = _PLAIN - {type(None)} | {Handle, np.ndarray}
 RecoverCallback = Callable[[list[int], list[int]], None]
 
 
@@ -255,7 +249,7 @@ class Group:
         )
         if number >= 0:
             step.site = users_call_site()
-        payload, structure = self._payload(step, prepared, args, kwargs)
+        encoded, structure = payload(gang.shipping, step, args, kwargs)
         message = (
             RUN,
             step.serial,
@@ -263,7 +257,7 @@ class Group:
             self.epoch,
             number,
             prepared.function,
-            payload,
+            encoded,
             None if ranks is None else tuple(ranks),
             [] if step.nested else gang.take_released(),  # such a step overtakes others, which may need them
             self.committed,
@@ -273,40 +267,6 @@ class Group:
         objects = (prepared.function, structure) if type(prepared.function) is int else ()
         gang.submit(step, message, objects)
         return step
-
-    def _payload(
-        self, step: Step, prepared: Prepared, args: tuple[Any, ...], kwargs: dict[str, Any] | None
-    ) -> tuple[Any, Any]:
-        """Arguments as the executor decodes them, and the id of their structure.
-
-        Raises:
-          CaptureError: naming an argument that cannot be pickled.
-        """
-        if not args and not kwargs:
-            return None, None
-        call: Any = args, kwargs or {}
-        if not kwargs and _LEAVES.issuperset(map(type, args)):  # the common case, for a fifth of the cost
-            leaves, spec = list(args), _positional(len(args))
-        else:
-            leaves, spec = optree.tree_flatten(call, namespace="workbench")
-        refs, plain = [], True
-        for index, leaf in enumerate(leaves):
-            kind = type(leaf)
-            if kind is Handle:
-                refs.append((index, leaf.serial, leaf.leaf))
-                step.inputs.append(weakref.ref(leaf))  # not kept: that would keep the replicas' memory
-                leaves[index] = None
-            elif kind not in _PLAIN:
-                plain = False
-        if self.gang.shipping.by_reference:
-            return (spec, leaves, refs), None
-        structure = self.gang.shipping.structure_id(spec)
-        if plain:  # every replica may have the same objects: pickled with the message
-            return (structure, leaves, refs), structure
-        try:
-            return dumps((structure, leaves, refs)), structure
-        except Exception as error:  # pickling calls code of whatever the arguments are
-            raise explain_unpicklable_argument(prepared.name, call, error) from error
 
     # -- what becomes of a step
     # ---------------------------------------------------------------------------------
@@ -434,13 +394,6 @@ class Group:
         finally:
             self._seeding = False
         self._unseeded.clear()
-
-
-@functools.cache
-def _positional(count: int) -> Any:
-    """The structure of a call with so many positional arguments, all of them leaves."""
-    call: Any = (0,) * count, {}
-    return optree.tree_structure(call, namespace="workbench")
 
 
 def _places(gang: Gang, devices: Sequence[Device]) -> list[tuple[str, int]]:

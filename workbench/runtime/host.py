@@ -8,13 +8,11 @@ import queue
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from workbench.collectives import Bootstrap, Gpus, Member, Topology
 from workbench.collectives.tcp import Tls
-from workbench.devices import Device
 from workbench.errors import ClusterClosed, WorkbenchError
 from workbench.runtime import gpus, sleeping
 from workbench.runtime.completions import Completions
@@ -22,14 +20,15 @@ from workbench.runtime.device_threads import Idle
 from workbench.runtime.env import ReplicaEnv, current_env
 from workbench.runtime.executor import DeviceExecutor
 from workbench.runtime.links import Link, LinkClosed, readable
+from workbench.runtime.local_group import LocalGroup
 from workbench.runtime.objects import ShippedObjects
 from workbench.runtime.output import ReplicaOutput
 from workbench.runtime.replica_store import ReplicaStore, RowStore
 from workbench.runtime.reports import report
+from workbench.runtime.step_tallies import StepTallies
 from workbench.runtime.traced import TracedExecutor
 from workbench.runtime.wire import (
     CONNECT,
-    DONE,
     JOIN,
     LEAVE,
     OUTPUT,
@@ -44,58 +43,6 @@ from workbench.runtime.wire import (
 from workbench.telemetry.ring import Ring
 
 CONNECT_DEADLINE_SECONDS = 30.0
-
-
-@dataclass(slots=True)
-class LocalGroup:
-    """This host's replicas of one group.
-
-    Attributes:
-      join: What the driver said about the group.
-      rank_of_device: device index -> rank.
-      envs: rank -> its environment, once the communicators are connected.
-      epoch: Steps of an older epoch are refused.
-      failed_serial: Steps with a larger serial are skipped, because this one failed. The step itself is not:
-        a replica that comes to it later may have an error of its own to tell.
-      busy: rank -> id of the thread that runs it, 0 while idle.
-      shielded_ranks: Replicas that are at a point where an interrupt must wait, such as within a message.
-      aborted: The driver ordered the current epoch to stop.
-    """
-
-    join: JoinGroup
-    rank_of_device: dict[int, int]
-    devices: tuple[Device, ...]
-    bootstrap: Bootstrap
-    epoch: int
-    envs: dict[int, ReplicaEnv] = field(default_factory=dict)
-    failed_serial: int = 1 << 62
-    busy: dict[int, int] = field(default_factory=dict)
-    shielded_ranks: set[int] = field(default_factory=set)
-    aborted: bool = False
-
-    @contextlib.contextmanager
-    def shielded(self, rank: int) -> Iterator[None]:
-        """Keeps interrupts from a replica's thread; one that was sent before is raised on entering."""
-        self.shielded_ranks.add(rank)
-        try:
-            yield
-        finally:
-            self.shielded_ranks.discard(rank)
-
-
-@dataclass(slots=True)
-class StepTally:
-    """How far the replicas of this host are with one step.
-
-    Attributes:
-      ended: Replicas that have ended it.
-      unsent: Outcomes of those that the driver has not been told of.
-      singly: The driver must know each outcome at once: a replica waits in a merge, or did not come in time.
-    """
-
-    ended: int = 0
-    unsent: list[tuple[Any, ...]] = field(default_factory=list)
-    singly: bool = False
 
 
 class ReplicaHost:
@@ -115,6 +62,7 @@ class ReplicaHost:
       poisoned: A traced program hangs, which only the end of the process ends.
       failure: Why a thread of this host has failed, "" if none has.
       stores: (group id, rank) -> what that replica keeps; survives the rebuilding of its group.
+      tallies: How far its replicas are with each step.
     """
 
     def __init__(
@@ -146,8 +94,8 @@ class ReplicaHost:
         self._on_device: set[int] = set()  # threads that have made their device current
         self.stores: dict[tuple[int, int], ReplicaStore] = {}
         self._structures: dict[Any, int] = {}
-        self._tally: dict[int, StepTally] = {}
-        self._tally_lock = threading.Lock()
+        self._structures_lock = threading.Lock()
+        self.tallies = StepTallies(self._completions)
         self._closed = threading.Event()
         self._routed: list[tuple[str, ReplicaOutput]] = []
         self._queues: list[queue.SimpleQueue[Message | None]] = []
@@ -276,7 +224,7 @@ class ReplicaHost:
         """The number under which the driver knows the structure of a result."""
         key = self._structures.get(spec)
         if key is None:
-            with self._tally_lock:
+            with self._structures_lock:
                 key = self._structures.get(spec)
                 if key is None:
                     key = len(self._structures)
@@ -304,38 +252,6 @@ class ReplicaHost:
         for stream, routed in self._routed:
             if getattr(sys, stream) is routed:
                 setattr(sys, stream, routed.original)
-
-    def step_done(self, serial: int, group: LocalGroup, ranks: Any, outcome: tuple[Any, ...]) -> None:
-        """Reports a step once all of this host's replicas have ended it, or singly; see `StepTally`."""
-        expected = len(group.rank_of_device)
-        if ranks is not None:
-            expected = sum(1 for rank in group.rank_of_device.values() if rank in ranks)
-        if expected == 1:
-            self._completions.complete((DONE, serial, [outcome]))
-            return
-        with self._tally_lock:
-            tally = self._tally.setdefault(serial, StepTally())
-            tally.ended += 1
-            tally.unsent.append(outcome)
-            if len(outcome) == 2 and outcome[1].overdue:
-                tally.singly = True
-            if tally.ended == expected:
-                del self._tally[serial]
-            elif not tally.singly:
-                return
-            outcomes, tally.unsent = tally.unsent, []
-        self.send((DONE, serial, outcomes))
-
-    def merge_requested(self, message: Message) -> None:
-        """Sends a replica's request to merge, after what was held back of replicas that ended the step already."""
-        serial = message[1]
-        with self._tally_lock:
-            tally = self._tally.setdefault(serial, StepTally())
-            tally.singly = True
-            outcomes, tally.unsent = tally.unsent, []
-        if outcomes:
-            self.send((DONE, serial, outcomes))
-        self.send(message)
 
     def abort(self, group_id: int, epoch: int, serial: int, reason: BaseException) -> None:
         """Stops the group's steps of `epoch`: waiting replicas wake, steps after `serial` are skipped. Any thread."""

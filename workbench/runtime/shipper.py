@@ -6,7 +6,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from workbench.runtime.host import LocalGroup, ReplicaHost
+from workbench.runtime.host import ReplicaHost
+from workbench.runtime.local_group import LocalGroup
 from workbench.telemetry.records import InFlight, Signature
 
 # What was published a moment ago may still be on its way through the scheduler when the driver asks.

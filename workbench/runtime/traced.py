@@ -46,7 +46,8 @@ from workbench.runtime.wire import (
 if TYPE_CHECKING:
     from workbench.backends.jax_program import Compiled
     from workbench.runtime.env import ReplicaEnv
-    from workbench.runtime.host import LocalGroup, ReplicaHost
+    from workbench.runtime.host import ReplicaHost
+    from workbench.runtime.local_group import LocalGroup
 
 IN_FLIGHT = 3
 _CACHED = 256

@@ -18,7 +18,8 @@ from workbench.runtime.wire import CALL
 if TYPE_CHECKING:
     from workbench.backends.jax_program import Compiled
     from workbench.runtime.env import ReplicaEnv
-    from workbench.runtime.host import LocalGroup, ReplicaHost
+    from workbench.runtime.host import ReplicaHost
+    from workbench.runtime.local_group import LocalGroup
 
 
 class HostExchange:

@@ -15,7 +15,8 @@ from workbench.telemetry.records import Signature
 if TYPE_CHECKING:
     from workbench.backends.jax import Rows
     from workbench.backends.jax_program import Compiled
-    from workbench.runtime.host import LocalGroup, ReplicaHost
+    from workbench.runtime.host import ReplicaHost
+    from workbench.runtime.local_group import LocalGroup
 
 _POLL_SECONDS = 50e-6
 
@@ -103,28 +104,10 @@ class Started:
           begin: When it began to be computed, of `time.monotonic_ns`.
           end: When it had ended.
         """
-        group, program = self.group, self.compiled
+        join, program = self.group.join, self.compiled
+        signature = Signature(join.generation, join.name, "step", "", "", "traced", 0, "xla", site=self.site)
+        numbers = (program.collectives, program.collective_bytes, self.started_ns, begin, end)
         for rank, _ in self.known.local:
-            ring = host.rings.get((group.join.group, rank))
+            ring = host.rings.get((join.group, rank))
             if ring is not None:
-                signature = Signature(
-                    group.join.generation,
-                    group.join.name,
-                    "step",
-                    "",
-                    "",
-                    "traced",
-                    0,
-                    "xla",
-                    site=self.site,
-                )
-                ring.write(
-                    ring.number(signature),
-                    self.step,
-                    0,
-                    program.collectives,
-                    program.collective_bytes,
-                    self.started_ns,
-                    begin,
-                    end,
-                )
+                ring.write(ring.number(signature), self.step, 0, *numbers)
