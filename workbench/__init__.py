@@ -49,9 +49,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
 
 __version__ = "0.1.0"
 
-_MODULES = frozenset(
-    {"collectives", "data", "debugging", "devices", "distribute", "errors", "testing"}
-)  # collectives and devices can also be called
+# Of these, collectives and devices can also be called.
+_MODULES = frozenset({"collectives", "data", "debugging", "devices", "distribute", "errors", "testing"})
 
 _EXPORTS = {
     "explain_sharding": "workbench.ui.sharding",

@@ -405,9 +405,8 @@ def test_times_come_from_events_and_lie_within_the_call(two: Replicas) -> None:
 
 
 def test_times_get_a_new_base(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        gpu_timing, "_BASE_SECONDS", DEADLINE_SECONDS
-    )  # simulated streams wait for Python's lock
+    # Simulated streams wait for Python's lock.
+    monkeypatch.setattr(gpu_timing, "_BASE_SECONDS", DEADLINE_SECONDS)
     gpus = SimulatedGpus()
     lane = Lane(gpus, 0)
     first = lane.base

@@ -266,12 +266,8 @@ def combine(
     first, other, accumulator, out = dtypes
     names = [f"s{i}" for i in range(sources)] + [f"t{i}" for i in range(targets)]
     text = _COMBINE.replace("__PARAMETERS__", ", ".join(f"unsigned long long {name}" for name in names))
-    text = text.replace(
-        "__SOURCE_POINTERS__",
-        ", ".join(
-            "0" if i == 0 else f"(const IN*)s{i}" for i in range(sources)
-        ),  # the first has its own type
-    )
+    pointers = ["0", *(f"(const IN*)s{i}" for i in range(1, sources))]  # the first has its own type
+    text = text.replace("__SOURCE_POINTERS__", ", ".join(pointers))
     text = text.replace("__TARGET_POINTERS__", ", ".join(f"(OUT*)t{i}" for i in range(targets)))
     text = text.replace("__SOURCES__", str(sources)).replace("__TARGETS__", str(targets))
     defines = {

@@ -80,7 +80,7 @@ class AxisCommunicator:
 
     def record(self, *what: Any) -> NoReturn:
         """Not for programs."""
-        raise NotImplementedError
+        raise NotImplementedError("a compiled program records no collectives; its worker samples them")
 
     def internal(self, purpose: str) -> AbstractContextManager[None]:
         """Nothing to mark: what is inside of a compiled program is not recorded."""
@@ -92,7 +92,9 @@ class AxisCommunicator:
 
     def status(self) -> NoReturn:
         """Not for programs."""
-        raise NotImplementedError
+        raise NotImplementedError(
+            "a compiled program is at no collective; ask the communicator of its worker"
+        )
 
     flight = status
 

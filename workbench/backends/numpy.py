@@ -186,8 +186,7 @@ def finish(op: str, total: np.ndarray, replicas: int) -> None:
     """Turns a sum over `replicas` into the result of `op`, in place: divides it when `op` is "mean"."""
     if op == "mean" and replicas > 1:
         if replicas & (replicas - 1) == 0:
-            np.multiply(
-                total, total.dtype.type(1.0 / replicas), out=total
-            )  # exact for powers of two, and faster
+            # Exact for powers of two, and faster.
+            np.multiply(total, total.dtype.type(1.0 / replicas), out=total)
         else:
             np.divide(total, total.dtype.type(replicas), out=total)

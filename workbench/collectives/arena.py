@@ -11,9 +11,8 @@ import numpy as np
 from workbench.collectives.memory import PAGE_BYTES, SharedFile, rounded
 from workbench.collectives.results import is_idle
 
-_EXTENT_BYTES = (
-    64 * 1024 * 1024
-)  # mapped at once, as each mapping holds a descriptor; costs nothing until written
+# Mapped at once, as each mapping holds a descriptor; costs nothing until written.
+_EXTENT_BYTES = 64 * 1024 * 1024
 _KEPT_IDLE_BYTES = 256 * 1024 * 1024
 _MAX_PIECES = 1024
 
@@ -73,9 +72,8 @@ class Arena:
         if self.paged_bytes + size > _KEPT_IDLE_BYTES:
             self._release_idle()
         extent, start, offset = self._carve(size)
-        block = np.frombuffer(
-            extent, np.uint8, size, start
-        )  # its own base, so that references to it can be counted
+        # Its own base, so that references to it can be counted.
+        block = np.frombuffer(extent, np.uint8, size, start)
         self._known[id(block)] = (offset, block.ctypes.data, extent, start)
         self.paged_bytes += size
         return block

@@ -67,9 +67,8 @@ class Lane:
         self._gpu = accelerator
         with accelerator.on(ordinal):
             self.stream = accelerator.stream()
-            self._side = (
-                accelerator.stream()
-            )  # nothing else runs there, so what is recorded there happens at once
+            # Nothing else runs there, so what is recorded there happens at once.
+            self._side = accelerator.stream()
         self._events: list[Any] = []
         self.base: tuple[Any, int] = (None, 0)
         self._based = 0.0

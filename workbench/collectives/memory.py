@@ -36,9 +36,8 @@ class SharedFile:
         nbytes = rounded(nbytes)
         try:
             if not hasattr(os, "memfd_create"):
-                os.posix_fallocate(
-                    self.fd, offset, nbytes
-                )  # fails here, instead of SIGBUS on a full disk later
+                # Fails here, instead of SIGBUS on a full disk later.
+                os.posix_fallocate(self.fd, offset, nbytes)
             else:
                 os.ftruncate(self.fd, offset + nbytes)
         except OSError as error:

@@ -83,9 +83,8 @@ def _filled(indices: list[int], nbytes: list[int], limit: int) -> list[list[int]
     room = 0
     for index, size in zip(indices, nbytes, strict=True):
         if size >= limit:
-            groups.append(
-                [index]
-            )  # alone it needs no copying, and the small ones around it can still share a pack
+            # Alone it needs no copying, and the small ones around it can still share a pack.
+            groups.append([index])
             continue
         if room <= 0:
             filling = []

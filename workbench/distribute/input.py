@@ -135,9 +135,8 @@ class DistributedDataset:
         is_step = self._plan.exchanges(group.devices)
         prepared = group.prepare(fetch, user_function=fetch if is_step else None)
         width = tree.flatten(self._plan.pipelines[0].element_spec)[1].num_leaves
-        prepared.structure = tree.flatten((0,) * (HEAD + count * width))[
-            1
-        ]  # known, so no fetch is waited for
+        # Known, so no fetch is waited for.
+        prepared.structure = tree.flatten((0,) * (HEAD + count * width))[1]
         return prepared
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -170,9 +170,8 @@ def start(
             f"cluster with TLS and give wb.connect its address or Client"
         )
     _ensure_descriptors(_DESCRIPTORS + _DESCRIPTORS_PER_WORKER * workers)
-    logging.getLogger("distributed").setLevel(
-        logging.CRITICAL
-    )  # lost workers are reported by us, in the cell
+    # Lost workers are reported by us, in the cell.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     options: dict[str, Any] = {"worker_class": QuietWorker}
     if processes:
         leave_main_out()

@@ -367,9 +367,8 @@ class Gang:
                 self._look()
             else:
                 self._receive_from(worker_there)
-        while (
-            self._merging
-        ):  # only now: a merge function receives too, and must not overtake what was received here
+        # Only now: a merge function receives too, and must not overtake what was received here.
+        while self._merging:
             step = self._merging.popleft()
             step.group.try_merge(step)
 

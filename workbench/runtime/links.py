@@ -81,9 +81,8 @@ class UnixLink:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._send_lock = threading.Lock()
-        self._read_lock = (
-            threading.Lock()
-        )  # the reading thread's, or that of a sender that must not only write
+        # The reading thread's, or that of a sender that must not only write.
+        self._read_lock = threading.Lock()
         self._buffer = bytearray(_BUFFER)
         self._view = memoryview(self._buffer)
         self._filled = 0

@@ -29,9 +29,8 @@ def assert_in_sync(value: Any) -> None:
     __tracebackhide__ = True
     found = _inspected(value, sys._getframe(1))
     compared = [each for each in found.values if each.agreement is not None]
-    others = [
-        each for each in found.values if each.agreement is None and each.kind != "CentralVariable"
-    ]  # of which there is one copy
+    # Of a central variable there is one copy.
+    others = [each for each in found.values if each.agreement is None and each.kind != "CentralVariable"]
     if others and not (compared and isinstance(value, Strategy)):
         raise TypeError(
             f"assert_in_sync compares copies that must be equal, those of mirrored variables; {_named(others[0])} "
