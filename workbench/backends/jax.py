@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Sequence
@@ -117,7 +118,7 @@ class Rows:
     @property
     def nbytes(self) -> int:
         """Bytes of one component."""
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        return math.prod(self.shape) * self.dtype.itemsize
 
     def component(self, position: int) -> np.ndarray[Any, Any]:
         """A copy of this process's component number `position`; waits until it is computed."""

@@ -241,7 +241,11 @@ def _wants_shape(error: BaseException) -> bool:
 
 def wait(rows: Sequence[Rows]) -> None:
     """Waits until all are computed, however long it takes: for programs that need no other process."""
-    jax.block_until_ready([item.array for item in rows if not item.array.is_deleted()])
+    for item in (
+        rows
+    ):  # one by one: `jax.block_until_ready` looks for arrays in anything, which takes longer than waiting
+        if not item.array.is_deleted():
+            item.array.block_until_ready()
 
 
 def ready(rows: Sequence[Rows]) -> bool:

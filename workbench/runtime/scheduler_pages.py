@@ -62,8 +62,9 @@ class SchedulerPages(SchedulerPlugin):
 
     def log_event(self, topic: str, msg: Any) -> None:
         """Called by Dask on the scheduler for everything that workers publish."""
-        if topic == TELEMETRY_TOPIC and isinstance(msg, bytes):
-            self.site.ingest(msg)
+        if topic == TELEMETRY_TOPIC and isinstance(msg, list):
+            for batch in msg:
+                self.site.ingest(batch)
 
 
 def add(cluster: Cluster, make: Callable[[], Site]) -> None:

@@ -19,10 +19,10 @@ LONG_WAIT_SECONDS = 0.5
 class TelemetryShipper:
     """Drains the rings of one `ReplicaHost`; used by its telemetry thread only (`set_clock`: by any).
 
-    `publish` ships one batch; it is called only when there is something.
+    `publish` ships one batch of each ring that has something: together, as a message costs more than a batch.
     """
 
-    def __init__(self, host: ReplicaHost, publish: Callable[[bytes], None]) -> None:
+    def __init__(self, host: ReplicaHost, publish: Callable[[list[bytes]], None]) -> None:
         self._host = host
         self._publish = publish
         self._published: deque[tuple[float, bytes]] = deque()
@@ -37,9 +37,10 @@ class TelemetryShipper:
     def ship(self) -> None:
         """Publishes what has come since the last call."""
         now = time.monotonic()
-        for batch in self._drain():
-            self._published.append((now, batch))
-            self._publish(batch)
+        batches = self._drain()
+        if batches:
+            self._published += [(now, batch) for batch in batches]
+            self._publish(batches)
         while self._published and self._published[0][0] < now - ON_ITS_WAY_SECONDS:
             self._published.popleft()
 

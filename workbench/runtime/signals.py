@@ -39,11 +39,11 @@ SHIP_SECONDS = 0.1
 class SignalsThread(threading.Thread):
     """Serves the signals link of one `ReplicaHost`, and ends when the driver goes.
 
-    `publish` ships a telemetry batch; it is called at most ten times a second, and only when there is
+    `publish` ships telemetry batches; it is called at most ten times a second, and only when there is
     something.
     """
 
-    def __init__(self, link: Link, host: ReplicaHost, publish: Callable[[bytes], None]) -> None:
+    def __init__(self, link: Link, host: ReplicaHost, publish: Callable[[list[bytes]], None]) -> None:
         super().__init__(name="workbench-signals", daemon=True)
         self._link = link
         self._host = host
