@@ -241,9 +241,8 @@ def _wants_shape(error: BaseException) -> bool:
 
 def wait(rows: Sequence[Rows]) -> None:
     """Waits until all are computed, however long it takes: for programs that need no other process."""
-    for item in (
-        rows
-    ):  # one by one: `jax.block_until_ready` looks for arrays in anything, which takes longer than waiting
+    # One by one: `jax.block_until_ready` looks for arrays in anything, which takes longer than waiting.
+    for item in rows:
         if not item.array.is_deleted():
             item.array.block_until_ready()
 
