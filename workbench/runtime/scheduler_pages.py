@@ -62,7 +62,7 @@ class SchedulerPages(SchedulerPlugin):
 
     def log_event(self, topic: str, msg: Any) -> None:
         """Called by Dask on the scheduler for everything that workers publish."""
-        if topic == TELEMETRY_TOPIC and isinstance(msg, list):
+        if topic == TELEMETRY_TOPIC and isinstance(msg, list | tuple):  # msgpack makes a tuple of a list
             for batch in msg:
                 self.site.ingest(batch)
 
