@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -74,6 +75,31 @@ def test_codes_without_a_text_are_refused() -> None:
     wrong = pa.DictionaryArray.from_arrays(pa.array([0, 1, 7], pa.int32()), ["reduce", "send"], safe=False)
     with pytest.raises(DataCorruption, match="column 'op' refers to texts it does not contain"):
         batches.from_batch(batch.set_column(index, "op", wrong))
+
+
+@pytest.mark.parametrize("values", [["1", "2", "3"], [1.0, 2.0, 3.0]])
+def test_numbers_of_another_type_are_refused(values: list[object]) -> None:
+    _, columns = batches.decode(one_batch())
+    (batch,) = batches.to_table(columns).to_batches()
+    with pytest.raises(DataCorruption, match="column 'seq' has type"):
+        batches.from_batch(batch.set_column(batch.schema.names.index("seq"), "seq", pa.array(values)))
+
+
+def test_a_part_of_a_batch_has_its_own_rows() -> None:
+    _, columns = batches.decode(one_batch())
+    (batch,) = batches.to_table(columns).to_batches()
+    part = batches.from_batch(batch.slice(1, 2))
+    assert part["step"].tolist() == columns["step"].tolist()[1:]
+    assert part["op"].tolist() == ["all_reduce"] * 2
+
+
+def test_texts_of_any_language_survive() -> None:
+    _, columns = batches.decode(one_batch())
+    texts = ("", "ü€𝄞", "a" * 1000)
+    sites = batches.Text(np.array([2, 0, 1], np.int32), texts)
+    table = batches.to_table(columns | {"site": sites})
+    table.validate(full=True)
+    assert batches.from_batch(table.to_batches()[0])["site"].tolist() == [texts[2], texts[0], texts[1]]
 
 
 def test_an_empty_batch_has_all_columns() -> None:

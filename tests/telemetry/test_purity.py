@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,35 @@ ring.Ring(8, replica=0)
 
 def test_importing_telemetry_loads_neither_arrow_nor_dask_and_starts_no_thread() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=60)
+
+
+WITH_ARROW = """
+import sys
+from tests.telemetry.simulation import Replicas, steps
+from workbench.telemetry.feed import Feed
+from workbench.telemetry.recorder import Recorder
+from workbench.telemetry.runs import open_run
+replicas = Replicas(["a", "b"])
+replicas.record(*steps(5, [0, 3]))
+feed = Feed()
+with Recorder(sys.argv[1]) as recorder:
+    for data in replicas.drain():
+        feed.ingest(data)
+        recorder.add(data)
+run = open_run(sys.argv[1])
+assert run.span().records == len(feed.to_arrow()) == len(run.to_arrow()) == 10
+assert run.snapshot().table == feed.table()
+assert "pyarrow" in sys.modules
+assert "pandas" not in sys.modules
+"""
+
+
+def test_recording_and_opening_a_run_does_not_load_pandas(tmp_path: Path) -> None:
+    """Which takes 0.3 s and 40 MB in every worker and in the notebook."""
+    root = Path(__file__).parents[2]
+    subprocess.run(
+        [sys.executable, "-c", WITH_ARROW, tmp_path / "run.parquet"], check=True, timeout=60, cwd=root
+    )
 
 
 def test_the_ring_alone_needs_not_even_numpy() -> None:

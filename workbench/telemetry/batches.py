@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from workbench.errors import DataCorruption
+from workbench.telemetry import arrow
 from workbench.telemetry.events import Event
 from workbench.telemetry.records import COLUMNS, INT32_COLUMNS, TEXT_COLUMNS, Record, schema
 
@@ -113,10 +114,10 @@ def _to_batch(columns: Columns) -> pa.RecordBatch:
     for field in target:
         column = columns[field.name]
         if isinstance(column, Text):
-            indices = pa.array(column.codes, pa.int32())
-            arrays.append(pa.DictionaryArray.from_arrays(indices, pa.array(column.values, pa.utf8())))
+            indices = arrow.from_numbers(column.codes, pa.int32())
+            arrays.append(pa.DictionaryArray.from_arrays(indices, arrow.from_texts(column.values)))
         else:
-            arrays.append(pa.array(column, field.type))
+            arrays.append(arrow.from_numbers(column, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
@@ -133,11 +134,16 @@ def from_batch(batch: pa.RecordBatch) -> Columns:
         raise DataCorruption(f"telemetry batch lacks values in columns {gaps}")
     arrays = dict(zip(names, batch.columns, strict=True))
     return {
-        name: _text(name, arrays[name])
-        if name in TEXT_COLUMNS
-        else arrays[name].to_numpy(zero_copy_only=False)
+        name: _text(name, arrays[name]) if name in TEXT_COLUMNS else _numbers(name, arrays[name])
         for name in COLUMNS
     }
+
+
+def _numbers(name: str, array: Any) -> np.ndarray:
+    try:
+        return arrow.numbers_in(array)
+    except TypeError as error:
+        raise DataCorruption(f"telemetry batch: column {name!r} {error}") from error
 
 
 def _text(name: str, array: Any) -> Text:
@@ -148,7 +154,7 @@ def _text(name: str, array: Any) -> Text:
         raise DataCorruption(f"telemetry batch: column {name!r} has a text that is none")
     if len(values) == 1:  # most columns of most batches; nothing to look up, so nothing to check
         return Text.constant(values[0], len(array))
-    codes = array.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    codes = _numbers(name, array.indices).astype(np.int32, copy=False)
     if len(codes) and (codes.min() < 0 or codes.max() >= len(values)):
         raise DataCorruption(f"telemetry batch: column {name!r} refers to texts it does not contain")
     return Text(codes, values)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.telemetry.history import COLLECTIVE, KEY
+from workbench.telemetry.history import COLLECTIVE, KEY, changes, picked
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +37,21 @@ def join(records: np.ndarray, *, entered: int, ok: int, version: int) -> Joined:
     """
     final = records["state"] != entered
     order = np.lexsort((final, records["replica"], *(records[name] for name in reversed(KEY))))
-    rows, final = records[order], final[order]
-    new_collective = _changes(rows, KEY)
-    new_replica = new_collective | _changes(rows, ("replica",))
-    chosen = np.append(new_replica[1:], True)[: len(rows)]  # the last record of each replica
+    new_collective = changes(records, KEY, order)
+    new_replica = new_collective | changes(records, ("replica",), order)
+    chosen = np.append(new_replica[1:], True)[: len(order)]  # the last record of each replica
     # A replica's first chosen row may not be the row where its collective began, so number them first.
     of = np.cumsum(new_collective)[chosen] - 1
-    rows, final = rows[chosen], final[chosen]
+    order = order[chosen]
     starts = np.searchsorted(of, np.arange(of[-1] + 1 if len(of) else 0))
     if not len(starts):
-        return Joined(np.zeros(0, COLLECTIVE), rows, rows)
-    finished = np.add.reduceat(final.astype(np.int64), starts)
-    complete = finished >= np.maximum.reduceat(rows["n"], starts)
+        return Joined(np.zeros(0, COLLECTIVE), records, records)
+    finished = np.add.reduceat(final[order].astype(np.int64), starts)
+    complete = finished >= np.maximum.reduceat(records["n"][order], starts)
     mask = complete[of]
-    done = rows[mask]
-    sizes = np.diff(np.append(starts, len(rows)))[complete]
-    return Joined(_collectives(done, sizes, ok, version), done, rows[~mask])
-
-
-def _changes(rows: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    """Where a row differs from the one before in any of the columns; the first row always does."""
-    changed = np.zeros(len(rows), bool)
-    changed[:1] = True
-    for name in names:
-        changed[1:] |= rows[name][1:] != rows[name][:-1]
-    return changed
+    done = picked(records, order[mask])
+    sizes = np.diff(np.append(starts, len(order)))[complete]
+    return Joined(_collectives(done, sizes, ok, version), done, picked(records, order[~mask]))
 
 
 def _collectives(rows: np.ndarray, sizes: np.ndarray, ok: int, version: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from workbench.telemetry.groups import GroupKey, belongs
-from workbench.telemetry.history import Texts
+from workbench.telemetry.history import Texts, changes
 from workbench.telemetry.snapshot import LastSeen
 
 _MAX_GROUPS: Final = 64
@@ -35,11 +35,9 @@ class Members:
           rows: Rows of `history.RECORD`; changed in place.
         """
         columns = ("run_id", "group", "generation", "replica", "step", "seq")
-        rows_by_replica = rows[np.lexsort([rows[name] for name in reversed(columns)])]
-        changes = np.zeros(max(len(rows) - 1, 0), bool)
-        for name in columns[:4]:
-            changes |= rows_by_replica[name][1:] != rows_by_replica[name][:-1]
-        for row in rows_by_replica[np.append(np.flatnonzero(changes), len(rows) - 1)] if len(rows) else ():
+        order = np.lexsort([rows[name] for name in reversed(columns)])
+        begins = changes(rows, columns[:4], order)
+        for row in rows[order[np.append(begins[1:], True)[: len(order)]]]:
             key = int(row["run_id"]), int(row["group"]), int(row["generation"])
             group = self._groups.setdefault(key, _Group())
             replica = int(row["replica"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
-from workbench.telemetry import batches
+from workbench.telemetry import arrow, batches
 from workbench.telemetry.facts import RUN_KEY, Facts
 from workbench.telemetry.feed import STUCK_AFTER_NS, Feed
 from workbench.telemetry.frames import to_pandas
@@ -72,9 +72,8 @@ class Run:
         self.anchor = facts.anchor
         self.looks = looks
         self._facts = facts
-        self._lock = (
-            threading.Lock()
-        )  # guards those below: the file is read once for each, when somebody looks
+        # Guards those below: the file is read once for each, when somebody looks.
+        self._lock = threading.Lock()
         self._feed: Feed | None = None
         self._span: Span | None = None
 
@@ -161,7 +160,7 @@ class Run:
             for batch in file.iter_batches(_BATCH, columns=list(_EXTENT)):
                 if any(column.null_count for column in batch.columns):
                     raise DataCorruption("records lack values")
-                yield _extent({name: batch.column(name).to_numpy() for name in _EXTENT})
+                yield _extent({name: arrow.numbers_in(batch.column(name)) for name in _EXTENT})
 
     def _fold(self, some: Callable[[batches.Columns], batches.Columns], steps: range | None = None) -> Feed:
         end_ns = 0
