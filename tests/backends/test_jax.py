@@ -112,8 +112,36 @@ def test_differentiating_through_an_eager_all_reduce_fails_and_is_not_silent(str
     def step() -> Any:
         return jax.grad(lambda x: get_replica_context().all_reduce("SUM", x).sum())(jnp.ones(2))
 
-    with pytest.raises(jax.errors.TracerArrayConversionError):
+    with pytest.raises(wb.errors.TracingError, match=r"Differentiate locally, then combine the gradient"):
         strategy.run(step)
+
+
+def test_a_jitted_function_around_an_eager_all_reduce_is_told_why_it_cannot_be(strategy: Any) -> None:
+    def step() -> Any:
+        return jax.jit(lambda x: get_replica_context().all_reduce("SUM", x))(jnp.ones(2))
+
+    with pytest.raises(wb.errors.TracingError, match=r"inside of jax\.grad, jax\.jit or jax\.vmap"):
+        strategy.run(step)
+
+
+def test_a_variable_that_jax_narrows_is_announced(strategy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from workbench.backends import jax as library
+
+    monkeypatch.setattr(library, "_warned_narrow", False)
+
+    with strategy.scope(), pytest.warns(UserWarning, match="JAX narrows float64 to 32 bits") as seen:
+        first, second = (wb.Variable(np.zeros(2), name=name) for name in "ab")
+
+    assert len(seen) == 1
+    assert strategy.run(lambda: (first + second).dtype).values == (np.float32, np.float32)
+
+
+def test_an_integer_variable_that_jax_would_change_is_refused(strategy: Any) -> None:
+    with (
+        strategy.scope(),
+        pytest.raises(wb.errors.InvalidArgumentError, match=r"do not fit into the 32 bits.*JAX_ENABLE_X64"),
+    ):
+        wb.Variable(np.array([2**40]))
 
 
 def test_an_unknown_backend_is_refused() -> None:

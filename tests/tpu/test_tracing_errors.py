@@ -164,6 +164,30 @@ def test_narrowing_to_32_bits_is_said_once(strategy: Any, capfd: pytest.CaptureF
     assert strategy.local_results(result)[0].dtype == np.float32
 
 
+def test_jax_itself_does_not_warn_of_variables_that_it_narrows(strategy: Any) -> None:
+    with strategy.scope():
+        used, unused = (wb.Variable(np.zeros(2), name=name) for name in ("used", "unused"))
+
+    def strict() -> None:  # in the worker, while it is traced
+        import warnings
+
+        warnings.filterwarnings("error", message="Explicitly requested dtype")
+
+    def lenient() -> None:
+        import warnings
+
+        warnings.filterwarnings("default", message="Explicitly requested dtype")
+
+    strategy.run(strict)
+    try:
+        result = strategy.run(lambda: used.assign_add(np.ones(2)) * 1)
+    finally:
+        strategy.run(lenient)
+
+    assert strategy.local_results(result)[0].tolist() == [1, 1]
+    assert float(np.sum(unused)) == 0
+
+
 def test_integers_that_do_not_fit_into_32_bits_are_refused(strategy: Any) -> None:
     for value in (
         np.int64(2**40),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import warnings
@@ -63,6 +64,9 @@ def start(count: int, *, coordinator: str = "", processes: int = 1, process: int
             f"wb.connect(tpu={found}), or set JAX_PLATFORMS=cpu to emulate them"
         )
     _started = (count, processes, process)
+    # JAX keeps some hundred thousand objects for good: looking through them for garbage takes 0.1 s, again and again.
+    gc.collect()
+    gc.freeze()
 
 
 def namespace() -> Any:
@@ -84,13 +88,13 @@ def check_width(array: np.ndarray[Any, Any]) -> None:
     if limits is not None and array.size and (array.max() > limits.max or array.min() < limits.min):
         raise InvalidArgumentError(
             f"values from {array.min()} to {array.max()} do not fit into the 32 bits that JAX makes of {dtype.name}; "
-            f"connect with wb.connect(tpu=..., environment={{'JAX_ENABLE_X64': '1'}}), or use smaller numbers"
+            f"connect with wb.connect(..., environment={{'JAX_ENABLE_X64': '1'}}), or use smaller numbers"
         )
     if not _warned_narrow:
         _warned_narrow = True
         warnings.warn(
             f"JAX narrows {dtype.name} to 32 bits; to keep it connect with "
-            f"wb.connect(tpu=..., environment={{'JAX_ENABLE_X64': '1'}}), or set jax_enable_x64",
+            f"wb.connect(..., environment={{'JAX_ENABLE_X64': '1'}}), or set jax_enable_x64",
             UserWarning,
             stacklevel=2,
         )

@@ -108,6 +108,11 @@ def trace(
       variables: Key -> shape and dtype of each variable that it may use.
     """
     found: dict[str, Any] = {}
+    # Where JAX has 32 bits only, 64-bit variables are kept in them; asking for their own dtype would warn each time.
+    variables = {
+        key: (shape, np.dtype(jax.dtypes.canonicalize_dtype(dtype)))
+        for key, (shape, dtype) in variables.items()
+    }
 
     def replica(own: Any, same: Any, state: Any) -> Any:
         values = {key: array[0] for key, array in zip(variables, state, strict=True)}

@@ -36,7 +36,11 @@ def namespace_named(library: Library) -> Any:
 
 def owned(library: Library, value: Any) -> Any:
     """A copy of `value` as an array of the library, on the device that is current."""
-    return np.array(value) if library == "numpy" else namespace_named(library).array(value)
+    if library == "numpy":
+        return np.array(value)
+    if library == "jax":
+        _module(library).check_width(np.asarray(value))
+    return namespace_named(library).array(value)
 
 
 def _module(library: Library) -> ModuleType:

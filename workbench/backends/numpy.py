@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.errors import BackendUnavailable
+from workbench.errors import BackendUnavailable, TracingError
 
 _UFUNCS: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -38,6 +38,7 @@ def view(x: Any) -> np.ndarray:
     Raises:
       TypeError: if `x` is not numeric.
       BackendUnavailable: if `x` lives on another device than the CPU.
+      TracingError: if JAX is tracing `x`, as inside of `jax.grad`: it has no numbers yet.
     """
     kind = type(x)
     if kind is np.ndarray:
@@ -50,7 +51,9 @@ def view(x: Any) -> np.ndarray:
             "expected an array on the host, got one of CuPy: this replica's device is a CPU; run on GPUs, or pass "
             "cupy.asnumpy(x)"
         )
-    if module in ("jax", "jaxlib") or hasattr(x, "__array__") or not hasattr(x, "__dlpack__"):
+    if module in ("jax", "jaxlib"):
+        array = _view_jax(x)
+    elif hasattr(x, "__array__") or not hasattr(x, "__dlpack__"):
         array = np.asarray(x)
     else:
         array = np.from_dlpack(x)
@@ -59,6 +62,18 @@ def view(x: Any) -> np.ndarray:
             f"expected an array of numbers, got {kind.__name__}: convert it to a numeric array first"
         )
     return array
+
+
+def _view_jax(value: Any) -> np.ndarray:
+    jax: Any = sys.modules["jax"]
+    try:
+        return np.asarray(value)
+    except jax.errors.TracerArrayConversionError as error:
+        raise TracingError(
+            "a value that JAX is tracing (inside of jax.grad, jax.jit or jax.vmap) was given to a collective or a "
+            "variable: these need its numbers now, and JAX would not see what other replicas do. Differentiate "
+            "locally, then combine the gradient: ctx.all_reduce('mean', jax.grad(loss)(w))"
+        ) from error
 
 
 def _view_torch(tensor: Any) -> np.ndarray:
