@@ -6,7 +6,6 @@ Needs playwright and a Chromium. Pages are opened in an empty context each, so n
 from __future__ import annotations
 
 import base64
-import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,14 +13,16 @@ from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
+from urllib.parse import urlsplit
 
 import psutil
 
 from tests.benchmarks.measure import Script
+from tests.benchmarks.wire import sent_between, sent_bytes
+from tests.chromium import chromium
 
 STEPS_PER_SECOND = 10
 _SECONDS = 60.0
-_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
 _PAINTED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
@@ -67,24 +68,6 @@ class Page:
 
 
 @contextmanager
-def chromium() -> Iterator[Any]:
-    """A browser.
-
-    Raises:
-      FileNotFoundError: if there is none.
-    """
-    from playwright.sync_api import sync_playwright
-
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        raise FileNotFoundError("there is no Chromium: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
-        yield browser
-        browser.close()
-
-
-@contextmanager
 def job(target: Callable[[Connection], None]) -> Iterator[Any]:
     """Runs `target` in a process of its own; gives what it sends first.
 
@@ -115,7 +98,7 @@ def at_a_fixed_rate(step: Callable[[], object], connection: Connection) -> None:
 
 
 def measure_page(script: Script, who: str, *, url: str, drawn: str, serving: Sequence[int]) -> None:
-    """Measures a page of a job that runs: four cases.
+    """Measures a page of a job that runs: four cases. Needs the program `ss` of Linux.
 
     Args:
       script: Whose cases they are.
@@ -126,6 +109,8 @@ def measure_page(script: Script, who: str, *, url: str, drawn: str, serving: Seq
     """
     opened, first, later, cpu = [], [], [], []
     seconds = 10.0 * script.options.scale
+    port = urlsplit(url).port
+    assert port is not None
     with chromium() as browser:
         _look(browser, url, drawn)  # imports, compiled templates
         for _ in range(script.options.pages):
@@ -137,9 +122,9 @@ def measure_page(script: Script, who: str, *, url: str, drawn: str, serving: Seq
             without = _cpu_share(serving, lambda: time.sleep(seconds))
             page, _took = _open(browser, url, drawn)
             page.stay(2.0)  # what comes once has come
-            before = page.received
+            before = sent_bytes(port)
             cpu.append(_cpu_share(serving, lambda page=page: page.stay(seconds)) - without)
-            later.append((page.received - before) / seconds * 10)
+            later.append(sent_between(before, sent_bytes(port)) / seconds * 10)
             page.close()
     for what, unit, scale, samples in (
         ("page, first data", "s", 1.0, opened),

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import PATIENCE_SECONDS, ROOT, TOKEN, Lab, _why_not, browser, page, started
+from tests.chromium import why_not
+from tests.e2e.conftest import PATIENCE_SECONDS, ROOT, TOKEN, Lab, browser, page, started
 
 __all__ = ["browser", "page"]
 
@@ -60,7 +61,7 @@ class Image:
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
     """The steps of repo2docker's Dockerfile that are ours: copy the repository, install, run postBuild."""
-    if why := _why_not():
+    if why := why_not():
         pytest.skip(why)
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout, so what belongs to the repository is not known")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import select
 import socket
-import struct
 import subprocess
 import sys
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +19,7 @@ import websocket
 
 from tests.dashboards.conftest import PATIENCE_SECONDS, Client
 from tests.dashboards.test_dashboard import ROOT, session_token
+from tests.server.conftest import spaces
 from workbench.dashboards.connections import MAX_CONNECTIONS
 
 MIB = 1 << 20
@@ -170,7 +169,7 @@ def test_a_frame_of_50_mb_is_not_kept_however_small_it_arrives(served: Served, c
     with served.connect() as sock:
         _upgrade(sock, served.client)
         try:
-            sock.sendall(_frame(50 * MIB, compressed=compressed))
+            sock.sendall(spaces(50 * MIB, compressed=compressed))
             while sock.recv(65536):
                 pass
         except OSError:
@@ -197,13 +196,3 @@ def _upgrade(sock: socket.socket, client: Client) -> None:
     answer = sock.recv(4096).decode()
     assert answer.startswith("HTTP/1.1 101 ")
     assert "permessage-deflate" in answer
-
-
-def _frame(size: int, *, compressed: bool) -> bytes:
-    """A text of so many spaces in one frame, masked by zeros."""
-    first, data = 0x81, b" " * size
-    if compressed:
-        packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-        first |= 0x40
-        data = (packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)).removesuffix(b"\x00\x00\xff\xff")
-    return struct.pack("!BBQ4x", first, 0x80 | 127, len(data)) + data

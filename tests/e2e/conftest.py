@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import http.client
-import importlib.util
 import json
 import os
 import select
-import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.chromium import chromium, why_not
 from tests.extension.conftest import built, hatch_build
 
 __all__ = ["built", "hatch_build"]
@@ -28,9 +27,6 @@ ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts"
 TOKEN = "only-for-tests"
 PATIENCE_SECONDS = 45.0
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-ARGUMENTS += ["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
 SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
@@ -81,19 +77,10 @@ class Lab:
         return name
 
 
-def _why_not() -> str:
-    """Why these tests cannot run here, or ""."""
-    if importlib.util.find_spec("playwright") is None:
-        return "playwright is not installed: pip install playwright"
-    if CHROMIUM is None:
-        return "there is no Chromium: apt-get install chromium"
-    return ""
-
-
 @pytest.fixture(scope="module")
 def lab(built: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """One for each module, with the extension as it was just built."""
-    if why := _why_not():
+    if why := why_not():
         pytest.skip(why)
     with serving(tmp_path_factory.mktemp("lab"), built.LAB_BUNDLE) as lab:
         yield lab
@@ -156,13 +143,11 @@ def started(process: subprocess.Popen[bytes], runtime: Path, log: Path, root: Pa
 
 
 @pytest.fixture(scope="module")
-def browser(lab: Lab) -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+def browser() -> Iterator[Any]:
+    if why := why_not():
+        pytest.skip(why)
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

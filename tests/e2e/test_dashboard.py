@@ -16,10 +16,11 @@ import pytest
 
 import workbench as wb
 from tests.dashboards.conftest import run_file
-from tests.e2e.conftest import ARGUMENTS, ARTIFACTS, CHROMIUM, PATIENCE_SECONDS, ROOT, _why_not
+from tests.dashboards.test_tls import Identity, identity
+from tests.e2e.conftest import ARTIFACTS, PATIENCE_SECONDS, ROOT, expect
 from workbench.dashboards.dashboard import Dashboard
 
-__all__ = ["run_file"]
+__all__ = ["identity", "run_file"]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -59,13 +60,6 @@ AXE = """async () => {
   const found = await axe.run(document, { rules: { region: { enabled: false } } });
   return found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
 }"""
-
-
-def expect(locator: Any) -> Any:
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=1000 * PATIENCE_SECONDS)
-    return expect(locator)
 
 
 class Job:
@@ -111,18 +105,6 @@ def job(folder: Path, name: str, says: str = "hello") -> Iterator[Job]:
     finally:
         if running.process.poll() is None:
             running.end()
-
-
-@pytest.fixture(scope="module")
-def browser(built: ModuleType) -> Iterator[Any]:
-    if why := _why_not():
-        pytest.skip(why)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(params=["light"])
@@ -298,6 +280,24 @@ def test_without_the_token_there_is_nothing_to_see(page: Any, replaying: Dashboa
         assert answer.status == 403
         expect(page.locator("body")).to_contain_text("403")
     assert page.goto(replaying.url).status == 200
+
+
+def test_with_tls_everything_of_a_page_is_encrypted(
+    browser: Any, built: ModuleType, run_file: Path, identity: Identity
+) -> None:
+    files = {"certificate": str(identity.certificate), "key": str(identity.key)}
+    context = browser.new_context(ignore_https_errors=True)  # nobody vouches for it but itself
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("websocket", lambda socket: asked.append(socket.url))
+    with wb.dashboard(run_file, **files) as dashboard:
+        page.goto(dashboard.url)
+        expect(page.locator(".wb-replay")).to_contain_text("all_reduce")
+        assert page.evaluate("() => isSecureContext")
+        assert {url.partition("127.0.0.1")[0] for url in asked} <= {"https://", "wss://", "blob:https://"}
+        assert any(url.startswith("wss://") for url in asked)
+        context.close()
 
 
 @pytest.fixture

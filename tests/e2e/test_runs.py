@@ -15,16 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import workbench as wb
-from tests.e2e.conftest import PATIENCE_SECONDS, Lab, command, open_notebook
+from tests.e2e.conftest import Lab, command, expect, open_notebook
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-
-
-def expect(locator: Any) -> Any:
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=1000 * PATIENCE_SECONDS)
-    return expect(locator)
 
 
 def step(size: int) -> np.ndarray:

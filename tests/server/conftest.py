@@ -7,9 +7,11 @@ import json
 import os
 import select
 import socket
+import struct
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -82,11 +84,13 @@ class Server:
       port: On loopback.
       home: The folder that holds all of its folders.
       log: What it has said.
+      pid: Its process; 0 while it starts.
     """
 
     port: int
     home: Path
     log: Path
+    pid: int = 0
 
     @property
     def root(self) -> Path:
@@ -127,6 +131,16 @@ class Server:
             raise
 
 
+def spaces(size: int, *, compressed: bool) -> bytes:
+    """A frame of a WebSocket with a text of so many spaces, masked by zeros; compressed it is a thousandth of that."""
+    first, data = 0x81, b" " * size
+    if compressed:
+        packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+        first |= 0x40
+        data = (packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)).removesuffix(b"\x00\x00\xff\xff")
+    return struct.pack("!BBQ4x", first, 0x80 | 127, len(data)) + data
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One for each module; it shows what this process announces."""
@@ -147,7 +161,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             command, env=environment, cwd=home, stdin=subprocess.DEVNULL, stdout=output, stderr=output
         )
     try:
-        yield Server(_port(process, home / "runtime", log), home, log)
+        yield Server(_port(process, home / "runtime", log), home, log, process.pid)
     finally:
         process.terminate()
         try:

@@ -10,12 +10,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import websocket
 from websocket import WebSocketBadStatusException
 
 import workbench as wb
-from tests.server.conftest import API, PATIENCE_SECONDS, ROOT, TOKEN, Client, Server
+from tests.server.conftest import API, PATIENCE_SECONDS, ROOT, TOKEN, Client, Server, spaces
 from workbench.runtime.registry import Registry
 from workbench.server.client_socket import MAX_CLIENTS
 from workbench.server.clusters import Clusters
@@ -120,10 +121,15 @@ def test_reading_changes_nothing_and_unknown_methods_are_refused(server: Server,
 def raw_upgrade(server: Server, *lines: str) -> str:
     """The status line that the server answers to a WebSocket's handshake with these headers."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_SECONDS) as sock:
-        head = [f"GET {API}/socket HTTP/1.1", "Upgrade: websocket", "Connection: Upgrade"]
-        head += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==", *lines, "", ""]
-        sock.sendall("\r\n".join(head).encode())
-        return sock.recv(4096).decode(errors="replace").partition("\r\n")[0]
+        return upgrade(sock, *lines).partition("\r\n")[0]
+
+
+def upgrade(sock: socket.socket, *lines: str) -> str:
+    """What the server answers to a WebSocket's handshake with these headers."""
+    head = [f"GET {API}/socket HTTP/1.1", "Upgrade: websocket", "Connection: Upgrade"]
+    head += ["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==", *lines, "", ""]
+    sock.sendall("\r\n".join(head).encode())
+    return sock.recv(4096).decode(errors="replace")
 
 
 @pytest.mark.parametrize(
@@ -389,6 +395,25 @@ def _send(client: Client, *messages: str) -> None:
 def test_a_frame_that_is_too_long_is_not_read(client: Client) -> None:
     with pytest.raises(DISCONNECTED):
         _send(client, "x" * 50_000_000)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_frame_is_measured_by_what_is_in_it(server: Server, compressed: bool) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_SECONDS) as sock:
+        host = f"Host: 127.0.0.1:{server.port}"
+        extension = "Sec-WebSocket-Extensions: permessage-deflate"
+        answer = upgrade(sock, host, f"Authorization: token {TOKEN}", extension)
+        assert answer.startswith("HTTP/1.1 101 ")
+        assert "permessage-deflate" in answer
+        before = psutil.Process(server.pid).memory_info().rss
+        try:
+            sock.sendall(spaces(50_000_000, compressed=compressed))
+            while sock.recv(65536):
+                pass
+        except OSError:
+            pass  # it was closed while something was still on its way
+        assert psutil.Process(server.pid).memory_info().rss - before < 32_000_000
+    assert server.request("GET", f"{API}/views").status == 200
 
 
 def test_a_flood_of_messages_ends_the_page_that_sends_it_and_no_other(server: Server, client: Client) -> None:

@@ -46,6 +46,10 @@ class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
         """A longer message closes the connection before it is read."""
         return _MAX_MESSAGE_BYTES
 
+    def get_compression_options(self) -> dict[str, Any]:
+        """Compressed: a change of the feed repeats much of the one before it."""
+        return {}
+
     def skip_check_origin(self) -> bool:
         """Never: a page of another origin that has a token in its address is still another origin."""
         return False

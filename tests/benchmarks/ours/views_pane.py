@@ -8,10 +8,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
-
 from tests.benchmarks.measure import Script
-from tests.e2e.conftest import ARGUMENTS, CHROMIUM, command, expect, open_notebook, serving
+from tests.chromium import chromium
+from tests.e2e.conftest import command, expect, open_notebook, serving
 from workbench.ui.widgets.built import STATIC
 
 BUNDLE = STATIC.parent / "labextension"
@@ -62,9 +61,8 @@ def main() -> None:
         script.case("workbench", "pane, open to first paint", unit="s", scale=1e-3) as case,
         tempfile.TemporaryDirectory() as home,
         serving(Path(home), BUNDLE) as lab,
-        sync_playwright() as playwright,
+        chromium() as browser,
     ):
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = browser.new_page()
         page.set_default_timeout(_PATIENCE_MS)
         open_notebook(page, lab, lab.notebook("job.ipynb", CELL))
@@ -74,7 +72,6 @@ def main() -> None:
             case.samples += [page.evaluate(OPEN, [*view, _PATIENCE_MS]) for view in VIEWS.items()]
         (lab.root / "enough").touch()
         expect(page.locator(".wb-collectives")).to_contain_text("stopped")
-        browser.close()
 
 
 if __name__ == "__main__":
