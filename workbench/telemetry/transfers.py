@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from workbench.telemetry.batches import Columns
-from workbench.telemetry.history import RECORD, Texts, to_rows, together
+from workbench.telemetry.history import RECORD, Texts, selected, to_rows, together
 from workbench.telemetry.joining import join
 from workbench.telemetry.rolling import bucket_bytes
 
@@ -48,21 +48,22 @@ class Transfers:
         """Takes in further records, of whatever replicas."""
         rows = to_rows(columns, self._texts)
         joined = join(
-            together([self._pending, rows[rows["purpose"] == 0]]),
+            together([self._pending, selected(rows, rows["purpose"] == 0)]),
             entered=self._entered,
             ok=self._ok,
             version=0,
         )
-        self._pending = joined.pending[-_MAX_PENDING:].copy()
-        done = joined.collectives[joined.collectives["state"] == self._ok]
+        self._pending = joined.pending[-_MAX_PENDING:]
+        done = selected(joined.collectives, joined.collectives["state"] == self._ok)
+        seconds = (done["end_ns"] - done["ready_ns"]) / 1e9
         buckets = bucket_bytes(done["bytes"])
         numbers = np.stack([done["op"], done["redop"], done["dtype"], buckets, done["n"]], axis=1)
         kinds, of = np.unique(numbers, axis=0, return_inverse=True)
         for index, (op, redop, dtype, bucket, n) in enumerate(kinds.tolist()):
-            mine = done[of.reshape(-1) == index]
+            mine = np.flatnonzero(of.reshape(-1) == index)
             kind = self._texts[op], self._texts[redop], self._texts[dtype], bucket, n
-            self._seconds[kind].append((mine["end_ns"] - mine["ready_ns"]) / 1e9)
-            self._sizes[kind] = int(mine["bytes"][-1])
+            self._seconds[kind].append(seconds[mine])
+            self._sizes[kind] = int(done["bytes"][mine[-1]])
 
     def by_kind(self) -> Mapping[Kind, Times]:
         """What was added so far."""
