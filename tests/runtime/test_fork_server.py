@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -42,6 +43,13 @@ def test_workers_are_forked_by_a_process_without_threads() -> None:
         assert server.pid not in {os.getpid(), *workers}
         # Threads would not be there in a fork, but what they have locked would.
         assert server.num_threads() == 1
+
+
+def test_workers_do_not_look_for_garbage_in_what_was_imported_before_they_were_forked() -> None:
+    with wb.connect(replicas=2):
+        kept = ask(wb.MirroredStrategy(), gc.get_freeze_count)
+
+    assert min(kept) > 10_000
 
 
 def test_replicas_do_not_draw_the_same_random_numbers() -> None:

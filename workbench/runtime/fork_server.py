@@ -21,10 +21,10 @@ AVAILABLE: Final = sys.platform == "linux"
 """Elsewhere system libraries do not survive a fork, or there is none: processes are spawned."""
 _METHOD: Final = "distributed.worker.multiprocessing-method"
 _PRELOADED: Final = (
-    "workbench.runtime.forked",
     "workbench.data",
     "workbench.distribute.mirrored",
     "workbench.telemetry.batches",
+    "workbench.runtime.forked",  # the last
 )
 _KEPT_BYTES: Final = str(64 * 1024 * 1024)
 MEMORY_ENVIRONMENT: Final = {"MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES, "MALLOC_MMAP_THRESHOLD_": _KEPT_BYTES}

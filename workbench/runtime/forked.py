@@ -1,8 +1,9 @@
-"""What the fork server imports for the workers, and what these must not share. Nothing else imports this module."""
+"""What the fork server imports last for the workers, and what these must not share. Nothing else imports this."""
 
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import time
@@ -33,3 +34,6 @@ def _tidy(folder: str, server: int, driver: int) -> None:
 
 if FOLDER in os.environ:
     atexit.register(_tidy, os.environ.pop(FOLDER), os.getpid(), os.getppid())
+
+# Whatever is imported by now stays. No worker has to look through all of it, time and again, for what could go.
+gc.freeze()

@@ -38,7 +38,7 @@ class HostExchange:
         partial_batch: PartialBatch,
     ) -> dict[int, int]:
         """Compares what the hosts have read, if there are several; see `traced_agreement`."""
-        if not _has_several_hosts(group):
+        if known.alone:
             return {}
         values = fed(self._host.executors[known.local[0][1]], leaves)
         new = {index: ref for index, ref in values.items() if ref not in known.agreed}
@@ -61,7 +61,7 @@ class HostExchange:
           TracingError: If they have not.
           DeadlineExceededError: If a host does not come in time.
         """
-        if not _has_several_hosts(group):
+        if known.alone:
             return
         mine = np.frombuffer(program.digest, np.uint8)[np.newaxis]
         found = self._gathered(serial, group, known, lambda env: mine, "programs")
@@ -116,7 +116,3 @@ class HostExchange:
             if isinstance(result, BaseException):
                 raise result
         return found[known.local[0][0]]
-
-
-def _has_several_hosts(group: LocalGroup) -> bool:
-    return len({device.worker for device in group.devices}) > 1

@@ -35,6 +35,11 @@ class GroupPrograms:
     largest: dict[Any, int] = field(default_factory=dict)
     agreed: dict[Ref, tuple[int, int]] = field(default_factory=dict)
 
+    @property
+    def alone(self) -> bool:
+        """Whether all replicas are here, so that there is no other host to agree with."""
+        return self.mesh.size == len(self.local)
+
     def rows_of(self, envs: Sequence[ReplicaEnv], name: Any) -> Rows:
         """A variable as the program takes it: as it was left by the last step, or put together."""
         from workbench.backends.jax import Row

@@ -59,8 +59,7 @@ class Started:
         from workbench.backends.jax_program import ready
         from workbench.backends.jax_program import wait as wait_for
 
-        alone = self.known.mesh.size == len(self.known.local)
-        if alone and self.deadline_seconds is None:
+        if self.known.alone and self.deadline_seconds is None:
             wait_for(self.waits_for)
             return
         ends = time.monotonic() + (self.deadline_seconds or 1e9)
