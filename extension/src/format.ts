@@ -53,6 +53,12 @@ export function sizeText(bytes: number | null): string {
   return `${Number.isInteger(value) ? value : significant(value)} ${unit}`;
 }
 
+/** Memory in use, in whole MiB: it is not known more exactly. */
+export function memoryText(bytes: number | null): string {
+  if (bytes === null) return NOTHING;
+  return sizeText(bytes >= 1 << 20 ? Math.round(bytes / (1 << 20)) * (1 << 20) : bytes);
+}
+
 /** A bandwidth in decimal units. */
 export function rateText(gigabytesPerSecond: number | null): string {
   if (gigabytesPerSecond === null) return NOTHING;

@@ -71,7 +71,9 @@ export function mount<K extends ViewName>(
     );
   };
   const frames = new FrameScheduler(paint);
+  const over = new AbortController();
   const ends = [
+    () => over.abort(),
     selection.subscribe(() => frames.request()),
     whenThemeChanges(() => frames.request()),
     whileVisible(root, (visible) => {
@@ -85,7 +87,7 @@ export function mount<K extends ViewName>(
     render(null, root);
     root.remove();
   };
-  options.signal?.addEventListener("abort", unmount, { once: true });
+  options.signal?.addEventListener("abort", unmount, { signal: over.signal });
   try {
     paint();
   } catch (error) {

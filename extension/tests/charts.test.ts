@@ -2,6 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blocksOf } from "../src/views/array_sharding";
 import { scaleOf } from "../src/views/heat_map";
+import { fold } from "../src/parts/folding";
+import { logTicks } from "../src/parts/ticks";
+import { orderOf } from "../src/views/elements";
 import { timeline } from "../src/views/lanes";
 import { ratioText } from "../src/views/comparison";
 import { fittedBusbw, ghostOf, timesAsFast } from "../src/views/sweep";
@@ -100,4 +103,45 @@ test("the ghost has the points of the baseline that lie in the chart, and tells 
   assert.equal(timesAsFast(compared, first!), 2);
   assert.equal(timesAsFast(compared, second!), null);
   assert.deepEqual([ghostOf(sweep!), timesAsFast(sweep!, first!)], [[], null]);
+});
+
+const COLUMNS = [
+  { title: "op", width: 80 },
+  { title: "count", width: 60, rank: 2 },
+  { title: "p99", width: 50, rank: 1 },
+  { title: "cv", width: 50, rank: 2 },
+  { title: "how", width: 300, rank: 1, least: 100 },
+];
+
+test("columns are folded away as far as there is no room, those that matter least first", () => {
+  const at = (room: number) => {
+    const { folded, cut } = fold(COLUMNS, room);
+    return [[...folded].join(" "), cut.get("how")];
+  };
+  assert.deepEqual(at(540), ["", undefined]);
+  assert.deepEqual(at(400), ["", 160]); // a text is cut off before anything is folded away
+  assert.deepEqual(at(339), ["cv", 149]);
+  assert.deepEqual(at(280), ["cv count", 150]);
+  assert.deepEqual(at(150), ["cv count how", undefined]);
+  assert.deepEqual(at(10), ["cv count how p99", undefined]); // the others can only be scrolled
+});
+
+test("of texts that are cut off the short ones stay whole where they need less than their part", () => {
+  const texts = [120, 130, 900, 900].map((width, index) => ({ title: String(index), width, least: 100 }));
+
+  assert.deepEqual(Object.fromEntries(fold(texts, 550).cut), { 2: 150, 3: 150 });
+  assert.deepEqual([...fold(texts, 10).cut.values()], [100, 100, 100, 100]);
+});
+
+test("elements are sorted by their size, infinities and NaN too", () => {
+  const cells = [1, "inf", -2, "nan", "-inf"];
+  const ordered = [...cells].sort((one, other) => (orderOf(one) < orderOf(other) ? -1 : 1));
+
+  assert.deepEqual(ordered.slice(2), [-2, 1, "inf"]);
+});
+
+test("an axis over many powers of ten has fewer numbers between them", () => {
+  assert.deepEqual(logTicks(0.9, 21), [1, 2, 5, 10, 20]);
+  assert.deepEqual(logTicks(1, 100).map(Math.round), [1, 3, 10, 30, 100]);
+  assert.deepEqual(logTicks(1, 1e4), [1, 10, 100, 1000, 10_000]);
 });

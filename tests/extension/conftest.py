@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.chromium import chromium, why_not
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,3 +40,12 @@ def built(hatch_build: ModuleType) -> ModuleType:
     hatch_build.install()
     hatch_build.build()
     return hatch_build
+
+
+@pytest.fixture(scope="module")
+def browser(built: ModuleType) -> Iterator[Browser]:
+    """A Chromium, when the views are built."""
+    if why := why_not():
+        pytest.skip(why)
+    with chromium() as browser:
+        yield browser

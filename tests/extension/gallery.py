@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import workbench
+from tests.chromium import chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
@@ -18,16 +16,6 @@ if TYPE_CHECKING:
 BUNDLE: Final = Path(workbench.__file__).parent / "static" / "widget.js"
 RECORDED: Final = Path(__file__).parents[2] / "extension" / "tests" / "recorded"
 ORIGIN: Final = "http://gallery.test"
-ARGUMENTS: Final = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-)
 SHOWN: Final = {
     "topology": ("topology", "topology_busy", "topology_lost"),
     "values": ("values", "values_elements", "values_difference"),
@@ -76,24 +64,6 @@ def _replay() -> dict[str, Any]:
     for view in ("collectives", "topology", "devices", "values"):
         parts[view] = model(view) | ({} if view == "values" else {"status": "replay"})
     return {"run": run, **steps, **parts, "notes": []}
-
-
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """A browser of this machine.
-
-    Raises:
-      FileNotFoundError: if there is none.
-    """
-    from playwright.sync_api import sync_playwright
-
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        raise FileNotFoundError("there is no Chromium on PATH")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, headless=True, args=list(ARGUMENTS))
-        yield browser
-        browser.close()
 
 
 def open_gallery(browser: Browser, *, dark: bool = False, width: int = 1000) -> Page:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.extension.gallery import SHOWN, chromium, model, open_gallery, show
+from tests.extension.gallery import SHOWN, model, open_gallery, show
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -23,15 +21,6 @@ COLOURS = """() => {
   const style = getComputedStyle(document.querySelector(".wb"));
   return [style.color, style.backgroundColor];
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser(built: ModuleType) -> Iterator[Browser]:
-    pytest.importorskip("playwright", reason="Playwright is not installed")
-    if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
-        pytest.skip("there is no Chromium on PATH")
-    with chromium() as browser:
-        yield browser
 
 
 def faults(page: Page) -> list[str]:
@@ -144,6 +133,101 @@ def test_ten_thousand_updates_leave_the_page_as_it_was(browser: Browser) -> None
     assert 1 <= painted["painted"] <= painted["allowed"]
     assert "9,999 collectives" in page.locator(".wb").inner_text()
     assert page.evaluate(count) <= before + 2
+    page.close()
+
+
+MATRICES = ("Lateness in µs by replica and step", "Elements [")
+"""Tables with a column for each step or element, none of which matters less than the others."""
+
+
+def too_wide(page: Page) -> list[str]:
+    """Labels of the tables that have to be scrolled sideways."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll(".wb-scroll")]
+          .filter((box) => box.scrollWidth > box.clientWidth)
+          .map((box) => box.querySelector("table").getAttribute("aria-label"))"""
+    )
+    return [label for label in found if not label.startswith(MATRICES)]
+
+
+@pytest.mark.parametrize("width", [480, 640, 1000])
+@pytest.mark.parametrize("view", SHOWN)
+def test_no_table_has_to_be_scrolled_sideways(browser: Browser, view: str, width: int) -> None:
+    page = open_gallery(browser, width=width)
+    for name in SHOWN[view]:
+        show(page, view, model(name))
+    assert too_wide(page) == []
+    for button in page.get_by_role("button", name="Table").all():
+        button.click()
+
+    assert too_wide(page) == []
+    assert faults(page) == []
+    page.close()
+
+
+def test_columns_that_are_folded_away_are_read_below_and_unfolded_by_a_button(browser: Browser) -> None:
+    shown = model("collectives")
+    page = open_gallery(browser, width=480)
+    show(page, "collective_table", shown)
+    grid = page.get_by_role("grid")
+    every = int(grid.get_attribute("aria-colcount") or 0)
+    headings = page.locator("th").all_inner_texts()
+    assert headings[:2] == ["op", "size"]
+    assert {"p50", "busbw"} <= set(headings)
+    more = page.get_by_role("button", name=f"{every - len(headings)} more columns")
+    assert more.get_attribute("aria-expanded") == "false"
+    assert page.locator("th").last.get_attribute("aria-colindex") != str(len(headings))
+
+    page.locator("th").first.focus()
+    page.keyboard.press("ArrowDown")
+    said = page.locator("td:focus").get_attribute("aria-describedby")
+    row = shown["snapshot"]["table"][0]
+    page.wait_for_function(
+        "([id, text]) => document.getElementById(id).textContent.includes(text)",
+        arg=[said, f"count {row['count']:,}"],
+    )
+    page.locator("tbody tr").nth(2).hover()
+    third = f"count {shown['snapshot']['table'][2]['count']:,}"
+    page.wait_for_function(
+        "text => document.querySelector('.wb-readout').textContent.includes(text)", arg=third
+    )
+
+    more.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("n => document.querySelectorAll('th').length === n", arg=every)
+    page.get_by_role("button", name="Fewer columns", expanded=True).click()
+    page.wait_for_function("n => document.querySelectorAll('th').length === n", arg=len(headings))
+    page.close()
+
+
+def test_columns_come_and_go_with_the_width_of_the_page(browser: Browser) -> None:
+    page = open_gallery(browser, width=1600)
+    show(page, "collective_table", model("collectives"))
+    every = page.locator("th").count()
+    assert page.locator(".wb-folded").count() == 0
+    for width in (700, 480, 900):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.wait_for_function(
+            "() => { const box = document.querySelector('.wb-scroll'); return box.scrollWidth <= box.clientWidth; }"
+        )
+        assert 3 < page.locator("th").count() < every
+    page.set_viewport_size({"width": 1600, "height": 700})
+    page.wait_for_function("n => document.querySelectorAll('th').length === n", arg=every)
+    assert faults(page) == []
+    page.close()
+
+
+def test_a_text_that_is_cut_off_is_read_below(browser: Browser) -> None:
+    shown = model("lost")
+    event = shown["snapshot"]["events"][0] | {"message": "long " * 40 + "end", "key": "long"}
+    shown["snapshot"]["events"] = [event]
+    page = open_gallery(browser, width=640)
+    show(page, "log", shown)
+    assert too_wide(page) == []
+    assert "message" in page.locator("th").all_inner_texts()
+
+    page.locator("tbody tr").hover()
+    page.wait_for_function("() => /long end/.test(document.querySelector('.wb-readout').textContent)")
     page.close()
 
 

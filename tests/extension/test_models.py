@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
-import types
-import typing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 
 from workbench.telemetry.snapshot import merge
+from workbench.ui.fits import misfits
 from workbench.ui.models import MODELS
 from workbench.ui.plain import plain
 
@@ -56,39 +55,6 @@ def generator() -> ModuleType:
 
 def recorded(name: str) -> Any:
     return json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
-
-
-def misfits(value: Any, kind: Any, fields: Any, where: str = "model") -> list[str]:
-    """Where a JSON value is not of a Python type."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        found = [misfits(value, part, fields, where) for part in arguments]
-        return [] if any(not wrong for wrong in found) else min(found, key=len)
-    if origin is tuple:
-        if not isinstance(value, list):
-            return [f"{where}: {value!r} is no list"]
-        kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
-        if len(kinds) != len(value):
-            return [f"{where}: {len(value)} items"]
-        parts = enumerate(zip(value, kinds, strict=True))
-        return [
-            wrong for index, (part, one) in parts for wrong in misfits(part, one, fields, f"{where}[{index}]")
-        ]
-    if dataclasses.is_dataclass(kind):
-        expected = fields(kind)
-        if not isinstance(value, dict) or set(value) != set(expected):
-            return [f"{where}: has {value if not isinstance(value, dict) else sorted(value)}"]
-        return [
-            wrong
-            for name, one in expected.items()
-            for wrong in misfits(value[name], one, fields, f"{where}.{name}")
-        ]
-    fits = (
-        isinstance(value, int | float) and not isinstance(value, bool)
-        if kind is float
-        else type(value) is kind
-    )
-    return [] if fits else [f"{where}: {value!r} is no {kind}"]
 
 
 def test_the_typescript_types_are_generated_from_the_python_classes(generator: ModuleType) -> None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.extension.conftest import built, hatch_build
-from tests.extension.gallery import SHOWN, chromium, model, open_gallery
+from tests.extension.conftest import browser, built, hatch_build
+from tests.extension.gallery import SHOWN, model, open_gallery
 from tests.security.payloads import HARMLESS, KINDS, PAYLOADS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-__all__ = ["built", "hatch_build"]
+__all__ = ["browser", "built", "hatch_build"]
 
 pytestmark = pytest.mark.e2e
 SCRIPT = Path(__file__).with_name("views.js").read_text(encoding="utf-8")
@@ -37,15 +35,6 @@ MEANINGS = [
 """Fields by which views choose what to draw; they are replaced every other time."""
 LENGTH = 400
 """A view draws some hundred texts; all of them as long as the longest would take a browser minutes."""
-
-
-@pytest.fixture(scope="module")
-def browser(built: ModuleType) -> Iterator[Browser]:
-    pytest.importorskip("playwright", reason="Playwright is not installed")
-    if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
-        pytest.skip("there is no Chromium on PATH")
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
       shown = new Shown(component, element, { ...what, model: message.model });
     }
   };
-  component.on("msg:custom", take as (content: never) => void);
+  component.on("msg:custom", take);
   component.on("remove", () => {
     if (shown) shown.detach();
     else component.send_msg({ kind: "visible", visible: false });

@@ -1,6 +1,7 @@
 // What stands above the views of the dashboard: which cluster or run, its status, the pages, the theme.
 import { render } from "preact";
 import { StatusWord } from "../parts/head";
+import { TabList } from "../parts/tabs";
 import { type PanelComponent, sendFirst } from "./bokeh";
 import style from "./shell.css";
 
@@ -40,7 +41,7 @@ export function shell(component: PanelComponent, element: HTMLElement): void {
     state = JSON.parse(text) as ShellState;
     draw();
   };
-  component.on("msg:custom", take as (content: never) => void);
+  component.on("msg:custom", take);
   component.on("remove", () => render(null, root));
   sendFirst(component, { kind: "ready" });
 }
@@ -71,10 +72,24 @@ function Shell({ state, send, redraw }: Props) {
         <h2 class="wb-shell-title">{state.title}</h2>
         {state.status && <StatusWord word={state.status} />}
         <span class="wb-shell-space" />
-        <button type="button" onClick={() => (nextTheme(), redraw())}>{`Theme: ${theme()}`}</button>
+        <button
+          type="button"
+          onClick={() => {
+            nextTheme();
+            redraw();
+          }}
+        >{`Theme: ${theme()}`}</button>
       </div>
       {state.choose && <Choice state={state} send={send} />}
-      {state.tabs.length > 1 && <Tabs state={state} send={send} />}
+      {state.tabs.length > 1 && (
+        <TabList
+          class="wb-shell-tabs"
+          label="Views"
+          tabs={state.tabs.map((name) => ({ name }))}
+          chosen={state.tab}
+          onChoose={(name) => send({ kind: "tab", name })}
+        />
+      )}
       <p role="status" class="wb-shell-note">
         {state.note}
       </p>
@@ -95,34 +110,6 @@ function Choice({ state, send }: Pick<Props, "state" | "send">) {
         </li>
       ))}
     </ul>
-  );
-}
-
-function Tabs({ state, send }: Pick<Props, "state" | "send">) {
-  const onKeyDown = (event: KeyboardEvent) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    const { tabs } = state;
-    const next = (tabs.indexOf(state.tab) + step + tabs.length) % tabs.length;
-    send({ kind: "tab", name: tabs[next] });
-    (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=tab]")[next]?.focus();
-    event.preventDefault();
-  };
-  return (
-    <div class="wb-shell-tabs" role="tablist" aria-label="Views" onKeyDown={onKeyDown}>
-      {state.tabs.map((name) => (
-        <button
-          key={name}
-          type="button"
-          role="tab"
-          aria-selected={name === state.tab}
-          tabIndex={name === state.tab ? 0 : -1}
-          onClick={() => send({ kind: "tab", name })}
-        >
-          {name}
-        </button>
-      ))}
-    </div>
   );
 }
 

@@ -168,7 +168,7 @@ class Bytes {
     this.byte(Number(rest));
   }
 
-  struct(write: (fields: Bytes) => void): Bytes {
+  struct(write: (fields: Bytes) => void): this {
     const before = this.#field;
     this.#field = 0;
     write(this);

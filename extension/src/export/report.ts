@@ -1,5 +1,4 @@
 // A page of one file that shows a view without a server: the twin of workbench/ui/report.py. And what runs in such a page.
-import type { Models } from "../models";
 import { mount } from "../mount";
 import { VIEWS, type ViewName } from "../views";
 import { provideCode } from "./code";
@@ -66,7 +65,7 @@ export function drawReport(): void {
   if (!place) return;
   const own = document.querySelector("script[type=module]")?.textContent ?? "";
   provideCode(() => Promise.resolve(own));
-  const views = JSON.parse(place.textContent ?? "[]") as (Shown | null)[];
+  const views = JSON.parse(place.textContent) as (Shown | null)[];
   views.forEach((shown, index) => {
     const section = document.querySelector(`section[data-view="${index}"]`);
     if (!shown || !section || !Object.hasOwn(VIEWS, shown.view)) return;
@@ -76,6 +75,6 @@ export function drawReport(): void {
     folded.append(summary, ...section.childNodes);
     const drawn = document.createElement("div");
     section.append(drawn, folded);
-    mount<ViewName>(shown.view, drawn, shown.model as Models[ViewName]);
+    mount<ViewName>(shown.view, drawn, shown.model);
   });
 }

@@ -23,6 +23,6 @@ export function Exportable<K extends ViewName>({
   children,
 }: Shown<K> & { children: ComponentChildren }) {
   const outer = useContext(ExportScope);
-  const scope = { view, model, whole: outer?.whole ?? { view, model } } as Scope;
+  const scope = { view, model, whole: outer?.whole ?? { view, model } };
   return <ExportScope.Provider value={scope}>{children}</ExportScope.Provider>;
 }

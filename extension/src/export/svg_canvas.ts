@@ -97,7 +97,7 @@ export function vectorOf(canvas: HTMLCanvasElement): string | null {
     get(target, name) {
       const found = Reflect.get(name in target.now ? target.now : target, name) as unknown;
       if (found === undefined) throw new TypeError(`no ${String(name)} in SVG`);
-      return typeof found === "function" ? found.bind(target) : found;
+      return typeof found === "function" ? (found.bind(target) as unknown) : found;
     },
     set(target, name, value) {
       if (!(name in target.now)) throw new TypeError(`no ${String(name)} in SVG`);

@@ -9,6 +9,7 @@ const ESCAPES: Record<string, string> = {
 };
 // Control characters, which replicas may print, and halves of pairs have no place in XML at all.
 const FORBIDDEN =
+  // eslint-disable-next-line no-control-regex -- they are what is looked for
   /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 export function escaped(text: string): string {

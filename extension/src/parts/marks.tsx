@@ -1,4 +1,5 @@
-// Small marks in table cells; the number always stands beside them.
+// Small marks in table cells and legends; the number always stands beside them.
+import { sequential } from "../colours";
 
 /** A bar for a share from 0 to 1. */
 export function Bar({ share, colour }: { share: number; colour?: string }) {
@@ -43,6 +44,17 @@ export function Spark({ values, label, top, width = 72, columns = false }: Spark
         stroke-width="1.25"
         opacity="0.85"
       />
+    </svg>
+  );
+}
+
+/** The colours of a scale from its low to its high end. */
+export function Ramp() {
+  return (
+    <svg aria-hidden="true" width="140" height="10" viewBox="0 0 140 10">
+      {Array.from({ length: 35 }, (_, index) => (
+        <rect key={index} x={4 * index} width={4} height={10} fill={sequential(index / 34)} />
+      ))}
     </svg>
   );
 }

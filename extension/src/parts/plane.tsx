@@ -94,13 +94,18 @@ export function Plane(props: Props) {
   };
   const onPointerMove = (event: PointerEvent) => {
     const { x, y } = where(event);
-    if (drag) setDrag({ ...drag, to: x });
-    else setCursor(props.at(x, y, width));
+    if (drag) {
+      setDrag({ ...drag, to: x });
+      return;
+    }
+    const next = props.at(x, y, width);
+    // The same object while it stays on a cell: nothing is drawn then.
+    setCursor((now) => (now && next && now.row === next.row && now.column === next.column ? now : next));
   };
   const onPointerDown = (event: PointerEvent) => {
     if (!props.onDrag) return;
     const { x } = where(event);
-    canvas.current?.setPointerCapture?.(event.pointerId);
+    canvas.current?.setPointerCapture(event.pointerId);
     setDrag({ from: x, to: x });
   };
   const onPointerUp = (event: PointerEvent) => {
@@ -132,6 +137,7 @@ export function Plane(props: Props) {
           onPointerMove={onPointerMove}
           onPointerDown={onPointerDown}
           onPointerUp={onPointerUp}
+          onPointerCancel={() => setDrag(null)}
           onPointerLeave={() => !drag && setCursor(null)}
         />
       </div>

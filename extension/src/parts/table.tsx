@@ -1,9 +1,11 @@
-// A table of which only the rows that can be seen are in the page, and of which every cell can be reached by keys.
+// A table of which only the rows that can be seen are in the page, and of which every cell can be reached by keys. Columns
+// that have no room are folded away: a line below the table has them, of the row that one is at, and a button unfolds them.
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { counted } from "../format";
+import { type Foldable, useFolding } from "./folding";
 
-export interface Column<Row> {
-  title: string;
+export interface Column<Row> extends Foldable {
   /** What is in the cell, as text. */
   text(row: Row): string;
   /** What is shown instead of the bare text, such as a bar beside it. */
@@ -32,18 +34,30 @@ interface Props<Row> {
 
 const ROW_HEIGHT = 24;
 const WINDOW = 40;
+let tables = 0;
 
 export function Table<Row>(props: Props<Row>) {
-  const { label, columns, rows, keyOf, isSelected, onPick } = props;
-  const [sorting, setSorting] = useState<{ column: number; down: boolean } | null>(null);
+  const { label, rows, keyOf, isSelected, onPick } = props;
+  const [sorting, setSorting] = useState<{ title: string; down: boolean } | null>(null);
   const [cursor, setCursor] = useState({ row: -1, column: 0 }); // row -1: the headings
+  const [hovered, setHovered] = useState(-1);
+  const [whole, setWhole] = useState(false);
   const [first, setFirst] = useState(0);
   const scroll = useRef<HTMLDivElement>(null);
   const grid = useRef<HTMLTableElement>(null);
   const wantsFocus = useRef(false);
   const atEnd = useRef(true);
+  const id = useRef("");
+  id.current ||= `wb-folded-${(tables += 1)}`;
 
-  const shown = sorted(rows, sorting === null ? undefined : columns[sorting.column], sorting?.down ?? false);
+  const sorter = props.columns.find((column) => column.title === sorting?.title);
+  // The column that the rows are sorted by stays.
+  const foldable = sorter
+    ? props.columns.map((column) => (column === sorter ? { ...column, rank: 0 } : column))
+    : props.columns;
+  const { folded, cut } = useFolding(scroll, foldable, { there: rows.length > 0, whole });
+  const columns = props.columns.filter((column) => !folded.has(column.title));
+  const shown = sorted(rows, sorter, sorting?.down ?? false);
   const virtual = shown.length > WINDOW + 10;
   const from = virtual ? Math.max(0, Math.min(first, shown.length - WINDOW)) : 0;
   const visible = virtual ? shown.slice(from, from + WINDOW) : shown;
@@ -62,7 +76,7 @@ export function Table<Row>(props: Props<Row>) {
     if (cell) {
       wantsFocus.current = false;
       cell.focus();
-      cell.scrollIntoView?.({ block: "nearest", inline: "nearest" });
+      cell.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
   });
 
@@ -80,8 +94,9 @@ export function Table<Row>(props: Props<Row>) {
     setCursor(next);
   };
   const sortBy = (column: number) => {
-    if (sorting?.column !== column) setSorting({ column, down: false });
-    else setSorting(sorting.down ? null : { column, down: true });
+    const { title } = columns[column]!;
+    if (sorting?.title !== title) setSorting({ title, down: false });
+    else setSorting(sorting.down ? null : { title, down: true });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const { row, column } = at;
@@ -132,63 +147,95 @@ export function Table<Row>(props: Props<Row>) {
   };
 
   if (!rows.length) return <p class="wb-quiet">{props.empty ?? "nothing yet"}</p>;
+  const widest = ({ title }: Foldable) => (cut.has(title) ? { maxWidth: `${cut.get(title)}px` } : undefined);
+  const colindex = (column: Column<Row>) => (folded.size ? props.columns.indexOf(column) + 1 : undefined);
+  const hidden = props.columns.filter(({ title }) => folded.has(title) || cut.has(title));
+  const read = shown[hovered] ?? shown[at.row];
   return (
-    <div class="wb-scroll" ref={scroll} onScroll={onScroll}>
-      <table
-        class="wb-grid"
-        role="grid"
-        aria-label={label}
-        aria-rowcount={shown.length + 1}
-        ref={grid}
-        onKeyDown={onKeyDown}
-      >
-        <thead>
-          <tr aria-rowindex={1}>
-            {columns.map((column, index) => (
-              <th
-                key={column.title}
-                scope="col"
-                class={column.left ? "wb-left" : ""}
-                title={column.help}
-                tabIndex={at.row === -1 && at.column === index ? 0 : -1}
-                aria-sort={
-                  sorting?.column === index ? (sorting.down ? "descending" : "ascending") : undefined
-                }
-                onFocus={() => setCursor({ row: -1, column: index })}
-                onClick={() => sortBy(index)}
-              >
-                {column.title}
-                {sorting?.column === index ? (sorting.down ? " ▼" : " ▲") : ""}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {from > 0 && <Gap rows={from} columns={columns.length} />}
-          {visible.map((row, index) => (
-            <tr
-              key={keyOf(row)}
-              aria-rowindex={from + index + 2}
-              aria-selected={isSelected?.(row) ? "true" : undefined}
-              onClick={() => onPick?.(row)}
-            >
-              {columns.map((column, place) => (
-                <td
+    <>
+      <div class="wb-scroll" ref={scroll} onScroll={onScroll} onPointerLeave={() => setHovered(-1)}>
+        <table
+          class="wb-grid"
+          role="grid"
+          aria-label={label}
+          aria-rowcount={shown.length + 1}
+          aria-colcount={folded.size ? props.columns.length : undefined}
+          ref={grid}
+          onKeyDown={onKeyDown}
+        >
+          <thead>
+            <tr aria-rowindex={1}>
+              {columns.map((column, index) => (
+                <th
                   key={column.title}
+                  scope="col"
                   class={column.left ? "wb-left" : ""}
-                  tabIndex={at.row === from + index && at.column === place ? 0 : -1}
-                  title={column.left ? column.text(row) : undefined}
-                  onFocus={() => setCursor({ row: from + index, column: place })}
+                  title={column.help}
+                  style={widest(column)}
+                  tabIndex={at.row === -1 && at.column === index ? 0 : -1}
+                  aria-colindex={colindex(column)}
+                  aria-sort={column === sorter ? (sorting?.down ? "descending" : "ascending") : undefined}
+                  onFocus={() => setCursor({ row: -1, column: index })}
+                  onClick={() => sortBy(index)}
                 >
-                  {column.show ? column.show(row) : column.text(row)}
-                </td>
+                  {column.title}
+                  {column === sorter ? (sorting?.down ? " ▼" : " ▲") : ""}
+                </th>
               ))}
             </tr>
-          ))}
-          {virtual && <Gap rows={shown.length - from - visible.length} columns={columns.length} />}
-        </tbody>
-      </table>
-    </div>
+          </thead>
+          <tbody>
+            {from > 0 && <Gap rows={from} columns={columns.length} />}
+            {visible.map((row, index) => (
+              <tr
+                key={keyOf(row)}
+                aria-rowindex={from + index + 2}
+                aria-selected={isSelected?.(row) ? "true" : undefined}
+                onClick={() => onPick?.(row)}
+                onPointerEnter={() => hidden.length > 0 && setHovered(from + index)}
+              >
+                {columns.map((column, place) => (
+                  <td
+                    key={column.title}
+                    class={column.left ? "wb-left" : ""}
+                    tabIndex={at.row === from + index && at.column === place ? 0 : -1}
+                    style={widest(column)}
+                    title={column.left ? column.text(row) : undefined}
+                    aria-colindex={colindex(column)}
+                    // Of the first cell only, or it would be said again with every step along the row.
+                    aria-describedby={
+                      hidden.length && !place && at.row === from + index ? id.current : undefined
+                    }
+                    onFocus={() => setCursor({ row: from + index, column: place })}
+                  >
+                    {column.show ? column.show(row) : column.text(row)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+            {virtual && <Gap rows={shown.length - from - visible.length} columns={columns.length} />}
+          </tbody>
+        </table>
+      </div>
+      {(hidden.length > 0 || whole) && (
+        <div class="wb-folded">
+          {(folded.size > 0 || whole) && (
+            <button type="button" aria-expanded={whole} onClick={() => setWhole(!whole)}>
+              {whole ? "Fewer columns" : counted(folded.size, "more column")}
+            </button>
+          )}
+          <span
+            id={id.current}
+            class="wb-readout"
+            data-hint={hidden.map((column) => column.title).join(", ")}
+          >
+            {read === undefined
+              ? ""
+              : hidden.map((column) => `${column.title} ${column.text(read)}`).join(" · ")}
+          </span>
+        </div>
+      )}
+    </>
   );
 }
 

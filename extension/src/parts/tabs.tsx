@@ -2,50 +2,67 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
-export interface Page {
+interface Tab {
   name: string;
   /** Says more of it. */
-  title: string;
+  title?: string;
   /** Behind the name, such as a count; or "". */
   mark?: string;
+}
+
+export interface Page extends Tab {
+  title: string;
   draw(): ComponentChildren;
 }
 
-/** At least one page; which one is open stays so while pages come and go. */
-export function Tabs({ label, pages }: { label: string; pages: readonly Page[] }) {
-  const [chosen, setChosen] = useState("");
-  const index = Math.max(
-    0,
-    pages.findIndex((page) => page.name === chosen),
-  );
-  const page = pages[index]!;
+interface ListProps {
+  label: string;
+  class: string;
+  tabs: readonly Tab[];
+  /** The name of the one that is open. */
+  chosen: string;
+  onChoose(name: string): void;
+}
+
+/** The names of pages; arrow keys go from one to the next, and open it. */
+export function TabList({ label, tabs, chosen, onChoose, ...rest }: ListProps) {
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const next = (index + step + pages.length) % pages.length;
-    setChosen(pages[next]!.name);
+    const index = tabs.findIndex((tab) => tab.name === chosen);
+    const next = (index + step + tabs.length) % tabs.length;
+    onChoose(tabs[next]!.name);
     (event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=tab]")[next]?.focus();
     event.preventDefault();
     event.stopPropagation();
   };
   return (
+    <div class={rest.class} role="tablist" aria-label={label} onKeyDown={onKeyDown}>
+      {tabs.map(({ name, title, mark }) => (
+        <button
+          key={name}
+          type="button"
+          role="tab"
+          aria-selected={name === chosen}
+          tabIndex={name === chosen ? 0 : -1}
+          title={title}
+          onClick={() => onChoose(name)}
+        >
+          {name}
+          {mark && ` ${mark}`}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** At least one page; which one is open stays so while pages come and go. */
+export function Tabs({ label, pages }: { label: string; pages: readonly Page[] }) {
+  const [chosen, setChosen] = useState("");
+  const page = pages.find((one) => one.name === chosen) ?? pages[0]!;
+  return (
     <>
-      <div class="wb-tabs" role="tablist" aria-label={label} onKeyDown={onKeyDown}>
-        {pages.map((one) => (
-          <button
-            key={one.name}
-            type="button"
-            role="tab"
-            aria-selected={one === page}
-            tabIndex={one === page ? 0 : -1}
-            title={one.title}
-            onClick={() => setChosen(one.name)}
-          >
-            {one.name}
-            {one.mark && ` ${one.mark}`}
-          </button>
-        ))}
-      </div>
+      <TabList class="wb-tabs" label={label} tabs={pages} chosen={page.name} onChoose={setChosen} />
       <div role="tabpanel" aria-label={page.title} key={page.name}>
         {page.draw()}
       </div>

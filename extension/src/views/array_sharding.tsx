@@ -84,7 +84,7 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
             value={index}
             onInput={(event) => {
               const next = [...place];
-              next[axis] = Number((event.currentTarget as HTMLInputElement).value);
+              next[axis] = Number(event.currentTarget.value);
               setPlaces(next);
             }}
           />
@@ -216,12 +216,16 @@ function Twin({ model, context }: { model: ArraySharding; context: Context }) {
     {
       title: "host:device",
       left: true,
+      rank: 2,
+      least: 90,
       text: (part) => [part.host, part.device].filter(Boolean).join(":") || NOTHING,
     },
-    { title: "slice", left: true, text: (part) => sliceText(part.start, part.stop) },
+    { title: "slice", left: true, least: 90, text: (part) => sliceText(part.start, part.stop) },
     {
       title: "shape",
       left: true,
+      rank: 1,
+      least: 80,
       text: (part) => `(${part.start.map((first, axis) => part.stop[axis]! - first).join(", ")})`,
     },
     { title: "size", text: (part) => sizeText(part.size_bytes), order: (part) => part.size_bytes },

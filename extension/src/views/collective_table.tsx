@@ -54,44 +54,56 @@ export const collectiveTable: View<Collectives> = {
 };
 
 function columnsOf(unit: TimeUnit, severalGroups: boolean): Column<TableRow>[] {
-  const time = (title: string, help: string, of: (row: TableRow) => number): Column<TableRow> => ({
+  type Part = Partial<Column<TableRow>>;
+  const time = (title: string, help: string, of: (row: TableRow) => number, part: Part = {}) => ({
     title,
     help: `${help}, in ${unit.name}`,
-    text: (row) => significant(of(row) / unit.us),
+    text: (row: TableRow) => significant(of(row) / unit.us),
     order: of,
+    ...part,
   });
-  const rate = (title: string, help: string, of: (row: TableRow) => number | null): Column<TableRow> => ({
+  const rate = (title: string, help: string, of: (row: TableRow) => number | null, part: Part = {}) => ({
     title,
     help: `${help} of the latest`,
-    text: (row) => rateText(of(row)),
-    order: (row) => of(row) ?? -1,
+    text: (row: TableRow) => rateText(of(row)),
+    order: (row: TableRow) => of(row) ?? -1,
+    ...part,
   });
   const columns: Column<TableRow>[] = [
     { title: "op", left: true, text: (row) => row.op },
     { title: "size", text: (row) => sizeText(row.size_bytes), order: (row) => row.size_bytes },
-    { title: "count", text: (row) => count(row.count), order: (row) => row.count },
-    { title: "type", left: true, text: (row) => dtypeText(row.dtype) },
-    { title: "red", left: true, help: "how values are combined", text: (row) => row.redop || NOTHING },
-    { title: "n", help: "replicas", text: (row) => String(row.n), order: (row) => row.n },
-    time("last", "transfer time of the latest", (row) => row.last_us),
+    { title: "count", rank: 12, text: (row) => count(row.count), order: (row) => row.count },
+    { title: "type", left: true, rank: 4, text: (row) => dtypeText(row.dtype) },
+    {
+      title: "red",
+      left: true,
+      rank: 5,
+      help: "how values are combined",
+      text: (row) => row.redop || NOTHING,
+    },
+    { title: "n", rank: 6, help: "replicas", text: (row) => String(row.n), order: (row) => row.n },
+    time("last", "transfer time of the latest", (row) => row.last_us, { rank: 7 }),
     time("p50", "median transfer time", (row) => row.p50_us),
-    time("p99", "transfer time of the slowest hundredth", (row) => row.p99_us),
+    time("p99", "transfer time of the slowest hundredth", (row) => row.p99_us, { rank: 3 }),
     {
       title: "cv",
+      rank: 11,
       help: "standard deviation of the transfer time over its mean",
       text: (row) => percent(row.cv_percent),
       order: (row) => row.cv_percent,
     },
-    rate("algbw", "algorithm bandwidth", (row) => row.algbw),
+    rate("algbw", "algorithm bandwidth", (row) => row.algbw, { rank: 9 }),
     rate("busbw", "bus bandwidth", (row) => row.busbw),
     {
       title: "limit",
+      rank: 8,
       help: "bus bandwidth as a share of the measured limit",
       text: (row) => percent(row.limit_percent),
       order: (row) => row.limit_percent ?? -1,
     },
     {
       title: "wait",
+      rank: 2,
       help: "share of the replicas' time in it that they waited for the last one",
       text: (row) => percent(row.wait_percent),
       show: (row) => (
@@ -104,16 +116,18 @@ function columnsOf(unit: TimeUnit, severalGroups: boolean): Column<TableRow>[] {
     },
     {
       title: "trend",
+      rank: 10,
       left: true,
       help: "transfer times of the newest, from zero",
       text: (row) => `${row.recent_us.length} times`,
       show: (row) => <Spark values={row.recent_us} label={trendText(row, unit)} />,
       order: (row) => row.samples,
     },
-    { title: "late", left: true, help: "who came last most often", text: lateText },
-    { title: "how", left: true, help: "algorithm and transport", text: howText },
+    { title: "late", left: true, rank: 1, least: 60, help: "who came last most often", text: lateText },
+    { title: "how", left: true, rank: 10, least: 90, help: "algorithm and transport", text: howText },
   ];
-  if (severalGroups) columns.unshift({ title: "group", left: true, text: (row) => row.group });
+  if (severalGroups)
+    columns.unshift({ title: "group", left: true, rank: 1, least: 70, text: (row) => row.group });
   return columns;
 }
 

@@ -5,6 +5,7 @@ import { ChartOrTable, Sign } from "../parts/head";
 import { Key } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
+import { logTicks } from "../parts/ticks";
 import {
   count,
   counted,
@@ -59,7 +60,7 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
     const foot = TOP + shown.length * ROW;
     canvas.lineWidth = 1;
     canvas.textAlign = "center";
-    for (const tick of ticks(lowest, highest)) {
+    for (const tick of logTicks(lowest / 1.2, highest * 1.2)) {
       canvas.strokeStyle = palette.line;
       canvas.beginPath();
       canvas.moveTo(x(tick), TOP);
@@ -136,12 +137,14 @@ function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
   const figures = (name: string, of: (row: ComparedRow) => Spread | null): Column<ComparedRow>[] => [
     {
       title: `p50 ${name}`,
+      rank: 2,
       help: `median transfer time in ${unit.name}`,
       text: (row) => significant(of(row) === null ? null : of(row)!.p50_us / unit.us),
       order: (row) => of(row)?.p50_us ?? -1,
     },
     {
       title: `middle half ${name}`,
+      rank: 4,
       help: `from the first to the third quartile, in ${unit.name}`,
       text: (row) => {
         const spread = of(row);
@@ -153,12 +156,14 @@ function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
     },
     {
       title: `times ${name}`,
+      rank: 6,
       help: "how many collectives",
       text: (row) => (of(row) ? count(of(row)!.samples) : NOTHING),
       order: (row) => of(row)?.samples ?? -1,
     },
     {
       title: `busbw ${name}`,
+      rank: 5,
       help: "bus bandwidth at the median",
       text: (row) => rateText(of(row)?.busbw ?? null),
       order: (row) => of(row)?.busbw ?? -1,
@@ -168,8 +173,8 @@ function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
     { title: "op", left: true, text: (row) => row.op },
     { title: "red", left: true, help: "how values are combined", text: (row) => row.redop || NOTHING },
     { title: "size", text: (row) => sizeText(row.size_bytes), order: (row) => row.size_bytes },
-    { title: "type", left: true, text: (row) => dtypeText(row.dtype) },
-    { title: "n", text: (row) => String(row.n), order: (row) => row.n },
+    { title: "type", left: true, rank: 3, text: (row) => dtypeText(row.dtype) },
+    { title: "n", rank: 3, text: (row) => String(row.n), order: (row) => row.n },
     {
       title: "time ratio",
       help: "second median over first",
@@ -180,6 +185,7 @@ function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
     },
     {
       title: "in all",
+      rank: 1,
       help: "what the difference of the medians makes over the second run",
       text: (row) => (row.difference_seconds === null ? NOTHING : signedTime(row.difference_seconds)),
       order: (row) => row.difference_seconds ?? 0,
@@ -215,14 +221,4 @@ function nameOf(row: ComparedRow): string {
 
 function opsOf(rows: readonly ComparedRow[]): string {
   return [...new Set(rows.map((row) => row.op))].join(", ");
-}
-
-/** 1, 2 and 5 of each power of ten in the range, or only the powers where these would be many. */
-function ticks(low: number, high: number): number[] {
-  const factors = Math.log10(high / low) > 2 ? [1] : [1, 2, 5];
-  const found: number[] = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) {
-    found.push(...factors.map((factor) => factor * 10 ** power));
-  }
-  return found.filter((tick) => tick >= low / 1.2 && tick <= high * 1.2);
 }

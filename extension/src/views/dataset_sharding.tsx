@@ -2,6 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { BAD, sequential, textOn } from "../colours";
 import { ChartOrTable, Sign } from "../parts/head";
+import { Ramp } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
 import { count, counted, NOTHING, percent, runsOf, timeText } from "../format";
@@ -225,14 +226,7 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
       />
       <div class="wb-legend">
         <span>step {first}</span>
-        <span
-          aria-hidden="true"
-          style={{
-            width: "140px",
-            height: "10px",
-            background: `linear-gradient(90deg,${[0, 0.25, 0.5, 0.75, 1].map(sequential).join(",")})`,
-          }}
-        />
+        <Ramp />
         <span>step {first + steps - 1}</span>
         {steps < model.steps && (
           <span>
@@ -273,7 +267,7 @@ function WhatIf({ model, context }: { model: DatasetSharding; context: Context }
         min={1}
         max={most}
         value={draft[name]}
-        onInput={(event) => change({ [name]: Number((event.currentTarget as HTMLInputElement).value) })}
+        onInput={(event) => change({ [name]: Number(event.currentTarget.value) })}
       />{" "}
       {draft[name]}
     </label>
@@ -293,10 +287,7 @@ function WhatIf({ model, context }: { model: DatasetSharding; context: Context }
       {number("replicas_per_host", "replicas per host", 8)}
       <label>
         policy{" "}
-        <select
-          value={draft.policy}
-          onChange={(event) => change({ policy: (event.currentTarget as HTMLSelectElement).value })}
-        >
+        <select value={draft.policy} onChange={(event) => change({ policy: event.currentTarget.value })}>
           {POLICIES.map((policy) => (
             <option key={policy}>{policy}</option>
           ))}
@@ -332,9 +323,15 @@ function ProgressTwin({
   const columns: Column<ReplicaLine>[] = [
     { title: "replica", text: ({ reader }) => String(reader.replica), order: ({ reader }) => reader.replica },
     { title: "at step", text: ({ step }) => (step < 0 ? NOTHING : count(step)), order: ({ step }) => step },
-    { title: "rows in all", text: ({ reader }) => count(reader.rows), order: ({ reader }) => reader.rows },
+    {
+      title: "rows in all",
+      rank: 2,
+      text: ({ reader }) => count(reader.rows),
+      order: ({ reader }) => reader.rows,
+    },
     {
       title: "waited for input",
+      rank: 1,
       text: ({ waited }) => timeText(waited * 1e6),
       order: ({ waited }) => waited,
     },
@@ -364,9 +361,14 @@ function Twin({ model, context }: { model: DatasetSharding; context: Context }) 
   const columns: Column<Line>[] = [
     { title: "step", text: ({ reading }) => String(reading.step), order: ({ reading }) => reading.step },
     { title: "replica", text: ({ reader }) => String(reader.replica), order: ({ reader }) => reader.replica },
-    { title: "host", text: ({ reader }) => String(reader.host), order: ({ reader }) => reader.host },
-    { title: "rows", text: ({ reading }) => count(reading.rows), order: ({ reading }) => reading.rows },
-    { title: "elements", left: true, text: ({ reading }) => reading.text || NOTHING },
+    { title: "host", rank: 2, text: ({ reader }) => String(reader.host), order: ({ reader }) => reader.host },
+    {
+      title: "rows",
+      rank: 1,
+      text: ({ reading }) => count(reading.rows),
+      order: ({ reading }) => reading.rows,
+    },
+    { title: "elements", left: true, least: 120, text: ({ reading }) => reading.text || NOTHING },
   ];
   return (
     <>

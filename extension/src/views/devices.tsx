@@ -3,7 +3,7 @@ import { WARNING } from "../colours";
 import { Head, StatusWord } from "../parts/head";
 import { Bar, Spark } from "../parts/marks";
 import { Table, type Column } from "../parts/table";
-import { counted, NOTHING, percent, sizeText } from "../format";
+import { counted, memoryText, NOTHING, percent } from "../format";
 import type { Devices, DeviceUse } from "../models";
 import type { View } from "../view";
 
@@ -15,7 +15,11 @@ export const devices: View<Devices> = {
       <div class="wb-part">
         <Head
           title="Devices"
-          facts={[counted(model.devices.length, "device"), `${mebibytes(memory)} in use`, `run ${model.run}`]}
+          facts={[
+            counted(model.devices.length, "device"),
+            `${memoryText(memory)} in use`,
+            `run ${model.run}`,
+          ]}
           status={model.status}
         />
         <Table
@@ -31,12 +35,13 @@ export const devices: View<Devices> = {
 };
 
 const COLUMNS: Column<DeviceUse>[] = [
-  { title: "host", left: true, text: (device) => device.host },
-  { title: "device", left: true, text: (device) => device.name },
-  { title: "kind", left: true, text: (device) => device.kind },
+  { title: "host", left: true, rank: 2, least: 60, text: (device) => device.host },
+  { title: "device", left: true, least: 80, text: (device) => device.name },
+  { title: "kind", left: true, rank: 5, text: (device) => device.kind },
   {
     title: "status",
     left: true,
+    rank: 1,
     text: (device) => device.status,
     show: (device) => <StatusWord word={device.status} />,
   },
@@ -55,7 +60,8 @@ const COLUMNS: Column<DeviceUse>[] = [
   {
     title: "recently",
     left: true,
-    text: (device) => device.recent_percent.map(percent).join(" ") || NOTHING,
+    rank: 3,
+    text: (device) => rangeText(device.recent_percent),
     show: (device) => (
       <Spark
         values={device.recent_percent}
@@ -67,16 +73,23 @@ const COLUMNS: Column<DeviceUse>[] = [
   },
   {
     title: "memory",
-    text: (device) => mebibytes(device.memory_bytes),
+    text: (device) => memoryText(device.memory_bytes),
     show: (device) => <Memory device={device} />,
     order: (device) => device.memory_bytes ?? -1,
   },
   {
-    title: "of",
-    text: (device) => mebibytes(device.memory_limit_bytes),
+    title: "limit",
+    help: "how much memory there is",
+    rank: 4,
+    text: (device) => memoryText(device.memory_limit_bytes),
     order: (device) => device.memory_limit_bytes ?? -1,
   },
 ];
+
+function rangeText(values: readonly (number | null)[]): string {
+  const known = values.filter((value) => value !== null);
+  return known.length ? `${percent(Math.min(...known))} to ${percent(Math.max(...known))}` : NOTHING;
+}
 
 function Memory({ device }: { device: DeviceUse }) {
   const { memory_bytes, memory_limit_bytes } = device;
@@ -86,12 +99,7 @@ function Memory({ device }: { device: DeviceUse }) {
     <>
       {share !== null && <Bar share={share} {...(full ? { colour: WARNING } : {})} />}
       {full ? "▲ " : ""}
-      {mebibytes(memory_bytes)}
+      {memoryText(memory_bytes)}
     </>
   );
-}
-
-function mebibytes(bytes: number | null): string {
-  if (bytes === null) return NOTHING;
-  return sizeText(bytes >= 1 << 20 ? Math.round(bytes / (1 << 20)) * (1 << 20) : bytes);
 }

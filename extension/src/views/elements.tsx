@@ -1,6 +1,7 @@
 // Elements of one replica's component as a heat map; what is shown is chosen here and fetched when it is asked for.
 import { BAD, sequential, WARNING } from "../colours";
 import { ChartOrTable, Sign } from "../parts/head";
+import { Ramp } from "../parts/marks";
 import { hatch, Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
 import { counted, figure } from "../format";
@@ -112,7 +113,7 @@ function Controls({ elements, value, ask }: ControlsProps) {
       <select
         value={axes[side]}
         onChange={(event) => {
-          const chosen = Number((event.currentTarget as HTMLSelectElement).value);
+          const chosen = Number(event.currentTarget.value);
           const next: [number, number] = [...axes];
           if (chosen === next[1 - side]) next[1 - side] = next[side]!; // the two change places
           next[side] = chosen;
@@ -136,9 +137,7 @@ function Controls({ elements, value, ask }: ControlsProps) {
           replica{" "}
           <select
             value={replica}
-            onChange={(event) =>
-              change({ replica: Number((event.currentTarget as HTMLSelectElement).value) })
-            }
+            onChange={(event) => change({ replica: Number(event.currentTarget.value) })}
           >
             {replicas.map((one) => (
               <option key={one.replica} value={one.replica}>
@@ -153,7 +152,7 @@ function Controls({ elements, value, ask }: ControlsProps) {
           <input
             type="checkbox"
             checked={difference}
-            onChange={(event) => change({ difference: (event.currentTarget as HTMLInputElement).checked })}
+            onChange={(event) => change({ difference: event.currentTarget.checked })}
           />{" "}
           minus replica 0
         </label>
@@ -170,7 +169,7 @@ function Controls({ elements, value, ask }: ControlsProps) {
               max={size - 1}
               value={index[axis]}
               onChange={(event) => {
-                const at = Number((event.currentTarget as HTMLInputElement).value);
+                const at = Number(event.currentTarget.value);
                 change({ index: index.map((place, other) => (other === axis ? at : place)) });
               }}
             />{" "}
@@ -210,7 +209,7 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
     const size = difference ? Math.abs(cell) : cell;
     return range && range.high > range.low ? (size - range.low) / (range.high - range.low) : 0.5;
   };
-  const first = (side: 0 | 1) => (axes[side]! >= 0 ? index[axes[side]!]! : 0);
+  const first = (side: 0 | 1) => (axes[side] >= 0 ? index[axes[side]]! : 0);
   const paint = ({ canvas, width, palette, cursor }: Painting) => {
     const w = cellWidth(width);
     const gap = w > 6 && h > 6 ? 1 : 0;
@@ -282,14 +281,7 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
         {range && (
           <>
             <span>{figure(range.low)}</span>
-            <span
-              aria-hidden="true"
-              style={{
-                width: "140px",
-                height: "10px",
-                background: `linear-gradient(90deg,${[0, 0.25, 0.5, 0.75, 1].map(sequential).join(",")})`,
-              }}
-            />
+            <Ramp />
             <span>
               {difference ? "±" : ""}
               {figure(range.high)}
@@ -329,6 +321,12 @@ function cellText(cell: number | string): string {
   return cell === "nan" ? "NaN" : cell === "inf" ? "∞" : "−∞";
 }
 
+/** What a column is sorted by: NaN comes before everything else. */
+export function orderOf(cell: number | string): number {
+  if (typeof cell === "number") return cell;
+  return cell === "inf" ? Infinity : -Infinity;
+}
+
 interface Line {
   row: number;
   cells: (number | string)[];
@@ -336,7 +334,7 @@ interface Line {
 
 function Twin({ elements }: { elements: Elements }) {
   const { cells, axes, index, steps } = elements;
-  const title = (side: 0 | 1, cell: number) => String((index[axes[side]!] ?? 0) + cell * steps[side]!);
+  const title = (side: 0 | 1, cell: number) => String((index[axes[side]] ?? 0) + cell * steps[side]);
   const columns: Column<Line>[] = [
     {
       title: axes[0] >= 0 ? `axis ${axes[0]}` : "",
@@ -346,7 +344,7 @@ function Twin({ elements }: { elements: Elements }) {
     ...(cells[0] ?? []).map((_, column) => ({
       title: title(1, column),
       text: (line: Line) => cellText(line.cells[column]!),
-      order: (line: Line) => Number(line.cells[column] === "nan" ? NaN : line.cells[column]),
+      order: (line: Line) => orderOf(line.cells[column]!),
     })),
   ];
   return (

@@ -1,6 +1,7 @@
 // Replica × step: how late each came. A fixed row is a straggler, a column is a step that was slow for everybody.
 import { sequential } from "../colours";
 import { ChartOrTable } from "../parts/head";
+import { Ramp } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
 import { counted, NOTHING, runsOf, significant, timeText } from "../format";
@@ -21,7 +22,7 @@ export const heatMap: View<Collectives> = {
     return (
       <>
         {groups.map((group) => (
-          <Group key={group.group} group={group} context={context} />
+          <Group key={`${group.run_id}|${group.group}`} group={group} context={context} />
         ))}
       </>
     );
@@ -138,15 +139,10 @@ export function scaleOf(late: GroupView["lateness"]["late_us"]): { peak: number;
 }
 
 function Scale({ peak, clipped }: { peak: number; clipped: boolean }) {
-  const shades = Array.from({ length: 35 }, (_, index) => sequential(index / 34));
   return (
     <div class="wb-legend">
       <span>on time</span>
-      <svg aria-hidden="true" width="140" height="10" viewBox="0 0 140 10">
-        {shades.map((colour, index) => (
-          <rect key={index} x={4 * index} width={4} height={10} fill={colour} />
-        ))}
-      </svg>
+      <Ramp />
       <span>
         {timeText(peak)} {clipped ? "or more " : ""}late
       </span>
@@ -187,7 +183,7 @@ function Twin({
     },
     ...steps.map((step, column) => ({
       title: `step ${step}`,
-      text: (line: Line) => (line.late[column] == null ? NOTHING : significant(line.late[column]!)),
+      text: (line: Line) => (line.late[column] == null ? NOTHING : significant(line.late[column])),
       order: (line: Line) => line.late[column] ?? -1,
     })),
   ];

@@ -24,7 +24,7 @@ export const lanes: View<Collectives> = {
     return (
       <>
         {groups.map((group) => (
-          <Lanes key={group.group} group={group} context={context} />
+          <Lanes key={`${group.run_id}|${group.group}`} group={group} context={context} />
         ))}
       </>
     );
@@ -331,11 +331,16 @@ function Twin({ group }: { group: GroupView }) {
     ),
   );
   const columns: Column<Line>[] = [
-    { title: "step", text: ({ item }) => String(item.step), order: ({ item }) => item.step },
-    { title: "seq", text: ({ item }) => String(item.seq), order: ({ item }) => item.seq },
+    { title: "step", rank: 2, text: ({ item }) => String(item.step), order: ({ item }) => item.step },
+    { title: "seq", rank: 4, text: ({ item }) => String(item.seq), order: ({ item }) => item.seq },
     { title: "op", left: true, text: ({ item }) => item.op },
-    { title: "size", text: ({ item }) => sizeText(item.size_bytes), order: ({ item }) => item.size_bytes },
-    { title: "replica", left: true, text: ({ label }) => label },
+    {
+      title: "size",
+      rank: 3,
+      text: ({ item }) => sizeText(item.size_bytes),
+      order: ({ item }) => item.size_bytes,
+    },
+    { title: "replica", left: true, least: 90, text: ({ label }) => label },
     {
       title: "wait",
       text: ({ item, lane }) => figures(item, lane).wait,
@@ -346,8 +351,8 @@ function Twin({ group }: { group: GroupView }) {
       text: ({ item, lane }) => figures(item, lane).transfer,
       order: ({ item, lane }) => (item.end_ns[lane] ?? 0) - item.ready_ns,
     },
-    { title: "state", left: true, text: ({ item }) => item.state },
-    { title: "call site", left: true, text: ({ item }) => item.site || NOTHING },
+    { title: "state", left: true, rank: 1, text: ({ item }) => item.state },
+    { title: "call site", left: true, rank: 5, least: 104, text: ({ item }) => item.site || NOTHING },
   ];
   return <Table label="Collectives by replica" columns={columns} rows={rows} keyOf={(row) => row.key} />;
 }

@@ -67,36 +67,47 @@ function RunList({ model, context }: { model: Runs; context: Context }) {
 }
 
 const COLUMNS: Column<RunEntry>[] = [
-  { title: "run", left: true, text: (run) => run.name },
+  {
+    title: "run",
+    left: true,
+    least: 100,
+    text: (run) => run.name,
+    show: (run) => (
+      <>
+        {run.problem && <Sign sign="✖" colour={BAD} />}
+        {run.name}
+      </>
+    ),
+  },
   {
     title: "written",
     left: true,
+    rank: 2,
     text: (run) => run.written.replace("T", " ").slice(0, 19) || NOTHING,
     order: (run) => run.written,
   },
   {
     title: "duration",
+    rank: 1,
     text: (run) => timeText(run.duration_seconds * 1e6),
     order: (run) => run.duration_seconds,
   },
-  { title: "replicas", text: (run) => count(run.replicas), order: (run) => run.replicas },
-  { title: "records", text: (run) => count(run.records), order: (run) => run.records },
+  { title: "replicas", rank: 5, text: (run) => count(run.replicas), order: (run) => run.replicas },
+  { title: "records", rank: 4, text: (run) => count(run.records), order: (run) => run.records },
   {
     title: "alerts",
+    rank: 1,
     text: (run) => count(run.alerts),
     show: (run) => (run.alerts ? `▲ ${count(run.alerts)}` : "0"),
     order: (run) => run.alerts,
   },
-  { title: "file", text: (run) => sizeText(run.size_bytes), order: (run) => run.size_bytes },
+  { title: "file", rank: 6, text: (run) => sizeText(run.size_bytes), order: (run) => run.size_bytes },
   {
     title: "problem",
     left: true,
-    text: (run) => run.problem,
-    show: (run) =>
-      run.problem && (
-        <>
-          <Sign sign="✖" colour={BAD} /> {run.problem}
-        </>
-      ),
+    rank: 3,
+    least: 100,
+    text: (run) => run.problem || NOTHING,
+    show: (run) => run.problem,
   },
 ];

@@ -4,6 +4,7 @@ import { useRef, useState } from "preact/hooks";
 import { category } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Table, type Column } from "../parts/table";
+import { logTicks } from "../parts/ticks";
 import { useWidth } from "../parts/width";
 import { counted, dtypeText, rateText, significant, sizeText, timeText, timeUnit } from "../format";
 import type { Collectives, Sweep, SweepPoint } from "../models";
@@ -44,7 +45,7 @@ function Sweeps({ sweeps }: { sweeps: readonly Sweep[] }) {
       <select
         aria-label="Operation"
         value={chosen.key}
-        onChange={(event) => setKey((event.currentTarget as HTMLSelectElement).value)}
+        onChange={(event) => setKey(event.currentTarget.value)}
       >
         {sweeps.map((one) => (
           <option key={one.key} value={one.key}>
@@ -95,6 +96,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   if (sweep.limit !== null) rates.push(sweep.limit);
   const x = scaleLog([Math.min(...sizes), Math.max(...sizes)], [LEFT, width - RIGHT]).base(2);
   const y = scaleLog([Math.min(...rates) / 1.3, Math.max(...rates) * 1.3], [HEIGHT - BOTTOM, TOP]);
+  const [low, high] = y.domain() as [number, number];
   const line = (of: (point: SweepPoint) => number) =>
     points.map((point, index) => `${index ? "L" : "M"}${x(point.size_bytes)} ${y(of(point))}`).join("");
   const back = [...points]
@@ -104,7 +106,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   const fit = Array.from({ length: 33 }, (_, step) => {
     const size = sizes[0]! * (sizes.at(-1)! / sizes[0]!) ** (step / 32);
     const rate = fittedBusbw(sweep, size);
-    const inside = rate !== null && rate >= y.domain()[0]! && rate <= y.domain()[1]!;
+    const inside = rate !== null && rate >= low && rate <= high;
     return inside ? { px: x(size), py: y(rate) } : null;
   }).filter((point) => point !== null);
   const at = cursor === null ? null : points[cursor];
@@ -120,7 +122,6 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const yTicks = niceTicks(y.domain() as [number, number]);
   return (
     <>
       <div
@@ -134,7 +135,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
         style={{ maxWidth: "820px" }}
       >
         <svg viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true" onMouseLeave={() => setCursor(null)}>
-          {yTicks.map((tick) => (
+          {logTicks(low, high).map((tick) => (
             <g key={tick}>
               <line x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} stroke="var(--wb-line)" />
               <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">
@@ -243,17 +244,6 @@ function pointText(point: SweepPoint, sweep: Sweep): string {
     .join(" · ");
 }
 
-/** 1, 2, 5 in each power of ten; fewer where these would be many. */
-function niceTicks([low, high]: [number, number]): number[] {
-  const decades = Math.log10(high / low);
-  const factors = decades > 3 ? [1] : decades > 1.5 ? [1, 3] : [1, 2, 5];
-  const ticks: number[] = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
-    ticks.push(...factors.map((factor) => factor * 10 ** power));
-  }
-  return ticks.filter((tick) => tick >= low && tick <= high);
-}
-
 /** At most `most` of the values, evenly chosen, the first and the last among them. */
 function spaced(values: readonly number[], most: number): number[] {
   const every = Math.max(1, Math.ceil((values.length - 1) / (most - 1)));
@@ -262,31 +252,38 @@ function spaced(values: readonly number[], most: number): number[] {
 
 function Twin({ sweep }: { sweep: Sweep }) {
   const unit = timeUnit(sweep.points.map((point) => point.p50_us));
-  const time = (title: string, of: (point: SweepPoint) => number): Column<SweepPoint> => ({
+  const time = (title: string, rank: number, of: (point: SweepPoint) => number): Column<SweepPoint> => ({
     title: `${title} ${unit.name}`,
+    rank,
     text: (point) => significant(of(point) / unit.us),
     order: of,
   });
-  const rate = (title: string, of: (point: SweepPoint) => number | null): Column<SweepPoint> => ({
+  const rate = (
+    title: string,
+    rank: number,
+    of: (point: SweepPoint) => number | null,
+  ): Column<SweepPoint> => ({
     title,
+    rank,
     help: "GB/s",
     text: (point) => significant(of(point)),
     order: (point) => of(point) ?? -1,
   });
   const columns: Column<SweepPoint>[] = [
     { title: "size", text: (point) => sizeText(point.size_bytes), order: (point) => point.size_bytes },
-    { title: "samples", text: (point) => String(point.samples), order: (point) => point.samples },
-    time("p10", (point) => point.p10_us),
-    time("p50", (point) => point.p50_us),
-    time("p90", (point) => point.p90_us),
-    rate("busbw p10", (point) => point.p10_busbw),
-    rate("busbw p50", (point) => point.p50_busbw),
-    rate("busbw p90", (point) => point.p90_busbw),
-    rate("fit", (point) => fittedBusbw(sweep, point.size_bytes)),
+    { title: "samples", rank: 6, text: (point) => String(point.samples), order: (point) => point.samples },
+    time("p10", 4, (point) => point.p10_us),
+    time("p50", 0, (point) => point.p50_us),
+    time("p90", 3, (point) => point.p90_us),
+    rate("busbw p10", 5, (point) => point.p10_busbw),
+    rate("busbw p50", 0, (point) => point.p50_busbw),
+    rate("busbw p90", 5, (point) => point.p90_busbw),
+    rate("fit", 2, (point) => fittedBusbw(sweep, point.size_bytes)),
     ...(sweep.baseline
       ? [
           {
             title: "× baseline",
+            rank: 1,
             help: `median time of ${sweep.baseline.name} over that of this sweep; above 1 this one is faster`,
             text: (point: SweepPoint) => significant(timesAsFast(sweep, point)),
             order: (point: SweepPoint) => timesAsFast(sweep, point) ?? -1,

@@ -1,7 +1,7 @@
 // Hosts, their workers, devices and replicas, and what each does now. Above 32 workers only the telling ones are drawn.
 import { ChartOrTable, StatusWord } from "../parts/head";
 import { Table, type Column } from "../parts/table";
-import { counted, NOTHING, sizeText } from "../format";
+import { counted, memoryText, NOTHING } from "../format";
 import type { DeviceNode, HostNode, ReplicaNode, StrategyNode, Topology, WorkerNode } from "../models";
 import type { Context, View } from "../view";
 
@@ -113,10 +113,7 @@ function Host({ host, shown, context }: { host: HostNode; shown: Set<WorkerNode>
 }
 
 function Worker({ worker, context }: { worker: WorkerNode; context: Context }) {
-  const facts = [
-    `pid ${worker.pid}`,
-    worker.memory_bytes === null ? "" : sizeText(rounded(worker.memory_bytes)),
-  ];
+  const facts = [`pid ${worker.pid}`, worker.memory_bytes === null ? "" : memoryText(worker.memory_bytes)];
   return (
     <div class="wb-worker" data-status={worker.status}>
       <div>
@@ -182,29 +179,30 @@ function Twin({ model, context }: { model: Topology; context: Context }) {
     ),
   );
   const columns: Column<Line>[] = [
-    { title: "host", left: true, text: (line) => line.host },
-    { title: "worker", left: true, text: (line) => line.worker.name },
-    { title: "status", left: true, text: (line) => line.worker.status },
-    { title: "pid", text: (line) => String(line.worker.pid), order: (line) => line.worker.pid },
+    { title: "host", left: true, rank: 3, least: 60, text: (line) => line.host },
+    { title: "worker", left: true, least: 70, text: (line) => line.worker.name },
+    { title: "status", left: true, rank: 1, text: (line) => line.worker.status },
+    { title: "pid", rank: 7, text: (line) => String(line.worker.pid), order: (line) => line.worker.pid },
     {
       title: "memory",
-      text: (line) =>
-        line.worker.memory_bytes === null ? NOTHING : sizeText(rounded(line.worker.memory_bytes)),
+      rank: 4,
+      text: (line) => memoryText(line.worker.memory_bytes),
       order: (line) => line.worker.memory_bytes ?? -1,
     },
     {
       title: "heartbeat",
+      rank: 5,
       text: (line) => `${line.worker.heartbeat_age_seconds.toFixed(1)} s ago`,
       order: (line) => line.worker.heartbeat_age_seconds,
     },
-    { title: "device", left: true, text: (line) => line.device },
-    { title: "strategy", left: true, text: (line) => line.replica?.group ?? NOTHING },
+    { title: "device", left: true, rank: 2, text: (line) => line.device },
+    { title: "strategy", left: true, rank: 6, least: 80, text: (line) => line.replica?.group ?? NOTHING },
     {
       title: "replica",
       text: (line) => (line.replica ? String(line.replica.replica) : NOTHING),
       order: (line) => line.replica?.replica ?? -1,
     },
-    { title: "now", left: true, text: (line) => line.replica?.doing ?? line.worker.detail },
+    { title: "now", left: true, least: 120, text: (line) => line.replica?.doing ?? line.worker.detail },
   ];
   return (
     <Table
@@ -216,9 +214,4 @@ function Twin({ model, context }: { model: Topology; context: Context }) {
       onPick={(line) => line.replica && context.select(line.replica.replica)}
     />
   );
-}
-
-/** Whole MiB: what a process uses is not known more exactly. */
-function rounded(bytes: number): number {
-  return bytes >= 1 << 20 ? Math.round(bytes / (1 << 20)) * (1 << 20) : bytes;
 }

@@ -70,7 +70,7 @@ function Actions({ model, context, parts }: ActionsProps) {
   if (!bad && !ask) return null;
   const go = ({ value, replica, summary }: Bad) => {
     if (context.selected.replica !== replica.replica && replica.replica >= 0) context.select(replica.replica);
-    parts.current?.children[value]?.scrollIntoView?.({ block: "nearest" });
+    parts.current?.children[value]?.scrollIntoView({ block: "nearest" });
     const { shape } = summary;
     if (ask && shape.length) {
       ask(closeUp(wholeOf(value, replica.replica, shape), shape, placeOf(summary.first_bad, shape)));
@@ -206,19 +206,21 @@ function columnsOf(
   const number = (
     title: string,
     of: (summary: Summary) => number | null,
-    help?: string,
+    part: Partial<Column<ReplicaSummary>>,
   ): Column<ReplicaSummary> => ({
     title,
-    ...(help ? { help } : {}),
+    ...part,
     text: ({ summary }) => (typeof summary === "string" ? NOTHING : figure(of(summary))),
     order: ({ summary }) => (typeof summary === "string" ? -Infinity : (of(summary) ?? -Infinity)),
   });
   const tally = (
     title: string,
     of: (summary: Summary) => number,
+    rank: number,
     alarming = false,
   ): Column<ReplicaSummary> => ({
     title,
+    rank,
     text: ({ summary }) => (typeof summary === "string" ? NOTHING : count(of(summary))),
     ...(alarming
       ? {
@@ -236,33 +238,49 @@ function columnsOf(
       : {}),
     order: ({ summary }) => (typeof summary === "string" ? -1 : of(summary)),
   });
+  const help = "of the finite elements";
   return [
     {
       title: "replica",
       text: ({ replica }) => (same ? `all ${replicas.length}` : replica < 0 ? NOTHING : String(replica)),
       order: ({ replica }) => replica,
     },
-    {
-      title: "host:device",
-      left: true,
-      text: ({ host, device }) => (same ? "" : host ? `${host}:${device}` : "notebook"),
-    },
+    ...(same
+      ? []
+      : [
+          {
+            title: "host:device",
+            left: true,
+            rank: 3,
+            least: 90,
+            text: ({ host, device }: ReplicaSummary) => (host ? `${host}:${device}` : "notebook"),
+          },
+        ]),
     ...(mixed
-      ? [{ title: "array", left: true, text: ({ summary }: ReplicaSummary) => arrayText(summary) }]
+      ? [
+          {
+            title: "array",
+            left: true,
+            rank: 2,
+            least: 90,
+            text: ({ summary }: ReplicaSummary) => arrayText(summary),
+          },
+        ]
       : []),
-    number("mean", (summary) => summary.mean, "of the finite elements"),
-    number("std", (summary) => summary.std, "of the finite elements"),
-    number("min", (summary) => summary.min, "of the finite elements"),
-    number("max", (summary) => summary.max, "of the finite elements"),
-    number("L2", (summary) => summary.l2, "Euclidean norm of the finite elements"),
-    tally("zeros", (summary) => summary.zeros),
-    tally("NaN", (summary) => summary.nan, true),
-    tally("±Inf", (summary) => summary.inf, true),
+    number("mean", (summary) => summary.mean, { help }),
+    number("std", (summary) => summary.std, { help, rank: 1 }),
+    number("min", (summary) => summary.min, { help, rank: 4 }),
+    number("max", (summary) => summary.max, { help, rank: 4 }),
+    number("L2", (summary) => summary.l2, { help: `Euclidean norm ${help}`, rank: 7 }),
+    tally("zeros", (summary) => summary.zeros, 8),
+    tally("NaN", (summary) => summary.nan, 0, true),
+    tally("±Inf", (summary) => summary.inf, 0, true),
     ...(replicas.some(({ summary }) => typeof summary !== "string" && summary.histogram.length)
       ? [
           {
             title: "histogram",
             left: true,
+            rank: 5,
             help: "of the finite elements, from min to max",
             text: ({ summary }: ReplicaSummary) =>
               typeof summary === "string" ? NOTHING : summary.histogram.join(" ") || NOTHING,
@@ -272,6 +290,7 @@ function columnsOf(
       : []),
     {
       title: "age",
+      rank: 6,
       help: "since it was made or assigned",
       text: ({ age_seconds }) => (age_seconds === null ? NOTHING : timeText(age_seconds * 1e6)),
       order: ({ age_seconds }) => age_seconds ?? -1,
@@ -281,6 +300,7 @@ function columnsOf(
           {
             title: "note",
             left: true,
+            least: 120,
             text: ({ note }: ReplicaSummary) => note,
             show: ({ note }: ReplicaSummary) =>
               note && (

@@ -18,8 +18,9 @@ from typing import Any
 
 import psutil
 
-from tests.benchmarks.browser import Page, chromium
+from tests.benchmarks.browser import Page
 from tests.benchmarks.measure import Script
+from tests.chromium import chromium
 
 WHO = "nvdashboard machine resources"
 START_SECONDS = 60.0

@@ -1,0 +1,12 @@
+// Round numbers along a logarithmic axis.
+
+/** 1, 2 and 5 of each power of ten in a range; fewer where these would be many. */
+export function logTicks(low: number, high: number): number[] {
+  const decades = Math.log10(high / low);
+  const factors = decades > 3 ? [1] : decades > 1.5 ? [1, 3] : [1, 2, 5];
+  const ticks: number[] = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
+    ticks.push(...factors.map((factor) => factor * 10 ** power));
+  }
+  return ticks.filter((tick) => tick >= low && tick <= high);
+}
