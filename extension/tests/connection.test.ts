@@ -73,6 +73,24 @@ test("parts take the place of what a model has; one without a model starts the c
   connection.close();
 });
 
+test("of a page that nobody can see no channel is watched, and all of them again when somebody can", async () => {
+  const socket = new FakeSocket();
+  const connection = new Connection(() => socket);
+  connection.watch("a", "topology", () => undefined, new AbortController().signal);
+  socket.open();
+  await round();
+  for (const visible of [false, true]) {
+    connection.setVisible(visible);
+    await round();
+  }
+  assert.deepEqual(socket.sent, [
+    { watch: [["a", "topology"]] },
+    { watch: [] },
+    { watch: [["a", "topology"]] },
+  ]);
+  connection.close();
+});
+
 test("changes of a feed are merged; one that begins after the state starts the connection anew", () => {
   const socket = new FakeSocket();
   const connection = new Connection(() => socket);

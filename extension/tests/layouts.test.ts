@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arranged, type Area, type Dock, layoutOf, pruned, readArea, SHIPPED } from "../src/lab/layouts";
 import { readSaved, VERSION } from "../src/lab/saved_model";
+import { statusWord, titleOf } from "../src/lab/words";
 import { VIEWS, type ViewName } from "../src/views";
 import * as recorded from "./recorded";
 
@@ -102,9 +103,9 @@ test("a saved view is of exactly its form, or none", () => {
     { ...good, model: { ...topology, more: 1 } },
     { ...good, model: { ...topology, hosts: {} } },
     { ...good, model: { ...topology, hosts: [null] } },
-    { ...good, model: JSON.parse(JSON.stringify(topology).replace(/"pid":\d+/, '"pid":1.5')) },
+    { ...good, model: JSON.parse(JSON.stringify(topology).replace(/"pid":\d+/, '"pid":1.5')) as unknown },
   ]) {
-    assert.equal(readSaved(bad), null, JSON.stringify(bad)?.slice(0, 90));
+    assert.equal(readSaved(bad), null, JSON.stringify(bad).slice(0, 90));
   }
 });
 
@@ -112,4 +113,14 @@ test("every view has a shape", () => {
   for (const view of Object.keys(VIEWS)) {
     assert.equal(readSaved({ version: VERSION, view, model: {} }), null);
   }
+});
+
+test("the plugin has for views the names that they have themselves, in the language of the application", () => {
+  const english = { __: (text: string) => text, _n: (text: string) => text };
+  for (const view of Object.keys(VIEWS) as ViewName[]) {
+    assert.equal(titleOf(view, english), VIEWS[view].title);
+  }
+  const loud = { ...english, __: (text: string) => text.toUpperCase() };
+  assert.equal(titleOf("lanes", loud), "LANES");
+  assert.deepEqual([statusWord("lost", loud), statusWord("gone fishing", loud)], ["LOST", "gone fishing"]);
 });

@@ -48,6 +48,7 @@ export class Connection {
   #retryMs = FIRST_RETRY_MS;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #told = "";
+  #visible = true;
   #closed = false;
 
   constructor(open: () => Socket) {
@@ -75,6 +76,12 @@ export class Connection {
       },
       { once: true },
     );
+    this.#tell();
+  }
+
+  /** Tells whether anybody can see the page; while nobody can, the server tells of clusters only. */
+  setVisible(visible: boolean): void {
+    this.#visible = visible;
     this.#tell();
   }
 
@@ -128,7 +135,8 @@ export class Connection {
   /** Once per round of the event loop, however many panes open or close in it. */
   #tell(): void {
     queueMicrotask(() => {
-      const pairs = [...this.#watchers.keys()].sort().map((key) => key.split(" "));
+      const watched = this.#visible ? [...this.#watchers.keys()] : [];
+      const pairs = watched.sort().map((key) => key.split(" "));
       const text = JSON.stringify({ watch: pairs });
       if (!this.connected || this.#closed || text === this.#told) return;
       this.#told = text;

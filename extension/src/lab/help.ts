@@ -1,7 +1,8 @@
 // The help pane: what the views show and which keys there are, as text.
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Widget } from "@lumino/widgets";
-import { VIEWS } from "../views";
+import { VIEWS, type ViewName } from "../views";
+import { titleOf } from "./words";
 
 export function helpPane(trans: TranslationBundle): Widget {
   const pane = new Widget();
@@ -25,7 +26,7 @@ export function helpPane(trans: TranslationBundle): Widget {
       ),
     ),
     head(trans.__("Panes")),
-    list(Object.values(VIEWS).map((view) => view.title)),
+    list((Object.keys(VIEWS) as ViewName[]).map((view) => titleOf(view, trans))),
     line(
       trans.__(
         "wb.inspect(value) and wb.explain_sharding(dataset, strategy) fill the panes of values and of dataset sharding. Panes come back after a reload, and keep what they showed when a kernel ends.",

@@ -313,6 +313,7 @@ declare module "@jupyterlab/translation" {
 }
 
 declare module "@jupyterlab/ui-components" {
+  // eslint-disable-next-line @typescript-eslint/no-extraneous-class -- all that is used of it
   export class LabIcon {
     constructor(options: { name: string; svgstr: string });
   }

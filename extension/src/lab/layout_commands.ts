@@ -3,6 +3,7 @@ import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { type ICommandPalette, InputDialog, showErrorMessage } from "@jupyterlab/apputils";
 import type { ISettings } from "@jupyterlab/settingregistry";
 import type { TranslationBundle } from "@jupyterlab/translation";
+import { textOf } from "./arguments";
 import { type Area, readArea, SHIPPED } from "./layouts";
 import type { Sessions } from "./sessions";
 
@@ -41,7 +42,7 @@ export class Layouts {
     const { app, palette, sessions, category, trans } = services;
     app.commands.addCommand(LAYOUT_COMMANDS.open, {
       label: (args) =>
-        args["name"] ? trans.__("Open layout: %1", String(args["name"])) : trans.__("Open a layout …"),
+        args["name"] ? trans.__("Open layout: %1", textOf(args["name"])) : trans.__("Open a layout …"),
       execute: (args) => this.#attempt(() => this.open(args["name"])),
     });
     app.commands.addCommand(LAYOUT_COMMANDS.save, {
@@ -74,6 +75,7 @@ export class Layouts {
 
   /** Takes the saved layouts from the settings, now and whenever they change. */
   use(settings: ISettings | null): void {
+    const { publish } = this.services;
     this.#settings = settings;
     const read = () => {
       const given = Object.entries((settings?.composite["layouts"] ?? {}) as Record<string, unknown>);
@@ -83,8 +85,11 @@ export class Layouts {
         if (area && NAME.test(name) && !Object.hasOwn(SHIPPED, name)) this.#own.set(name, area);
       }
       this.#offer();
+      // Where the server cannot keep them, kernels know those that come with us.
+      publish([...this.#own.keys()].sort()).catch(() => undefined);
     };
-    settings?.changed.connect(read);
+    if (!settings) return;
+    settings.changed.connect(read);
     read();
   }
 
@@ -113,7 +118,7 @@ export class Layouts {
   /** Opens a layout; asks which, without a name. */
   async open(name: unknown): Promise<void> {
     const { trans } = this.services;
-    const chosen = name === undefined ? await this.#ask(trans.__("Open a layout"), this.names) : String(name);
+    const chosen = name === undefined ? await this.#ask(trans.__("Open a layout"), this.names) : textOf(name);
     if (chosen === null) return;
     const shipped = Object.hasOwn(SHIPPED, chosen) ? SHIPPED[chosen as keyof typeof SHIPPED] : undefined;
     const area = shipped ?? this.#own.get(chosen);
@@ -134,7 +139,7 @@ export class Layouts {
     const title = trans.__("Save the layout of panes");
     const answer = name ?? (await InputDialog.getText({ title, label: trans.__("Name") })).value;
     if (answer === null) return;
-    const chosen = String(answer).trim();
+    const chosen = textOf(answer).trim();
     if (!NAME.test(chosen)) {
       throw new Error(trans.__("A name has up to 40 letters, digits, spaces, dots, dashes and underscores."));
     }
@@ -149,8 +154,8 @@ export class Layouts {
     const chosen = name ?? (await this.#ask(trans.__("Delete a saved layout"), [...this.#own.keys()].sort()));
     if (chosen === null) return;
     const left = new Map(this.#own);
-    if (!left.delete(String(chosen))) {
-      throw new Error(trans.__("There is no saved layout “%1”.", String(chosen).slice(0, 80)));
+    if (!left.delete(textOf(chosen))) {
+      throw new Error(trans.__("There is no saved layout “%1”.", textOf(chosen).slice(0, 80)));
     }
     await this.#keep(left);
   }
@@ -168,18 +173,19 @@ export class Layouts {
     try {
       await what();
     } catch (error) {
-      await showErrorMessage("Workbench", error instanceof Error ? error.message : String(error));
+      await showErrorMessage(
+        this.services.trans.__("Workbench"),
+        error instanceof Error ? error.message : String(error),
+      );
     }
   }
 
   /** A command in the palette for each name; and whoever shows the names learns of them. */
   #offer(): void {
-    const { palette, category, publish } = this.services;
+    const { palette, category } = this.services;
     for (const item of this.#items) item.dispose();
     const command = LAYOUT_COMMANDS.open;
     this.#items = this.names.flatMap((name) => palette?.addItem({ command, category, args: { name } }) ?? []);
     for (const changed of this.#listeners) changed();
-    // Where the server cannot keep them, kernels know those that come with us.
-    publish([...this.#own.keys()].sort()).catch(() => undefined);
   }
 }

@@ -95,6 +95,7 @@ export function arranged<W>(area: Area, others: Dock<W> | null, widgetOf: (tab: 
     return split(part.split === "across" ? "horizontal" : "vertical", part.parts.map(place), part.sizes);
   };
   const all = place(area);
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- `place` changes it
   return othersPlaced || !others ? all : split("horizontal", [others, all], [1, 1]);
 }
 

@@ -3,12 +3,12 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 import type { Message } from "@lumino/messaging";
 import { Widget } from "@lumino/widgets";
 import { type Mounted, mount } from "../mount";
-import type { Models } from "../models";
 import type { Request } from "../view";
-import { VIEWS, type ViewName } from "../views";
+import type { ViewName } from "../views";
 import type { Api } from "./api";
 import type { Connection } from "./connection";
 import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo } from "./messages";
+import { statusWord, titleOf } from "./words";
 
 /** What a pane shows, as it is kept in the saved layout. */
 export interface PaneArgs {
@@ -35,6 +35,7 @@ export class Pane extends Widget {
   #shown = new AbortController();
   #watching = ""; // the cluster whose channel is watched
   #stopWatching = new AbortController();
+  #loading = new AbortController(); // aborted where the answer is not wanted any more
   #compared: string[] = [];
   #steps: number[] = [];
   #select: HTMLSelectElement;
@@ -50,7 +51,7 @@ export class Pane extends Widget {
     this.#services = services;
     this.addClass("wb-pane");
     this.node.tabIndex = -1;
-    const title = VIEWS[args.view].title;
+    const title = titleOf(args.view, trans);
     this.title.label = args.run ? `${title}: ${args.run.split("/").at(-1) ?? ""}` : title;
     this.title.caption = args.run || title;
     this.title.closable = true;
@@ -88,6 +89,7 @@ export class Pane extends Widget {
 
   override dispose(): void {
     this.#hide();
+    this.#loading.abort();
     this.#mounted?.unmount();
     super.dispose();
   }
@@ -116,7 +118,9 @@ export class Pane extends Widget {
   #appear(): void {
     this.#hide();
     this.#shown = new AbortController();
-    if (this.#args.run || this.#args.view === "runs") void this.#load();
+    const { run, view } = this.#args;
+    if (run && this.#mounted) return; // what was recorded does not change
+    if (run || view === "runs") void this.#load();
     else {
       this.#services.connection.listen(() => this.#refresh(), this.#shown.signal);
       this.#refresh();
@@ -157,7 +161,7 @@ export class Pane extends Widget {
 
   /** With the name of the cluster, where it is not just the newest. */
   #title(cluster: ClusterInfo | undefined): string {
-    const { title } = VIEWS[this.#args.view];
+    const title = titleOf(this.#args.view, this.#services.trans);
     return cluster && cluster.id === this.#args.cluster ? `${title}: ${cluster.name}` : title;
   }
 
@@ -168,7 +172,8 @@ export class Pane extends Widget {
       if (channel === "values") return trans.__("nothing yet: wb.inspect(value) shows it here");
       if (channel === "dataset_sharding")
         return trans.__("nothing yet: wb.explain_sharding(dataset) shows it here");
-      if (channel === "array_sharding") return trans.__("nothing yet: show a sharded array in a notebook");
+      if (channel === "array_sharding")
+        return trans.__("nothing yet: wb.explain_sharding(value) shows it here");
       return trans.__("waiting for the cluster …");
     }
     const { dropped } = connection;
@@ -178,7 +183,9 @@ export class Pane extends Widget {
   #offer(current: string): void {
     const { connection, trans } = this.#services;
     const drivers = connection.clusters.filter((one) => one.kind === "driver");
-    const options = drivers.map((one) => [one.id, `${one.name} (${one.id}), ${one.summary.status}`] as const);
+    const options = drivers.map(
+      (one) => [one.id, `${one.name} (${one.id}), ${statusWord(one.summary.status, trans)}`] as const,
+    );
     const newest = drivers.find((one) => one.id === current);
     const all = [["", trans.__("newest: %1", newest?.name ?? "–")] as const, ...options];
     const chosen = options.some(([id]) => id === this.#args.cluster) ? this.#args.cluster : "";
@@ -197,7 +204,7 @@ export class Pane extends Widget {
       // With nobody to ask, a view offers nothing to ask for: only recorded runs have somebody here.
       const asks = view === "runs" || view === "replay";
       const options = asks ? { ask: (request: Request) => this.#answer(request) } : {};
-      this.#mounted = mount(view, this.#body, model as Models[typeof view] & AnyModel, options);
+      this.#mounted = mount(view, this.#body, model, options);
     }
   }
 
@@ -208,14 +215,19 @@ export class Pane extends Widget {
 
   async #load(): Promise<void> {
     const { api, trans } = this.#services;
-    const { signal } = this.#shown;
+    this.#loading.abort(); // only the newest answer counts, whichever comes last
+    this.#loading = new AbortController();
+    const { signal } = this.#loading;
+    let note = "";
     try {
       const model = this.#args.run ? await this.#recorded() : await api.runs(this.#compared);
-      if (!signal.aborted && model) this.#draw(model);
-      this.#note.textContent = model ? "" : trans.__("nothing of this was recorded");
+      if (signal.aborted) return;
+      if (model) this.#draw(model);
+      else note = trans.__("nothing of this was recorded");
     } catch (error) {
-      this.#note.textContent = error instanceof Error ? error.message : String(error);
+      note = error instanceof Error ? error.message : String(error);
     }
+    if (!signal.aborted) this.#note.textContent = note;
   }
 
   /** The part of a recorded run that this view draws, or null. */

@@ -3,16 +3,18 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 import { Widget } from "@lumino/widgets";
 import { render } from "preact";
 import { useState } from "preact/hooks";
+import { statusOf } from "../colours";
 import type { RunEntry } from "../models";
-import { OPENED, VIEWS, type ViewName } from "../views";
+import { OPENED, type ViewName } from "../views";
 import type { Connection } from "./connection";
 import { dragConnectCode } from "./connect_code";
 import type { ClusterInfo } from "./messages";
+import { statusWord, titleOf } from "./words";
 
 /** What the panel can have done. */
 export interface PanelActions {
-  start(replicas: number): Promise<void>;
-  scale(cluster: ClusterInfo, replicas: number): Promise<void>;
+  start(replicas: number): Promise<unknown>;
+  scale(cluster: ClusterInfo, replicas: number): Promise<unknown>;
   stop(cluster: ClusterInfo): Promise<void>;
   insert(cluster: ClusterInfo): void;
   openPane(view: ViewName, cluster: string): void;
@@ -55,7 +57,7 @@ export class Panel extends Widget {
     this.addClass("wb-panel");
     this.title.caption = trans.__("Workbench: clusters, strategies, panes, recorded runs");
     this.node.setAttribute("role", "region");
-    this.node.setAttribute("aria-label", "Workbench");
+    this.node.setAttribute("aria-label", trans.__("Workbench"));
   }
 
   protected override onAfterShow(): void {
@@ -156,7 +158,7 @@ function Contents(props: Props) {
         <ul>
           {strategies.map(({ cluster, strategy, key }) => (
             <li key={key}>
-              <Status word={strategy.status} /> {strategy.label}
+              <Status word={strategy.status} trans={trans} /> {strategy.label}
               <small>
                 {trans._n("%1 replica", "%1 replicas", strategy.replicas, strategy.replicas)}
                 {strategy.step >= 0 && `, ${trans.__("step %1", strategy.step)}`}, {cluster.name}
@@ -170,7 +172,7 @@ function Contents(props: Props) {
         <div class="wb-panel-panes">
           {OPENED.map((view) => (
             <button key={view} type="button" onClick={() => props.actions.openPane(view, "")}>
-              {VIEWS[view].title}
+              {titleOf(view, trans)}
             </button>
           ))}
         </div>
@@ -228,10 +230,10 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
     <li
       class="wb-cluster"
       data-id={cluster.id}
-      onPointerDown={(event) => dragConnectCode(event, event.currentTarget as HTMLElement, cluster)}
+      onPointerDown={(event) => dragConnectCode(event, event.currentTarget, cluster)}
       title={`${summary.text}\n${trans.__("Drag into a notebook to connect.")}`}
     >
-      <Status word={summary.status} /> <b>{cluster.name}</b>
+      <Status word={summary.status} trans={trans} /> <b>{cluster.name}</b>
       <small>
         {trans.__("%1 of %2 replicas", summary.replicas_live, summary.replicas)}
         {summary.hosts > 1 && `, ${trans.__("%1 hosts", summary.hosts)}`}
@@ -320,11 +322,12 @@ function Runs({ actions, trans, runs, attempt, refresh }: Props) {
   );
 }
 
-/** Never colour alone: a sign of its own for each word. */
-function Status({ word }: { word: string }) {
-  const sign = { live: "●", stale: "◐", lost: "✖", stopped: "○", starting: "◌" }[word] ?? "•";
+/** The sign of a status word, as in all views. */
+function Status({ word, trans }: { word: string; trans: TranslationBundle }) {
+  const { sign, colour } = statusOf(word);
+  const said = statusWord(word, trans);
   return (
-    <span class={`wb-status-${word}`} role="img" aria-label={word} title={word}>
+    <span class={`wb-status-${word}`} role="img" aria-label={said} title={said} style={{ color: colour }}>
       {sign}
     </span>
   );

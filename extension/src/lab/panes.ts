@@ -38,12 +38,15 @@ export class Panes {
         : pane.id === idOf(view, run, key),
     );
     const pane = there ?? this.#open({ view, run, cluster, key: key ?? this.#freeKey(args) }, place);
-    if (place.activate) {
-      this.shell.activateById(pane.id);
-      const tabs = pane.parent?.parent;
-      if (tabs instanceof TabPanel) tabs.currentWidget = pane; // below, activating alone does not bring it to the front
-    }
+    if (place.activate) this.activate(pane);
     return pane;
+  }
+
+  /** Brings a widget to the front. */
+  activate(widget: Widget): void {
+    this.shell.activateById(widget.id);
+    const tabs = widget.parent?.parent;
+    if (tabs instanceof TabPanel) tabs.currentWidget = widget; // below, activating alone does not do it
   }
 
   /** Puts panes where a layout says, opens those that are missing, and closes all others of ours. */

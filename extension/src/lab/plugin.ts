@@ -12,9 +12,11 @@ import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { ITranslator, nullTranslator } from "@jupyterlab/translation";
 import { LabIcon } from "@jupyterlab/ui-components";
+import type { Widget } from "@lumino/widgets";
 import { provideCode } from "../export/code";
 import { OPENED, VIEWS, type ViewName } from "../views";
 import { Api, openSocket } from "./api";
+import { textOf } from "./arguments";
 import { insertConnectCode } from "./connect_code";
 import { Connection } from "./connection";
 import { helpPane } from "./help";
@@ -27,9 +29,9 @@ import { ISessions, type Sessions } from "./sessions";
 import { StatusItem } from "./status";
 import style from "./style.css";
 import { optional } from "./tokens";
+import { titleOf } from "./words";
 
 const PLUGIN = "workbench-lab:plugin";
-const CATEGORY = "Workbench";
 const MAX_REPLICAS = 256;
 
 /** Ids of the commands. */
@@ -64,9 +66,11 @@ function activate(
   labShell: ILabShell | null,
 ): void {
   const trans = (translator ?? nullTranslator).load("workbench");
+  const category = trans.__("Workbench");
   const settings = (app.serviceManager.serverSettings ??
     ServerConnection.makeSettings()) as ServerConnection.ISettings;
   const connection = new Connection(() => openSocket(settings));
+  document.addEventListener("visibilitychange", () => connection.setVisible(!document.hidden));
   const api = new Api(settings);
   provideCode(() => api.viewsCode());
   const icon = new LabIcon({ name: "workbench:icon", svgstr: ICON });
@@ -80,13 +84,14 @@ function activate(
     trans,
     openRun: (path) => run(COMMANDS.openRun, { run: path }),
   };
-  const panes = new Panes(shell, services, icon, labShell ? "main" : "down");
+  const area = labShell ? "main" : "down";
+  const panes = new Panes(shell, services, icon, area);
   const layouts = new Layouts({
     app,
     palette,
     sessions,
     trans,
-    category: CATEGORY,
+    category,
     arrange: (area) => panes.arrange(area),
     current: () => panes.layout(),
     publish: (names) => api.keepLayoutNames(names),
@@ -95,8 +100,8 @@ function activate(
     connection,
     layouts,
     {
-      start: async (replicas) => void (await api.start(replicas)),
-      scale: async (cluster, replicas) => void (await api.scale(cluster.id, replicas)),
+      start: (replicas) => api.start(replicas),
+      scale: (cluster, replicas) => api.scale(cluster.id, replicas),
       stop: (cluster) => api.stop(cluster.id),
       insert: (cluster) => run(COMMANDS.insertCode, { cluster: cluster.id }),
       openPane: (view, cluster) => run(COMMANDS.openPane, { view, cluster }),
@@ -113,27 +118,29 @@ function activate(
 
   /** The cluster that a command is about: named, under the context menu, or the newest. */
   const subject = (args: Record<string, unknown>): ClusterInfo | undefined => {
-    const node = app.contextMenuHitTest?.((element) => element.dataset["id"] !== undefined);
-    const id = String(args["cluster"] ?? node?.dataset["id"] ?? "");
+    const node = app.contextMenuHitTest((element) => element.dataset["id"] !== undefined);
+    const id = textOf(args["cluster"]) || (node?.dataset["id"] ?? "");
     return connection.clusters.find((cluster) => cluster.id === id) ?? (id ? undefined : connection.find(""));
   };
   const failed = (error: unknown) =>
-    showErrorMessage("Workbench", error instanceof Error ? error.message : String(error));
+    showErrorMessage(category, error instanceof Error ? error.message : String(error));
 
   commands.addCommand(COMMANDS.openPane, {
     label: (args) => {
-      const view = VIEWS[args["view"] as ViewName];
-      return view ? trans.__("Open pane: %1", view.title) : trans.__("Open a pane");
+      const view = textOf(args["view"]);
+      return Object.hasOwn(VIEWS, view)
+        ? trans.__("Open pane: %1", titleOf(view as ViewName, trans))
+        : trans.__("Open a pane");
     },
     icon,
     execute: (given) => {
-      const view = String(given["view"] ?? "collectives");
-      if (!Object.hasOwn(VIEWS, view)) throw new Error(`there is no view ${view}`);
+      const view = textOf(given["view"]) || "collectives";
+      if (!Object.hasOwn(VIEWS, view)) throw new Error(trans.__("There is no view “%1”.", view));
       return panes.show({
         view: view as ViewName,
-        cluster: String(given["cluster"] ?? ""),
-        run: String(given["run"] ?? ""),
-        key: given["key"] === undefined ? undefined : String(given["key"]),
+        cluster: textOf(given["cluster"]),
+        run: textOf(given["run"]),
+        key: typeof given["key"] === "string" ? given["key"] : undefined,
       });
     },
   });
@@ -220,20 +227,20 @@ function activate(
       if (cluster) await api.stop(cluster.id).catch(failed);
     },
   });
+  let help: Widget | null = null;
   commands.addCommand(COMMANDS.help, {
     label: trans.__("Workbench help"),
     execute: () => {
-      const pane = helpPane(trans);
-      shell.add(pane, "main");
-      shell.activateById(pane.id);
+      if (!help || help.isDisposed) help = helpPane(trans);
+      if (!help.isAttached) shell.add(help, area);
+      panes.activate(help);
     },
   });
 
   if (palette) {
-    for (const view of OPENED)
-      palette.addItem({ command: COMMANDS.openPane, category: CATEGORY, args: { view } });
+    for (const view of OPENED) palette.addItem({ command: COMMANDS.openPane, category, args: { view } });
     for (const [name, command] of Object.entries(COMMANDS)) {
-      if (name !== "openPane") palette.addItem({ command, category: CATEGORY });
+      if (name !== "openPane") palette.addItem({ command, category });
     }
   }
   if (statusBar) {
@@ -266,7 +273,13 @@ function activate(
 /** When there is something to open panes beside: a page that opens a notebook has it only after a moment. */
 async function somethingInFront(shell: JupyterFrontEnd["shell"]): Promise<void> {
   if (shell.currentWidget) return;
-  await new Promise<void>((resolve) => shell.currentChanged?.connect(() => resolve()));
+  await new Promise<void>((resolve) => {
+    const once = () => {
+      shell.currentChanged?.disconnect(once);
+      resolve();
+    };
+    shell.currentChanged?.connect(once);
+  });
 }
 
 /** Calls `run` once, when there is a live cluster that somebody drives. */

@@ -4,7 +4,6 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 import { Panel, Widget } from "@lumino/widgets";
 import { NEWEST, type Newest } from "../attach";
 import { type Mounted, mount } from "../mount";
-import type { Models } from "../models";
 import type { AnyModel } from "./messages";
 import { readSaved, SAVED, type Saved, written } from "./saved_model";
 import type { Sessions } from "./sessions";
@@ -179,7 +178,7 @@ class Still extends Widget {
   protected override onAfterAttach(): void {
     const { view, model } = this.saved;
     try {
-      this.#mounted = mount(view, this.#view, ended(model) as Models[typeof view] & AnyModel);
+      this.#mounted = mount(view, this.#view, ended(model));
     } catch {
       this.onFailed(); // of the right form, but making no sense
     }

@@ -10,7 +10,7 @@ export function statusText(cluster: ClusterInfo, trans: TranslationBundle): stri
   const { summary } = cluster;
   const parts = [trans.__("%1/%2 replicas", summary.replicas_live, summary.replicas)];
   if (summary.busbw !== null) parts.push(rateText(summary.busbw));
-  parts.push(`${summary.nan} NaN`);
+  parts.push(trans.__("%1 NaN", summary.nan));
   if (summary.stuck) parts.push(`⚠ ${trans.__("stuck")}`);
   return parts.join(" • ");
 }
@@ -18,7 +18,7 @@ export function statusText(cluster: ClusterInfo, trans: TranslationBundle): stri
 /** What the numbers mean, and where there is more. */
 export function titleText(cluster: ClusterInfo, trans: TranslationBundle): string {
   const { summary } = cluster;
-  const parts = [`Workbench: ${summary.text}`];
+  const parts = [trans.__("Workbench: %1", summary.text)];
   if (summary.nan)
     parts.push(
       trans._n(

@@ -1,0 +1,38 @@
+// Names of views and of statuses, in the language of the application.
+import type { TranslationBundle } from "@jupyterlab/translation";
+import type { ViewName } from "../views";
+
+/** The title of a view. */
+export function titleOf(view: ViewName, trans: TranslationBundle): string {
+  const titles: Record<ViewName, string> = {
+    topology: trans.__("Topology"),
+    values: trans.__("Values"),
+    array_sharding: trans.__("Array sharding"),
+    dataset_sharding: trans.__("Dataset sharding"),
+    collectives: trans.__("Collectives"),
+    collective_table: trans.__("Collective timing"),
+    lanes: trans.__("Lanes"),
+    sweep: trans.__("Bandwidth over size"),
+    heat_map: trans.__("Lateness by replica and step"),
+    stuck: trans.__("Stuck collectives"),
+    log: trans.__("Alerts and log"),
+    devices: trans.__("Devices"),
+    runs: trans.__("Runs"),
+    replay: trans.__("Recorded run"),
+  };
+  return titles[view];
+}
+
+/** A status as the server says it, translated if it is a known one. */
+export function statusWord(word: string, trans: TranslationBundle): string {
+  const words = new Map([
+    ["starting", trans.__("starting")],
+    ["live", trans.__("live")],
+    ["stale", trans.__("stale")],
+    ["stalled", trans.__("stalled")],
+    ["lost", trans.__("lost")],
+    ["stopped", trans.__("stopped")],
+    ["replay", trans.__("replay")],
+  ]);
+  return words.get(word) ?? word;
+}
