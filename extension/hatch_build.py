@@ -81,13 +81,18 @@ def node_on_path() -> str:
     return node if tuple(numbers) >= NODE else ""
 
 
-def install() -> None:
-    """Installs exactly what package-lock.json names, unless that was done."""
+def install(*, checks: bool = True) -> None:
+    """Installs exactly what package-lock.json names, unless that was done.
+
+    Args:
+      checks: Also what only checks and tests need, which is most of it.
+    """
     lock = (EXTENSION / "package-lock.json").read_bytes()
-    done = EXTENSION / "node_modules" / ".workbench-lock"
-    if not done.is_file() or done.read_bytes() != lock:
-        npm("ci", "--no-audit", "--no-fund")
-        done.write_bytes(lock)
+    modules = EXTENSION / "node_modules"
+    stamps = [modules / ".workbench-lock"] + ([] if checks else [modules / ".workbench-build-lock"])
+    if not any(stamp.is_file() and stamp.read_bytes() == lock for stamp in stamps):
+        npm("ci", "--no-audit", "--no-fund", *([] if checks else ["--omit=dev"]))
+        stamps[-1].write_bytes(lock)
 
 
 def npm(*arguments: str) -> None:
@@ -124,7 +129,7 @@ def build(*, force: bool = False) -> bool:
             f"the views need node >= {'.'.join(map(str, NODE))} with npm to be built: install one, or `pip install "
             f"'{NODE_WHEEL}'`; `pip install .` does that by itself"
         )
-    install()
+    install(checks=False)
     BUNDLE.mkdir(exist_ok=True)
     npm("run", "build")
     STAMP.write_text(digest() + "\n", encoding="ascii")
