@@ -31,6 +31,14 @@ def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFi
     assert "usage: workbench" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("number", ["0", "-1", "x", "1.5"])
+def test_a_number_that_is_none_is_named(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["demo", f"--replicas={number}"])
+
+    assert f"argument --replicas: must be an integer of at least 1, got {number}" in capsys.readouterr().err
+
+
 def test_an_interrupt_ends_a_command_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(options: object) -> int:
         raise KeyboardInterrupt

@@ -45,12 +45,28 @@ def _works(cluster: runtime.Cluster) -> int:
         ({"replicas": 3, "hosts": 2, "replicas_per_host": 2}, "leave one of them out"),
         ({"replicas": 3, "replicas_per_worker": 2}, "use a divisor of 3"),
         ({"address": "tcp://127.0.0.1:1", "replicas": 2}, "describe an embedded cluster"),
+        ({"stall_seconds": -1}, "stall_seconds must be a number of seconds above 0, got -1"),
+        ({"stall_seconds": None}, "stall_seconds must be a number of seconds above 0, got None"),
+        ({"timeout_seconds": "10"}, "timeout_seconds must be a number of seconds above 0, got '10'"),
+        ({"memory_limit": "much"}, "memory_limit must be bytes, or a text such as '4 GiB', got 'much'"),
     ],
 )
 def test_numbers_that_do_not_fit_are_refused_with_the_way_out(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^[^\n]*$") as caught:
         runtime.connect(**arguments)
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"replicas": 0}, {"replicas": 3, "hosts": 2}, {"gpus": 1000}, {"memory_limit": "much"}]
+)
+def test_a_refused_connect_leaves_the_current_cluster_alone(arguments: dict[str, Any]) -> None:
+    with runtime.connect(replicas=2, processes=False) as cluster:
+        with pytest.raises(WorkbenchError):
+            runtime.connect(**arguments)
+
+        assert runtime.current_cluster() is cluster
+        assert _works(cluster) == 2
 
 
 def test_sixty_four_replicas_in_one_process() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidArgumentError
 from workbench.runtime import fork_server
 from workbench.runtime.gpus import worker_environment as gpu_environment
-from workbench.runtime.layout import check_gpus, check_tpu, gpus_asked, layout
+from workbench.runtime.layout import check_gpus, check_limits, check_tpu, gpus_asked, layout
 from workbench.runtime.tpu import keep_notebook_off, worker_environment
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def connect(
         keep_notebook_off()
     if gpus or gpu_replicas is not None:
         check_gpus(address, layout_given or tpu is not None, replicas_per_worker)
+    check_limits(stall_seconds, timeout_seconds, memory_limit)
     with _lock:
         if address is not None:
             from workbench.runtime.opening import attached_cluster
@@ -100,8 +101,6 @@ def connect(
                 address, tpu or replicas_per_worker, stall_seconds, kind, timeout_seconds
             )
         else:
-            if _current is not None:
-                _current.close()
             kind, variables = "CPU", environment or {}
             on: tuple[str, ...] = ()
             if tpu is not None:
@@ -112,6 +111,8 @@ def connect(
                 workers = {str(index): ("a", gpu_replicas or 1) for index in range(len(on))}
             else:
                 workers = layout(replicas, hosts, replicas_per_host, replicas_per_worker, processes)
+            if _current is not None:  # only now: what was refused until here has closed nothing
+                _current.close()
             if processes:
                 fork_server.start()
             from workbench.runtime.opening import embedded_cluster  # imports Dask, while the server does

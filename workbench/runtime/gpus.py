@@ -81,8 +81,8 @@ def chosen(gpus: int | None, gpu_replicas: int | None) -> tuple[str, ...]:
         hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
         seen = "" if hidden is None else f" (CUDA_VISIBLE_DEVICES={hidden!r})"
         raise BackendUnavailable(
-            f"{wanted} NVIDIA GPU{'s' if wanted > 1 else ''} were asked for, this process sees {len(found)}{seen}; "
-            f"`workbench doctor` says what is found; wb.connect(replicas={gpu_replicas or wanted}) gives CPU devices"
+            f"{wanted} NVIDIA {'GPU was' if wanted == 1 else 'GPUs were'} asked for, "
+            f"this process sees {len(found)}{seen}; `workbench doctor` says what is found; wb.connect(replicas={gpu_replicas or wanted}) gives CPU devices"
         )
     return found[:wanted]
 

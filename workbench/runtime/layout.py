@@ -56,6 +56,26 @@ def check_tpu(tpu: int, replicas: int | None, per_host: int | None, per_worker: 
         )
 
 
+def check_limits(
+    stall_seconds: float, timeout_seconds: float | None, memory_limit: str | int | float | None
+) -> None:
+    """Refuses times that are none, and limits of memory that Dask cannot read."""
+    for name, value in (("stall_seconds", stall_seconds), ("timeout_seconds", timeout_seconds)):
+        if value is None and name == "timeout_seconds":
+            continue
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+            raise InvalidArgumentError(f"{name} must be a number of seconds above 0, got {value!r}")
+    if isinstance(memory_limit, str) and memory_limit != "auto":
+        from dask.utils import parse_bytes
+
+        try:
+            parse_bytes(memory_limit)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"memory_limit must be bytes, or a text such as '4 GiB', got {memory_limit!r}"
+            ) from error
+
+
 def layout(
     replicas: int | None, hosts: int | None, per_host: int | None, per_worker: int, processes: bool
 ) -> Layout:
