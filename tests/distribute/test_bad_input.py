@@ -90,6 +90,18 @@ BAD: dict[str, tuple[Attempt, str]] = {
         r"'outside:0' was created outside .*with strategy\.scope\(\)",
     ),
     "function that does not pickle": (_with_lock, r"captures 'lock', a _thread\.lock.*Create it inside"),
+    "a value of another strategy to reduce": (
+        lambda s: s.reduce("SUM", PerReplica((1.0, 2.0, 3.0)), axis=None),
+        r"a PerReplica with 3 components cannot be used by a strategy of 2 replicas; make it with",
+    ),
+    "a value of another strategy to gather": (
+        lambda s: s.gather(PerReplica((np.ones(1),)), axis=0),
+        r"a PerReplica with 1 component cannot be used by a strategy of 2 replicas",
+    ),
+    "CuPy without GPUs": (
+        lambda s: wb.MirroredStrategy(backend="cupy"),
+        r"backend='cupy' computes on NVIDIA GPUs, and CPU:0 is none; .*wb\.connect\(gpus=1\)",
+    ),
     "arguments that are no tuple": (lambda s: s.run(_rank, args=3), r"got int; write args=\(value,\)"),
 }
 ONLY_BETWEEN_PROCESSES = {"variable of no scope", "function that does not pickle"}

@@ -105,7 +105,7 @@ def test_when_all_replicas_are_lost_variables_can_be_given_values_again(kind: st
         with pytest.raises(ReplicaLost, match=r"all 2 replicas .* values of its variables \('w:0'"):
             strategy.run(lambda: 1)
         assert strategy.run(lambda: 1).values == (1, 1)
-        with pytest.raises(FailedPreconditionError, match="does not hold the variable 'w@"):
+        with pytest.raises(FailedPreconditionError, match="does not hold the variable 'w:0'"):
             v.read_value()
         v.assign([3.0, 4.0])
         count.assign(6.0)

@@ -20,13 +20,14 @@ def reduce_leaf(strategy: Strategy, reduce_op: ReduceOp, value: Any, axis: Axis)
 
     Raises:
       ValueError: For the SUM of an ordinary value without an axis over several replicas.
+      InvalidArgumentError: For a value of a strategy with another number of replicas.
     """
     replicas = strategy.num_replicas_in_sync
     env = traced_merge.merging_env()
     if env is not None and (axis is not None or isinstance(value, DistributedValues)):
         return traced_merge.reduce(env, reduce_op, value, axis)
     if isinstance(value, DistributedValues):
-        components = _components(value)
+        components = _components(value, replicas)
     else:
         if axis is None:
             return unreduced(reduce_op, value, replicas)
@@ -40,11 +41,11 @@ def reduce_leaf(strategy: Strategy, reduce_op: ReduceOp, value: Any, axis: Axis)
     return ops.reduce(reduce_op, PerReplica(components), "CPU:0")
 
 
-def _components(value: DistributedValues) -> tuple[Any, ...]:
+def _components(value: DistributedValues, replicas: int) -> tuple[Any, ...]:
     if isinstance(value, Variable) and value.strategy is not None:
         handle = value.strategy.run_internal(variable_programs.component_here, (value.description.key,))
         return tuple(handle.values())
-    return value.values
+    return value.values_for(replicas)
 
 
 def unreduced(reduce_op: ReduceOp, value: Any, replicas: int) -> Any:

@@ -26,7 +26,7 @@ from workbench.distribute.values import DistributedValues, PerReplica, dealt_out
 from workbench.distribute.variable import Variable
 from workbench.distribute.variable_programs import create
 from workbench.distribute.variable_registry import VariableRegistry
-from workbench.errors import TracingError
+from workbench.errors import InvalidArgumentError, TracingError
 from workbench.runtime.placement_text import one_line, placement, transport
 
 if TYPE_CHECKING:
@@ -101,6 +101,11 @@ class Strategy:
         )
         if cross_device_ops is not None:
             cross_device_ops.check_devices(group.devices)
+        if library == "cupy" and group.devices[0].kind == "CPU":
+            raise InvalidArgumentError(
+                f"backend='cupy' computes on NVIDIA GPUs, and {group.devices[0].short} is none; leave it out, use "
+                f"'jax', or connect to GPUs: wb.connect(gpus=1)"
+            )
         self._describe(description, group)
         own = weakref.ref(self)  # the group lives on while values of it do; it must not keep the strategy
         group.on_recover(lambda lost, survivors: _recover(own(), lost, survivors))
@@ -342,7 +347,7 @@ class Strategy:
                 return leaf
             if env is not None:
                 return traced_merge.gather(env, leaf, axis)
-            return gather_components(leaf.values, axis)
+            return gather_components(leaf.values_for(self._size), axis)
 
         return _map_leaves(gathered, value)
 

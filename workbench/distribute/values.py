@@ -61,6 +61,20 @@ class DistributedValues:
         assert self._handle is not None
         return self._handle.group.size
 
+    def values_for(self, size: int) -> tuple[Any, ...]:
+        """The components, if there is one for each of `size` replicas.
+
+        Raises:
+          InvalidArgumentError: If it belongs to a strategy with another number of them.
+        """
+        count = len(self)
+        if count != size:
+            raise InvalidArgumentError(
+                f"a {type(self).__name__} with {count} component{'' if count == 1 else 's'} cannot be used by a "
+                f"strategy of {size} replicas; make it with that strategy's distribute_values_from_function, dataset or run"
+            )
+        return self.values
+
     def own_component(self, env: ReplicaEnv) -> Any:
         """The component of the replica that stands for all while a program is traced.
 
@@ -84,12 +98,7 @@ class DistributedValues:
         handle = self._handle
         if handle is not None and handle.group is group:
             return handle
-        if len(self) != group.size:
-            raise InvalidArgumentError(
-                f"a {type(self).__name__} with {len(self)} components cannot be used by a strategy of {group.size} "
-                f"replicas; make it with that strategy's distribute_values_from_function, dataset or run"
-            )
-        fresh = group.put(self.values)
+        fresh = group.put(self.values_for(group.size))
         if handle is None:
             self._handle = fresh
         return fresh

@@ -60,8 +60,9 @@ def stored(env: ReplicaEnv, key: str) -> Any:
     try:
         return env.store[key]
     except KeyError:
+        name = key.rpartition("@")[0]
         raise FailedPreconditionError(
-            f"replica {env.rank} does not hold the variable {key!r}: it was lost with its worker, or its notebook "
+            f"replica {env.rank} does not hold the variable '{name}:0': it was lost with its worker, or its notebook "
             f"object was deleted; assign a value to it, create it again, or restore a checkpoint"
         ) from None
 
