@@ -85,6 +85,22 @@ def test_a_dataset_that_nobody_keeps_is_not_followed_any_more(strategy: wb.Mirro
     assert followed.progress is None
 
 
+def test_where_a_dataset_came_to_is_known_when_it_is_gone(strategy: wb.MirroredStrategy) -> None:
+    data = wb.data.Dataset.range(8).batch(4)
+    source = DatasetSource(explained(data, strategy), data, Followed(strategy, data))
+    elements = iter(strategy.distribute_dataset(data))  # which nobody else keeps
+    batches = [next(elements)]
+    assert source.model()["progress"]["given"] == 1
+    batches += elements
+    for batch in batches:
+        strategy.run(np.sum, args=(batch,))
+    del elements
+
+    (message,) = filter(None, [source.change(), source.change()])
+    assert message["part"]["progress"]["given"] == 2
+    assert message["part"]["progress"]["steps"] == (1, 1)
+
+
 def test_what_a_function_distributes_is_explained_too(strategy: wb.MirroredStrategy) -> None:
     distributed = strategy.distribute_datasets_from_function(
         lambda context: wb.data.Dataset.range(8).batch(2)

@@ -215,3 +215,16 @@ def test_a_damaged_run_cannot_be_compared(tmp_path: Path) -> None:
 
     with pytest.raises(DataCorruption, match=r"bad\.parquet"):
         runs_model(tmp_path, (str(bad), str(bad)))
+
+
+def test_of_a_closed_cluster_everything_is_stopped() -> None:
+    with wb.connect(replicas=2, processes=False) as own:
+        wb.MirroredStrategy().run(reduce_twice)
+        history = DeviceHistory(own)
+
+    (host,) = topology_model(own).hosts
+    assert {worker.status for worker in host.workers} == {"stopped"}
+    assert {node.doing for w in host.workers for device in w.devices for node in device.replicas} == {
+        "stopped"
+    }
+    assert {device.status for device in history.model().devices} == {"stopped"}

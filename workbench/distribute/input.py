@@ -84,7 +84,12 @@ class DistributedDataset:
     @property
     def progress(self) -> InputProgress | None:
         """How far replicas are in the newest epoch, and how long each waited for its input; None before the first."""
-        return None if self._log is None else self._log.now(self._strategy.group)
+        follow = self.follow()
+        return None if follow is None else follow()
+
+    def follow(self) -> Callable[[], InputProgress] | None:
+        """What tells the `progress` of the newest epoch, also when this dataset is gone; None before the first."""
+        return None if self._log is None else partial(self._log.now, self._strategy.group)
 
     def __iter__(self) -> DistributedIterator:
         epoch = next(self._epochs)

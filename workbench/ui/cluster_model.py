@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from workbench.runtime.cells import with_cell_names
@@ -34,7 +35,8 @@ def topology_model(cluster: Cluster) -> Topology:
     groups = list(cluster.gang.groups.values())
     hosts: defaultdict[str, list[WorkerNode]] = defaultdict(list)
     for worker in list(cluster.gang.workers.values()):
-        hosts[worker.host].append(_worker(worker, groups, len(hosts[worker.host])))
+        node = _worker(worker, groups, len(hosts[worker.host]))
+        hosts[worker.host].append(_stopped(node) if cluster.closed else node)
     return Topology(
         run=cluster.name,
         status=cluster.status,
@@ -77,6 +79,17 @@ def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
         heartbeat_age_seconds=round(age, 1),
         devices=tuple(devices),
     )
+
+
+def _stopped(worker: WorkerNode) -> WorkerNode:
+    """A worker of a cluster that was closed: what it told last is over."""
+    devices = tuple(
+        replace(
+            device, replicas=tuple(replace(each, busy=False, doing="stopped") for each in device.replicas)
+        )
+        for device in worker.devices
+    )
+    return replace(worker, status="stopped", memory_bytes=None, devices=devices)
 
 
 def worker_status(worker: WorkerLink) -> str:
@@ -123,10 +136,13 @@ class DeviceHistory:
 
     def model(self) -> Devices:
         """The use now; asks Dask's scheduler, which answers also while a step runs."""
+        closed = self._cluster.closed
         metrics = worker_metrics(self._cluster)
         uses = []
         for worker in list(self._cluster.gang.workers.values()):
             uses += self._uses(worker, metrics.get(worker.address))
+        if closed:
+            uses = [replace(use, status="stopped") for use in uses]
         return Devices(self._cluster.name, self._cluster.status, tuple(uses))
 
     def _uses(self, worker: WorkerLink, metrics: WorkerMetrics | None) -> list[DeviceUse]:

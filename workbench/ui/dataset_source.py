@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Followed:
-    """A distributed dataset that may be gone through; not kept."""
+    """A distributed dataset that may be gone through; not kept, but where it came to is known when it is gone."""
 
     def __init__(self, what: DistributedDataset | Strategy, dataset: Dataset | None) -> None:
         """Follows.
@@ -31,16 +32,21 @@ class Followed:
         """
         self._what: weakref.ref[DistributedDataset | Strategy] = weakref.ref(what)
         self._dataset = dataset
+        self._latest: Callable[[], InputProgress] | None = None
 
     @property
     def progress(self) -> InputProgress | None:
-        """How far replicas are; None where nobody has begun to go through it."""
+        """How far replicas are; None where nobody has begun to go through it, or has before it was looked at."""
+        self._latest = self._newest() or self._latest
+        return None if self._latest is None else self._latest()
+
+    def _newest(self) -> Callable[[], InputProgress] | None:
         what = self._what()
         if what is None or isinstance(what, DistributedDataset):
-            return None if what is None else what.progress
+            return None if what is None else what.follow()
         all_ = () if what.is_default else what.inputs.datasets
-        known = [each.progress for each in all_ if each.source is self._dataset]
-        return next((progress for progress in reversed(known) if progress is not None), None)
+        known = (each.follow() for each in reversed(all_) if each.source is self._dataset)
+        return next((follow for follow in known if follow is not None), None)
 
     @property
     def ended(self) -> bool:

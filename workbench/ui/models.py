@@ -51,7 +51,7 @@ class WorkerNode:
     Attributes:
       name: Dask's name for it.
       pid: Its process.
-      status: "live", "stale" or "lost".
+      status: "live", "stale", "lost", or "stopped" where the cluster was closed.
       detail: Why it is lost, or "".
       memory_bytes: What it uses, or None if that is not known.
       heartbeat_age_seconds: Since its last heartbeat.
