@@ -84,7 +84,7 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
         },
         VARIABLES: {
             "drift": "diverged at step 0, .* first replica 1",
-            "aggregation-check": "1 collectives\n    1  all_reduce mean",
+            "aggregation-check": "1 collective\n    1  all_reduce mean",
             "training-assert": "'weights:0' is not in sync: it diverged at step",
             "random": "diverged at step",
         },

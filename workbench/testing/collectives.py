@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from workbench.distribute.strategy import Strategy
+from workbench.runtime.placement_text import counted
 from workbench.telemetry.formatting import size_text
 from workbench.ui.timings import Timings
 
@@ -81,7 +82,7 @@ class Trace:
         lines = [f"  {number:>3}  {each}" for number, each in enumerate(self.collectives[:_SHOWN], 1)]
         if len(self) > _SHOWN:
             lines.append(f"  … {len(self) - _SHOWN} more")
-        return "\n".join([f"{len(self)} collectives", *lines])
+        return "\n".join([counted(len(self), "collective"), *lines])
 
 
 @contextmanager

@@ -119,15 +119,14 @@ def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
     rows = []
     for replica in shown:
         name = f"all {len(replicas)}" if same else "–" if replica.replica < 0 else str(replica.replica)
-        place = (
-            f"{replica.host}:{replica.device}" if replica.host and not same else "" if same else "notebook"
-        )
+        place = [] if same else [f"{replica.host}:{replica.device}" if replica.host else "notebook"]
         array = [_array_text(replica.summary)] if mixed else []
         age = [age_text(replica.age_seconds)] if aged else []
         histogram = [_histogram(replica.summary)] if spread else []
-        rows.append([name, place, *array, *_figures(replica.summary), *histogram, *age, _mark(replica)])
+        rows.append([name, *place, *array, *_figures(replica.summary), *histogram, *age, _mark(replica)])
     headings = [
-        *("replica", "host:device"),
+        "replica",
+        *([] if same else ["host:device"]),
         *(["array"] if mixed else []),
         *_FIGURES,
         *([_HISTOGRAM] if spread else []),
