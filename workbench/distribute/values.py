@@ -67,11 +67,11 @@ class DistributedValues:
         Raises:
           InvalidArgumentError: If it belongs to a strategy with another number of them.
         """
-        count = len(self)
-        if count != size:
+        if len(self) != size:
+            components = "1 component" if len(self) == 1 else f"{len(self)} components"
             raise InvalidArgumentError(
-                f"a {type(self).__name__} with {count} component{'' if count == 1 else 's'} cannot be used by a "
-                f"strategy of {size} replicas; make it with that strategy's distribute_values_from_function, dataset or run"
+                f"a {type(self).__name__} with {components} cannot be used by a strategy of {size} replicas; make it "
+                f"with that strategy's distribute_values_from_function, dataset or run"
             )
         return self.values
 

@@ -80,9 +80,10 @@ def chosen(gpus: int | None, gpu_replicas: int | None) -> tuple[str, ...]:
     if len(found) < wanted:
         hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
         seen = "" if hidden is None else f" (CUDA_VISIBLE_DEVICES={hidden!r})"
+        asked = "1 NVIDIA GPU was" if wanted == 1 else f"{wanted} NVIDIA GPUs were"
         raise BackendUnavailable(
-            f"{wanted} NVIDIA {'GPU was' if wanted == 1 else 'GPUs were'} asked for, "
-            f"this process sees {len(found)}{seen}; `workbench doctor` says what is found; wb.connect(replicas={gpu_replicas or wanted}) gives CPU devices"
+            f"{asked} asked for, this process sees {len(found)}{seen}; `workbench doctor` says what is found; "
+            f"wb.connect(replicas={gpu_replicas or wanted}) gives CPU devices"
         )
     return found[:wanted]
 
