@@ -85,12 +85,23 @@ def test_workers_see_the_environment_of_the_moment_of_connect(monkeypatch: pytes
         assert ask(wb.MirroredStrategy(), seen) == (("2", "x"),)
 
 
+def threads() -> set[int]:
+    """How many each BLAS library of a replica uses."""
+    import threadpoolctl
+
+    return {library["num_threads"] for library in threadpoolctl.threadpool_info()}
+
+
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"])
+def test_blas_uses_as_many_threads_as_the_users_environment_says(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "3")
+    with wb.connect(replicas=1):
+        assert ask(wb.MirroredStrategy(), threads) == ({3},)
+
+
 def test_blas_uses_as_many_threads_as_are_a_workers_share() -> None:
-    def threads() -> set[int]:
-        import threadpoolctl
-
-        return {library["num_threads"] for library in threadpoolctl.threadpool_info()}
-
     for count in (3, 1):  # whatever the server was started for first
         with wb.connect(replicas=1, environment={"OPENBLAS_NUM_THREADS": str(count)}):
             assert ask(wb.MirroredStrategy(), threads) == ({count},)

@@ -12,9 +12,9 @@ _VARIABLE = "OPENBLAS_NUM_THREADS"
 
 
 def environment(workers: int) -> dict[str, str]:
-    """What tells libraries that are loaded from now on, in each of so many worker processes."""
-    threads = str(max(1, cores() // workers))
-    return dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", _VARIABLE), threads)
+    """What tells libraries that are loaded from now on, in each of so many worker processes; users say it first."""
+    share = os.environ.get("OMP_NUM_THREADS") or str(max(1, cores() // workers))
+    return {name: os.environ.get(name) or share for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", _VARIABLE)}
 
 
 def follow_environment() -> None:
