@@ -12,7 +12,10 @@ _VARIABLE = "OPENBLAS_NUM_THREADS"
 
 
 def environment(workers: int) -> dict[str, str]:
-    """What tells libraries that are loaded from now on, in each of so many worker processes; users say it first."""
+    """What tells libraries that are loaded from now on, in each of so many worker processes.
+
+    Where the user's environment says how many threads, that holds.
+    """
     share = os.environ.get("OMP_NUM_THREADS") or str(max(1, cores() // workers))
     return {name: os.environ.get(name) or share for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", _VARIABLE)}
 
