@@ -235,6 +235,19 @@ def test_a_stage_whose_function_cannot_travel_names_what_it_captures(strategy: A
         strategy.distribute_dataset(data)
 
 
+def test_the_traceback_of_a_failing_stage_begins_in_the_users_function(strategy: Any) -> None:
+    def fails(x: Any) -> Any:
+        return [0][int(x)]
+
+    with pytest.raises(IndexError) as caught:
+        list(strategy.distribute_dataset(Dataset.range(8).map(fails).batch(4)))
+
+    _, _, told = str(caught.value).partition("\n\n")
+    assert told.count('File "') == 1
+    assert "in fails\n    return [0][int(x)]" in told
+    assert "in stage map(fails) of a dataset, at element 1" in caught.value.__notes__
+
+
 def test_progress_tells_at_which_step_each_replica_is(strategy: Any) -> None:
     distributed = strategy.distribute_dataset(Dataset.range(24).batch(4))
     assert distributed.progress is None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import linecache
 import os
 import pickle
 import sys
 import sysconfig
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -79,25 +81,33 @@ def _safe_traceback(error: BaseException) -> str:
     """Formatted frames of user code, without evaluating the exception's own text."""
     linecache.checkcache()
     frames = traceback.extract_tb(error.__traceback__)
-    own = ("workbench/runtime/", "workbench/distribute/", "workbench/collectives/", "workbench/backends/")
-    user = [f for f in frames if not any(part in f.filename.replace("\\", "/") for part in own)]
+    user = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
     text = "".join(traceback.format_list(user or list(frames)))
     return text if len(text) <= _TRACEBACK_LIMIT else "…\n" + text[-_TRACEBACK_LIMIT:]
 
 
 def _safe_pickle(error: BaseException) -> bytes:
-    travellers: list[Any] = [type(error)]  # some exceptions cannot be made again from their arguments
+    travellers: list[Callable[[], Any]] = [
+        lambda: type(error)
+    ]  # not all can be made again from their arguments
     if len(_safe_text(error)) <= _TEXT_LIMIT:
-        travellers.insert(0, error if isinstance(error, WorkbenchError) else error.with_traceback(None))
+        travellers.insert(
+            0, lambda: error if isinstance(error, WorkbenchError) else _without_traceback(error)
+        )
     for traveller in travellers:
         try:
-            data: bytes = cloudpickle.dumps(traveller, protocol=5)
+            data: bytes = cloudpickle.dumps(traveller(), protocol=5)
             pickle.loads(data)
         except Exception:
             continue
         if len(data) <= _PICKLE_LIMIT:
             return data
     return b""
+
+
+def _without_traceback(error: BaseException) -> BaseException:
+    """A copy: replicas in one process may have raised the very same error, and each still tells its traceback."""
+    return copy.copy(error).with_traceback(None)
 
 
 def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
