@@ -295,6 +295,17 @@ test("of 512 workers 32 are drawn, the lost one among them", () => {
   shown.unmount();
 });
 
+test("of a cluster that is gone nothing lives any more, whatever its job has told last", () => {
+  const shown = show("topology", { ...recorded.topology, status: "stopped" });
+
+  assert.doesNotMatch(textOf(shown.root), /live|idle/);
+  assert.match(textOf(shown.root), /stopped/);
+  shown.unmount();
+  const lost = show("topology", { ...recorded.topologyLost, status: "stopped" });
+  assert.match(textOf(lost.root), /lost/);
+  lost.unmount();
+});
+
 test("an update replaces what was drawn, without new elements for what stays", async () => {
   const shown = show("topology", recorded.topology);
   const section = shown.root.querySelector(".wb");

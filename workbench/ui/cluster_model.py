@@ -89,7 +89,8 @@ def _stopped(worker: WorkerNode) -> WorkerNode:
         )
         for device in worker.devices
     )
-    return replace(worker, status="stopped", memory_bytes=None, devices=devices)
+    status = worker.status if worker.status == "lost" else "stopped"
+    return replace(worker, status=status, memory_bytes=None, devices=devices)
 
 
 def worker_status(worker: WorkerLink) -> str:

@@ -10,7 +10,8 @@ const MAX_REPLICAS = 8;
 
 export const topology: View<Topology> = {
   title: "Topology",
-  draw({ model, context }) {
+  draw({ model: told, context }) {
+    const model = told.status === "stopped" ? ended(told) : told;
     const workers = model.hosts.flatMap((host) => host.workers);
     const devices = workers.flatMap((worker) => worker.devices);
     const kinds = [...new Set(devices.map((device) => device.kind))].join(" and ");
@@ -40,6 +41,23 @@ export const topology: View<Topology> = {
     );
   },
 };
+
+/** What a job has told last, when it is gone: nothing of it lives any more. */
+export function ended(told: Topology): Topology {
+  const status = (was: string) => (was === "lost" ? was : "stopped");
+  const over = (replica: ReplicaNode) => ({ ...replica, busy: false, doing: "stopped" });
+  const hosts = told.hosts.map((host) => ({
+    ...host,
+    workers: host.workers.map((worker) => ({
+      ...worker,
+      status: status(worker.status),
+      memory_bytes: null,
+      devices: worker.devices.map((device) => ({ ...device, replicas: device.replicas.map(over) })),
+    })),
+  }));
+  const strategies = told.strategies.map((strategy) => ({ ...strategy, status: "stopped" }));
+  return { ...told, hosts, strategies };
+}
 
 /** The workers that are drawn: all, or of too many those that are lost, then those that do something. */
 export function telling(workers: readonly WorkerNode[]): Set<WorkerNode> {
