@@ -18,6 +18,8 @@ from jupyter_client.manager import start_new_async_kernel
 import workbench as wb
 from workbench.telemetry.feed import Feed
 from workbench.telemetry.snapshot import merge
+from workbench.ui.cluster_model import topology_model
+from workbench.ui.cluster_views import ClusterView
 from workbench.ui.dataset_model import dataset_model
 from workbench.ui.dataset_source import what_if
 from workbench.ui.widgets.built import is_built
@@ -403,6 +405,23 @@ def test_the_views_of_a_cluster_print(cluster: wb.Cluster, strategy: wb.Mirrored
     assert "r1@a" in log
     assert "spoken" in log
     assert max(map(len, f"{topology}\n{devices}\n{log}".splitlines())) <= 88
+
+
+def test_a_table_that_is_too_wide_still_tells_hosts_apart(cluster: wb.Cluster) -> None:
+    headings = ["host", "worker", "pid", "status", "memory", "device", "strategy", "replica", "now"]
+    facts = ["0", "12345", "live", "300 MiB", "tpu:0", "TPUStrategy"]
+    long = "step 12345: all_gather #0, waiting at train.py:41 in a_function"
+
+    def text(hosts: str) -> list[str]:
+        rows = [[host, *facts, f"r{index}", long] for index, host in enumerate(hosts)]
+        source = Fixed("topology", topology_model(cluster))
+        return repr(ClusterView(cluster, source, lambda: ("Cluster", headings, rows))).splitlines()
+
+    title, heads, first, second = text("ab")
+    assert heads.split() == ["host", "status", "device", "replica", "now"]
+    assert (first.split()[0], second.split()[0]) == ("a", "b")
+    assert text("aa")[1].split() == ["status", "memory", "device", "replica", "now"]
+    assert max(map(len, [title, heads, first, second])) <= 88
 
 
 def test_a_view_of_something_else_is_refused(cluster: wb.Cluster) -> None:

@@ -52,9 +52,9 @@ class ClusterView:
         return mimebundle(self._source, text=self._text(*table), html=self._html(*table), include=include)
 
     def _text(self, title: str, headings: list[str], rows: list[list[str]]) -> str:
-        lines = aligned(
-            headings, rows, left=_PLACES, expendable=("pid", "worker", "kind", "strategy", "host")
-        )
+        one_host = len({row[0] for row in rows}) < 2  # else it tells rows apart
+        expendable = ("pid", "worker", "kind", "strategy", *(["host"] if one_host else ["memory"]))
+        lines = aligned(headings, rows, left=(*_PLACES, "now"), expendable=expendable)
         return "\n".join([f"{printable(title)}, {self.cluster.status}", *(lines if rows else [])])
 
     def _html(self, title: str, headings: list[str], rows: list[list[str]]) -> str:
