@@ -76,6 +76,12 @@ BAD: dict[str, tuple[Attempt, str]] = {
         lambda s: s.run(lambda: get_replica_context().all_reduce("sum", [np.ones(2)] * (1 + _rank()))),
         r"\(test_bad_input\.py:\d+\).*they differ in dtype or shape, structure",
     ),
+    "collectives of structures that differ": (
+        lambda s: s.run(
+            lambda: get_replica_context().all_reduce("sum", [np.ones(2)] if _rank() else {"w": np.ones(2)})
+        ),
+        r"they differ in structure \(\{'w': \*\} and \[\*\]\)\. Every replica",
+    ),
     "structures that differ": (
         lambda s: s.run(lambda: (1,) * (1 + _rank())),
         r"\(\*,\) on replica 0, \(\*, \*\) on replica 1; return the same",

@@ -22,7 +22,7 @@ class Call:
       redop: Such as "sum", "" where nothing is reduced.
       what: Dtypes and shapes in words, such as "float32[256,10]".
       site: Where the user called it, such as "train.py:41".
-      nesting: Digest of the structure that the arrays came in.
+      nesting: The structure that the arrays came in, such as "[*, *]"; "" for a single array.
       mode: Everything else that replicas must agree on (root, axis, algorithm, packing).
       count: Elements, counted as telemetry does; where only the exchange tells them, as far as they are known before.
       nbytes: Size S of the formulas, likewise.
@@ -83,7 +83,7 @@ class Asked:
       op: Such as "all_reduce".
       redop: Such as "sum", or "".
       what: Dtypes and shapes.
-      nesting: Digest of the structure.
+      nesting: The structure that the arrays came in, cut to 64 characters.
       mode: Root, axis, algorithm, packing.
       site: Where the user called it.
     """
@@ -153,8 +153,11 @@ def _differing(a: Asked, b: Asked) -> list[str]:
         "call site": (a.site, b.site),
     }
     parts = [name for name, (left, right) in pairs.items() if left != right]
-    if parts == ["options"]:
-        parts = [f"options ({a.mode} and {b.mode})"]
+    match parts:  # what the calls in words do not show
+        case ["options"]:
+            return [f"options ({a.mode} and {b.mode})"]
+        case ["structure"]:
+            return [f"structure ({a.nesting or 'a single array'} and {b.nesting or 'a single array'})"]
     return parts
 
 

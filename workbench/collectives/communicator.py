@@ -74,7 +74,7 @@ class Communicator(Protocol):
           algorithm: "one_device" combines at one replica, "ring" splits each array over the replicas, "hierarchical"
             combines within threads, then processes, then hosts; "auto" takes the fastest.
           packs: Combine arrays of one dtype in so many packs, 0 for one per array; overrides `options.bytes_per_pack`.
-          nesting: Digest of the structure that the arrays came in; must be equal on all replicas.
+          nesting: The structure that the arrays came in, such as "[*, *]"; must be equal on all replicas.
 
         Returns:
           One result per array, of its shape.

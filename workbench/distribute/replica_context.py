@@ -330,7 +330,7 @@ def _nesting(spec: tree.Spec) -> str:
     if text is None:
         if len(_nestings) >= _SPEC_LIMIT:
             _nestings.clear()
-        text = _nestings[spec] = str(spec)
+        text = _nestings[spec] = str(spec).removeprefix("PyTreeSpec(").removesuffix(")")
     return text
 
 
