@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import html.parser
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -121,6 +122,23 @@ def test_a_run_is_listed_opened_and_compared_by_name_or_place(recorded: Path) ->
 def test_a_folder_without_runs_says_how_to_make_one(tmp_path: Path) -> None:
     assert f"wb.record({str(tmp_path / 'first.parquet')!r})" in repr(wb.runs(tmp_path))
     assert len(wb.runs(tmp_path / "nothing")) == 0
+
+
+def test_many_runs_are_listed_newest_first_and_the_rest_is_counted(
+    recorded: Path, tmp_path: Path, safe_text
+) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(40):  # all in one second
+        path = folder / f"run{number}.parquet"
+        path.write_bytes((recorded / "first.parquet").read_bytes())
+        os.utime(path, ns=(0, 1_700_000_000_000_000_000 + (number * 7) % 40))
+
+    runs = wb.runs(folder)
+
+    assert [run.name for run in runs][:3] == ["run17", "run34", "run11"]
+    assert repr(runs).splitlines()[-1] == "… 8 older ones not shown"
+    assert "… 8 older ones not shown" in safe_text(runs._repr_html_()).text
 
 
 def test_a_damaged_run_is_listed_with_its_problem(recorded: Path) -> None:

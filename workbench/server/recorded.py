@@ -14,7 +14,7 @@ from typing import Any, Final
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
 from workbench.telemetry.runs import open_run
 from workbench.ui.models import ComparedRow, RunEntry, Runs, plain
-from workbench.ui.runs_model import compared, replay_model, run_entry
+from workbench.ui.runs_model import compared, newest_first, replay_model, run_entry
 
 _MAX_DEPTH: Final = 4
 _MAX_FOLDERS: Final = 2000
@@ -65,7 +65,7 @@ class RecordedRuns:
             first, second = map(self._inside, compare)
             with self._named_as_asked():
                 rows = compared(open_run(first), open_run(second))
-        entries = sorted(map(self._entry, self._files()), key=lambda run: run.written, reverse=True)
+        entries = map(self._entry, newest_first(self._files()))
         return plain(Runs(".", tuple(entries), tuple(Path(path).stem for path in compare), rows))
 
     def _entry(self, file: Path) -> RunEntry:

@@ -11,12 +11,10 @@ from workbench.telemetry.events import Event
 from workbench.telemetry.formatting import printable
 from workbench.telemetry.snapshot import Snapshot
 from workbench.ui import html
-from workbench.ui.runs_model import replay_of
+from workbench.ui.runs_model import LOOKED_AT, replay_of
 from workbench.ui.timings import Timings
 from workbench.ui.widgets.bundle import mimebundle
 from workbench.ui.widgets.sources import Given
-
-_KEPT = ("topology", "devices", "values", "array_sharding", "dataset_sharding")
 
 
 class RecordedRun(Timings):
@@ -63,7 +61,7 @@ class RecordedRun(Timings):
         facts = [f"run {self.path.stem}: {span.records:,} records in {span.seconds:.3g} s"]
         if self.steps is not None:
             facts.append(f"steps {self.steps.start} to {self.steps.stop - 1}")
-        if kept := [view.replace("_", " ") for view in _KEPT if view in self._run.looks.models]:
+        if kept := [view.replace("_", " ") for view in LOOKED_AT if view in self._run.looks.models]:
             facts.append(f"with {', '.join(kept)}")
         return printable(", ".join(facts))
 

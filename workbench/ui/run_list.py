@@ -99,15 +99,19 @@ class RunList:
     def __repr__(self) -> str:
         if not self.entries:
             return _none(self.folder)
-        left = ("run", "written", "problem")
-        return "\n".join([self._title(), *aligned(_RUNS, self._cells(), left=left, expendable=("file",))])
+        lines = aligned(_RUNS, self._cells(), left=("run", "written"), expendable=("file",))
+        return "\n".join([self._title(), *lines, *filter(None, [self._hidden()])])
 
     def _repr_html_(self) -> str:
-        parts = [html.table(_RUNS, self._cells(), left=2)] if self.entries else []
+        parts = [html.table(_RUNS, self._cells(), left=2, caption=self._hidden())] if self.entries else []
         return html.card("Recorded runs", [str(self.folder)], word="replay", parts=parts)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return mimebundle(self._source(), text=repr(self), html=self._repr_html_(), include=include)
+
+    def _hidden(self) -> str:
+        hidden = len(self.entries) - _MAX_ROWS
+        return f"… {hidden} older ones not shown" if hidden > 0 else ""
 
     def _title(self) -> str:
         return shorten(printable(f"{len(self)} recorded runs in {self.folder}"), WIDTH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 from collections.abc import Iterable, Mapping
@@ -20,7 +21,8 @@ from workbench.ui.models import MODELS, ComparedRow, Replay, RunEntry, Runs, Spr
 from workbench.ui.plain import plain
 
 MAX_RUNS: Final = 200
-_LOOKED_AT: Final = ("topology", "devices", "values", "array_sharding", "dataset_sharding")
+LOOKED_AT: Final = ("topology", "devices", "values", "array_sharding", "dataset_sharding")
+"""What a recording holds beside records, where somebody has looked at it."""
 _ALIKE: Final = 0.05
 """Medians closer than this are called alike, however sure they are."""
 _FEW: Final = 8
@@ -41,15 +43,22 @@ def runs_model(folder: str | os.PathLike[str], compare: tuple[str, str] | None =
       NotFoundError: if one of the compared runs is not there.
       DataCorruption: if one of them is damaged.
     """
-    entries = sorted(
-        map(run_entry, Path(folder).glob("*.parquet")), key=lambda run: run.written, reverse=True
-    )
+    paths = newest_first(Path(folder).glob("*.parquet"))[:MAX_RUNS]
     return Runs(
         folder=str(folder),
-        runs=tuple(entries[:MAX_RUNS]),
+        runs=tuple(map(run_entry, paths)),
         compared=() if compare is None else (Path(compare[0]).stem, Path(compare[1]).stem),
         rows=() if compare is None else compared(open_run(compare[0]), open_run(compare[1])),
     )
+
+
+def newest_first(paths: Iterable[Path]) -> list[Path]:
+    """Files by when they were written, to the nanosecond; what has just gone is left out."""
+    written = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            written.append((path.stat().st_mtime_ns, path))
+    return [path for _, path in sorted(written, reverse=True)]
 
 
 def run_entry(path: Path) -> RunEntry:
@@ -112,7 +121,7 @@ def replay_of(run: Run, steps: range | None = None) -> dict[str, Any]:
     snapshot = run.snapshot() if steps is None else run.snapshot_of(steps)
     looks = {}
     notes = [f"{view}: too large to be recorded" for view in run.looks.left_out]
-    for view in _LOOKED_AT:
+    for view in LOOKED_AT:
         looks[view], problem = _looked_at(run, view)
         notes += [problem] if problem else []
     model = Replay(
