@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { blocksOf } from "../src/views/array_sharding";
 import { scaleOf } from "../src/views/heat_map";
 import { fold } from "../src/parts/folding";
-import { logTicks } from "../src/parts/ticks";
+import { apart, logTicks } from "../src/parts/ticks";
 import { orderOf } from "../src/views/elements";
 import { timeline } from "../src/views/lanes";
 import { ratioText } from "../src/views/comparison";
@@ -144,4 +144,12 @@ test("an axis over many powers of ten has fewer numbers between them", () => {
   assert.deepEqual(logTicks(0.9, 21), [1, 2, 5, 10, 20]);
   assert.deepEqual(logTicks(1, 100).map(Math.round), [1, 3, 10, 30, 100]);
   assert.deepEqual(logTicks(1, 1e4), [1, 10, 100, 1000, 10_000]);
+});
+
+test("labels of an axis that is too narrow for all of them do not run into one another", () => {
+  const at = (tick: number) => 30 * Math.log10(tick);
+  const width = () => 40;
+
+  assert.deepEqual(apart([1, 2, 5, 10, 20, 50, 100], at, width), [1, 50]);
+  assert.deepEqual(apart([1, 100, 10_000], at, width), [1, 100, 10_000]);
 });

@@ -10,3 +10,17 @@ export function logTicks(low: number, high: number): number[] {
   }
   return ticks.filter((tick) => tick >= low && tick <= high);
 }
+
+/** Those of ascending ticks whose labels, centred on them, do not run into one another. */
+export function apart(
+  ticks: readonly number[],
+  at: (tick: number) => number,
+  width: (tick: number) => number,
+): number[] {
+  let end = -Infinity;
+  return ticks.filter((tick) => {
+    const fits = at(tick) - width(tick) / 2 >= end;
+    if (fits) end = at(tick) + width(tick) / 2;
+    return fits;
+  });
+}

@@ -5,7 +5,7 @@ import { ChartOrTable, Sign } from "../parts/head";
 import { Key } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
-import { logTicks } from "../parts/ticks";
+import { apart, logTicks } from "../parts/ticks";
 import {
   count,
   counted,
@@ -24,6 +24,7 @@ const TOP = 6;
 const BOTTOM = 22;
 const MAX_ROWS = 32;
 const RIGHT = 118;
+const CHARACTER = 6.6; // its width in px
 
 export function Comparison({ model }: { model: Runs }) {
   const [first, second] = model.compared as [string, string];
@@ -51,7 +52,7 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
   if (!all.length) return <p class="wb-quiet">no collectives in either</p>;
   const lowest = Math.max(1e-3, Math.min(...all.map((one) => one.p25_us)));
   const highest = Math.max(lowest * 2, ...all.map((one) => one.p75_us));
-  const margin = 16 + 6.6 * Math.max(...shown.map((row) => nameOf(row).length));
+  const margin = 16 + CHARACTER * Math.max(...shown.map((row) => nameOf(row).length));
   const scale = (width: number) =>
     scaleLog([lowest / 1.2, highest * 1.2], [margin, Math.max(margin + 60, width - RIGHT)]);
 
@@ -60,14 +61,16 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
     const foot = TOP + shown.length * ROW;
     canvas.lineWidth = 1;
     canvas.textAlign = "center";
-    for (const tick of logTicks(lowest / 1.2, highest * 1.2)) {
+    const ticks = logTicks(lowest / 1.2, highest * 1.2);
+    const labelled = apart(ticks, x, (tick) => CHARACTER * (timeText(tick).length + 1));
+    for (const tick of ticks) {
       canvas.strokeStyle = palette.line;
       canvas.beginPath();
       canvas.moveTo(x(tick), TOP);
       canvas.lineTo(x(tick), foot);
       canvas.stroke();
       canvas.fillStyle = palette.quiet;
-      canvas.fillText(timeText(tick), x(tick), foot + BOTTOM / 2);
+      if (labelled.includes(tick)) canvas.fillText(timeText(tick), x(tick), foot + BOTTOM / 2);
     }
     canvas.textAlign = "left";
     shown.forEach((row, index) => {
