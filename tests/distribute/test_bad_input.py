@@ -82,6 +82,14 @@ BAD: dict[str, tuple[Attempt, str]] = {
         ),
         r"they differ in structure \(\{'w': \*\} and \[\*\]\)\. Every replica",
     ),
+    "texts to add up": (
+        lambda s: s.run(lambda: get_replica_context().all_reduce("sum", np.array(["a"]))),
+        r"expected an array of numbers, got one of dtype <U1: convert it to a numeric array first",
+    ),
+    "objects to add up": (
+        lambda s: s.run(lambda: get_replica_context().all_reduce("sum", np.array([None, "a"]))),
+        r"expected an array of numbers, got one of dtype object: convert it",
+    ),
     "structures that differ": (
         lambda s: s.run(lambda: (1,) * (1 + _rank())),
         r"\(\*,\) on replica 0, \(\*, \*\) on replica 1; return the same",

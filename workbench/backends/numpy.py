@@ -57,11 +57,18 @@ def view(x: Any) -> np.ndarray:
         array = np.asarray(x)
     else:
         array = np.from_dlpack(x)
-    if array.dtype.hasobject or array.dtype.kind in "USMm":
-        raise TypeError(
-            f"expected an array of numbers, got {kind.__name__}: convert it to a numeric array first"
-        )
+    require_numbers(array.dtype, kind.__name__)
     return array
+
+
+def require_numbers(dtype: np.dtype, what: str) -> None:
+    """Refuses texts, dates and objects.
+
+    Raises:
+      TypeError: Naming `what` it is.
+    """
+    if dtype.hasobject or dtype.kind in "USMm":
+        raise TypeError(f"expected an array of numbers, got {what}: convert it to a numeric array first")
 
 
 def _view_jax(value: Any) -> np.ndarray:

@@ -292,6 +292,8 @@ class ReplicaCommunicator:
         nesting: str = "",
     ) -> _Plan:
         backend.ufunc(op)
+        for view in views:  # NumPy would add texts up, and cut the sum to their length
+            backend.require_numbers(view.dtype, f"one of dtype {view.dtype}")
         if (
             getattr(options, "implementation", None) is CommunicationImplementation.RING
             and algorithm == "auto"
