@@ -145,6 +145,14 @@ def test_texts_are_refused(strategy: Any) -> None:
         strategy.run(lambda x: x, (np.array(["a", "b"], object),))
 
 
+def test_texts_of_each_replica_are_refused_likewise(strategy: Any) -> None:
+    """As a dataset gives them: several rows, so that comparing them says no single thing."""
+    texts = by_replica(strategy, *[np.array([f"a{rank}", f"b{rank}"], object) for rank in range(4)])
+
+    with pytest.raises(TracingError, match=r"argument 0 is an array of object: .*convert it to numbers"):
+        strategy.run(lambda x: x, (texts,))
+
+
 def test_objects_that_differ_by_replica_are_refused(strategy: Any) -> None:
     with pytest.raises(TracingError, match="differs by replica"):
         strategy.run(lambda x: x, (by_replica(strategy, "a", "b", "c", "d"),))

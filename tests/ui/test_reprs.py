@@ -43,6 +43,13 @@ def test_the_transport_follows_from_where_replicas_are(places: list[tuple[str, s
     assert transport(devices(*places)) == told
 
 
+def test_what_tpu_cores_combine_is_part_of_a_program() -> None:
+    cores = [Device("TPU", index, "a", "1", 0) for index in range(4)]
+
+    assert transport(cores) == "compiled"
+    assert transport(cores[:1]) == ""
+
+
 def test_one_line_never_exceeds_88_columns_and_keeps_the_status() -> None:
     text = one_line(
         "MultiWorkerMirroredStrategy",

@@ -29,10 +29,12 @@ def placement(devices: Sequence[Device], noun: str) -> str:
 
 
 def transport(devices: Sequence[Device]) -> str:
-    """What replicas on these devices combine values over, such as "shared memory + ring"; "" for a single one."""
+    """How replicas on these devices combine values, such as "shared memory + ring"; "" for a single one."""
     workers = {(device.host, device.worker) for device in devices}
     if devices[0].kind == "GPU" and len(devices) > 1:
         return "NCCL" if len(workers) > 1 else "GPU"
+    if devices[0].kind == "TPU" and len(devices) > 1:
+        return "compiled"
     hosts = {host for host, _ in workers}
     layers = [
         ("threads", len(devices) > len(workers)),

@@ -177,12 +177,12 @@ def _distributed(
 
 def _same_for_all(components: Sequence[Any], index: int) -> tuple[Any, list[Any], Any]:
     first = components[0]
+    kind, _, sign = _fixed(first, index)
     if any(type(component) is not type(first) or component != first for component in components[1:]):
         raise TracingError(
             f"argument {index} is a {type(first).__name__} that differs by replica, and a traced function runs once "
             f"for all of them; pass numbers instead"
         )
-    kind, _, sign = _fixed(first, index)
     return kind, [], sign
 
 
