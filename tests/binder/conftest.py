@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.chromium import why_not
-from tests.e2e.conftest import PATIENCE_SECONDS, ROOT, TOKEN, Lab, browser, page, started
+from tests.e2e.conftest import PATIENCE_SECONDS, ROOT, TOKEN, Lab, browser, context, page, started
 
-__all__ = ["browser", "page"]
+__all__ = ["browser", "context", "page"]
 
 BASE = "/user/somebody-7h2kq/"
 """JupyterHub gives everybody's server such a path."""

@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 ARTIFACTS = ROOT / "artifacts"
 TOKEN = "only-for-tests"
 PATIENCE_SECONDS = 45.0
+EXIT_SECONDS = 15.0
 SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
@@ -116,6 +117,8 @@ def serving(home: Path, bundle: Path) -> Iterator[Lab]:
     ]
     command += [f"--LabServerApp.extra_labextensions_path={extensions}", "--LabApp.collaborative=False"]
     command += ["--JupyterNotebookApp.expose_app_in_browser=True"]
+    # It serves nothing of ours, and takes a second of each start.
+    command += ["--ServerApp.jpserver_extensions", "panel.io.jupyter_server_extension=False"]
     log = home / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -124,7 +127,20 @@ def serving(home: Path, bundle: Path) -> Iterator[Lab]:
     try:
         yield started(process, home / "runtime", log, root)
     finally:
-        process.terminate()
+        end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a JupyterLab; its kernels are gone by then.
+
+    A thread of AnyIO that begins while the server's loop ends is never told to stop, and Python waits for it. That ours
+    let a server end is tested with those of `tests/server`.
+    """
+    process.terminate()
+    try:
+        process.wait(EXIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
         process.wait(PATIENCE_SECONDS)
 
 
@@ -150,18 +166,33 @@ def browser() -> Iterator[Any]:
         yield browser
 
 
-@pytest.fixture
-def page(lab: Lab, browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A page of its own; the test fails if anything was asked of another machine. Leaves a screenshot in artifacts/."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
+@pytest.fixture(scope="module")
+def context(browser: Any) -> Iterator[Any]:
+    """What the pages of a module share: JupyterLab's scripts, once fetched. Whatever else it keeps is on the server."""
+    context = browser.new_context()
     context.set_default_timeout(1000 * PATIENCE_SECONDS)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(lab: Lab, context: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A page of its own; the test fails if anything was asked of another machine. Leaves a screenshot in artifacts/."""
+    with page_of(lab, context, request.node.name) as page:
+        yield page
+
+
+@contextmanager
+def page_of(lab: Lab, context: Any, name: str) -> Iterator[Any]:
+    """A page, whose kernels end with it. Fails if anything was asked of another machine."""
     page = context.new_page()
+    page.set_viewport_size({"width": 1280, "height": 800})
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     yield page
     ARTIFACTS.mkdir(exist_ok=True)
-    page.screenshot(path=ARTIFACTS / f"{request.node.name}.png")
-    context.close()
+    page.screenshot(path=ARTIFACTS / f"{name}.png")
+    page.close()
     for session in lab.request("GET", "/api/sessions"):
         lab.request("DELETE", f"/api/sessions/{session['id']}")
     assert [url for url in asked if not url.startswith((lab.url, "data:", "blob:"))] == []

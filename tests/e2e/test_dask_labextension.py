@@ -22,6 +22,7 @@ from tests.e2e.conftest import (
     TOKEN,
     Lab,
     command,
+    end,
     expect,
     open_notebook,
     started,
@@ -117,8 +118,7 @@ def lab(environment: Environment) -> Iterator[Lab]:
         runtime = environment.home / ".local" / "share" / "jupyter" / "runtime"
         yield started(process, runtime, log, root)
     finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
+        end(process)
 
 
 @pytest.fixture

@@ -11,12 +11,23 @@ import nbformat.v4
 import pytest
 
 import workbench as wb
-from tests.e2e.conftest import PATIENCE_SECONDS, TOKEN, Lab, browser, built, expect, hatch_build, lab, page
+from tests.e2e.conftest import (
+    PATIENCE_SECONDS,
+    TOKEN,
+    Lab,
+    browser,
+    built,
+    context,
+    expect,
+    hatch_build,
+    lab,
+    page,
+)
 from tests.security.payloads import PAYLOADS, encodable
 from tests.security.runs import write_run
 from workbench.ui.widgets.bundle import MIME
 
-__all__ = ["browser", "built", "hatch_build", "lab", "page"]
+__all__ = ["browser", "built", "context", "hatch_build", "lab", "page"]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 SMUGGLED = """() => [...document.querySelectorAll(".wb *")].flatMap((element) => [
