@@ -5,6 +5,7 @@ import { ChartOrTable, Sign } from "../parts/head";
 import { Ramp } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
+import { apart } from "../parts/ticks";
 import { count, counted, NOTHING, percent, runsOf, timeText } from "../format";
 import type { DatasetSharding, InputProgress, Reader, Reading } from "../models";
 import type { Context, View } from "../view";
@@ -131,14 +132,17 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
 
   const paint = ({ canvas, width, palette, cursor }: Painting) => {
     const unit = scale(width);
-    let lastMark = -Infinity;
     canvas.fillStyle = palette.quiet;
-    for (const [position, name] of model.marks) {
-      const x = LEFT + position * unit;
-      if (x - lastMark < 60) continue;
-      lastMark = x;
-      canvas.fillText(`▏${name.split("/").at(-1)}`, x, TOP / 2, 120);
-    }
+    const files = new Map(model.marks.map(([position, name]) => [LEFT + position * unit, name]));
+    const begins = apart(
+      [...files.keys()],
+      (x) => x,
+      () => 60,
+    );
+    begins.forEach((x, index) => {
+      const room = (begins[index + 1] ?? width) - x; // narrower letters rather than one over the other
+      canvas.fillText(`▏${files.get(x)!.split("/").at(-1)}`, x, TOP / 2, Math.min(120, room));
+    });
     if (!model.marks.length) {
       canvas.fillText(followed ? `elements 0 to ${count(model.positions - 1)}` : "steps", LEFT, TOP / 2);
     }
