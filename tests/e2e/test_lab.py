@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Lab, command, expect, open_notebook, wait_for_notebook
+from tests.e2e.conftest import Lab, command, expect, open_notebook, page_of, wait_for_notebook
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -21,43 +22,105 @@ def step(x):
 for _ in range(5):
     strategy.run(step, args=(np.ones(1024, np.float32),))
 """
+CONNECT_CODE = "wb.connect(replicas=2)"
 
 
-@pytest.fixture
-def running(page: Any, lab: Lab) -> Any:
-    """A page in which one cell was run, and nothing else was done."""
+def run_one_cell(page: Any, lab: Lab) -> Any:
+    """Runs one cell in a new page, and does nothing else there."""
     open_notebook(page, lab, lab.notebook("one_cell.ipynb", CELL))
     command(page, "notebook:run-all-cells")
     expect(page.locator(".wb-collectives")).to_contain_text("all_reduce")
     return page
 
 
-def test_panes_fill_after_one_cell_with_no_click(running: Any) -> None:
-    expect(running.locator(".wb-pane")).to_have_count(2)
-    expect(running.locator(".wb-status-item")).to_contain_text(re.compile(r"2/2 replicas • .*B/s • 0 NaN"))
-    running.screenshot(path="artifacts/lab_light.png")
+@pytest.fixture(scope="class")
+def shared(lab: Lab, context: Any) -> Iterator[Any]:
+    """A page of a class of tests in which one cell was run."""
+    with page_of(lab, context, "one_cell") as page:
+        yield run_one_cell(page, lab)
 
 
-def test_the_dark_theme_flips_every_pane(running: Any) -> None:
-    def ground() -> str:
-        return str(
-            running.locator(".wb-collectives").evaluate("(node) => getComputedStyle(node).backgroundColor")
+class TestOneCell:
+    """What a page shows in which one cell was run; none of these ends its cluster, so they share it, in this order."""
+
+    def test_panes_fill_after_one_cell_with_no_click(self, shared: Any) -> None:
+        expect(shared.locator(".wb-pane")).to_have_count(2)
+        expect(shared.locator(".wb-status-item")).to_contain_text(re.compile(r"2/2 replicas • .*B/s • 0 NaN"))
+        shared.screenshot(path="artifacts/lab_light.png")
+
+    def test_the_dark_theme_flips_every_pane(self, shared: Any) -> None:
+        def ground() -> str:
+            return str(
+                shared.locator(".wb-collectives").evaluate("(node) => getComputedStyle(node).backgroundColor")
+            )
+
+        light = ground()
+        command(shared, "apputils:change-theme", theme="JupyterLab Dark")
+        shared.wait_for_selector("body[data-jp-theme-light='false']", state="attached")
+        shared.wait_for_function(
+            "(light) => getComputedStyle(document.querySelector('.wb-collectives')).backgroundColor !== light",
+            arg=light,
+        )
+        shared.wait_for_selector("#jupyterlab-splash", state="detached")
+        shared.screenshot(path="artifacts/lab_dark.png")
+        command(shared, "apputils:change-theme", theme="JupyterLab Light")
+        shared.wait_for_function(
+            "(light) => getComputedStyle(document.querySelector('.wb-collectives')).backgroundColor === light",
+            arg=light,
         )
 
-    light = ground()
-    command(running, "apputils:change-theme", theme="JupyterLab Dark")
-    running.wait_for_selector("body[data-jp-theme-light='false']", state="attached")
-    running.wait_for_function(
-        "(light) => getComputedStyle(document.querySelector('.wb-collectives')).backgroundColor !== light",
-        arg=light,
-    )
-    running.wait_for_selector("#jupyterlab-splash", state="detached")
-    running.screenshot(path="artifacts/lab_dark.png")
-    command(running, "apputils:change-theme", theme="JupyterLab Light")
-    running.wait_for_function(
-        "(light) => getComputedStyle(document.querySelector('.wb-collectives')).backgroundColor === light",
-        arg=light,
-    )
+    def test_code_is_dragged_into_the_notebook(self, shared: Any) -> None:
+        command(shared, "workbench:show-panel")
+        live = shared.locator("#workbench-panel .wb-cluster").filter(has=shared.locator(".wb-status-live"))
+        connecting = shared.locator(".jp-Notebook .jp-Cell", has_text=CONNECT_CODE)
+        before = connecting.count()
+        live.drag_to(shared.locator(".jp-Notebook .jp-Cell").first)
+
+        expect(connecting).to_have_count(before + 1)
+
+    def test_everything_is_reached_by_keys_alone(self, shared: Any) -> None:
+        keyboard = shared.keyboard
+        keyboard.press("Control+Shift+C")
+        shared.wait_for_selector(".lm-CommandPalette-input:focus")
+        keyboard.type("open pane collective timing")
+        shared.wait_for_selector(".lm-CommandPalette-item.lm-mod-active >> text=Collective timing")
+        keyboard.press("Enter")
+        table = shared.locator(".wb-collective-table")
+        expect(table).to_contain_text("all_reduce")
+        shared.wait_for_selector(".wb-collective-table [role='grid'] :focus, .wb-pane :focus")
+
+        cell = table.locator("td[tabindex='0'], th[tabindex='0']").first
+        cell.focus()
+        keyboard.press("ArrowDown")
+        seen = []
+        for _ in range(6):
+            seen.append(shared.evaluate("() => document.activeElement.textContent"))
+            keyboard.press("ArrowRight")
+        assert "all_reduce" in seen
+        assert len(set(seen)) > 3
+
+        keyboard.press("Alt+p")
+        shared.wait_for_selector("#workbench-panel :focus")
+
+    def test_context_menus_offer_what_can_be_done(self, shared: Any) -> None:
+        shared.locator(".wb-pane:visible").first.click(button="right", position={"x": 200, "y": 60})
+        menu = shared.locator(".lm-Menu")
+        expect(menu).to_contain_text("Show the next cluster beside this one")
+        expect(menu).to_contain_text("Follow the newest cluster")
+        shared.keyboard.press("Escape")
+
+        command(shared, "workbench:show-panel")
+        shared.locator(".wb-cluster").filter(has=shared.locator(".wb-status-live")).click(button="right")
+        connecting = shared.locator(".jp-Notebook .jp-Cell", has_text=CONNECT_CODE)
+        before = connecting.count()
+        menu.get_by_text("Insert the code that connects to a cluster").click()
+        expect(connecting).to_have_count(before + 1)
+
+
+@pytest.fixture
+def running(page: Any, lab: Lab) -> Any:
+    """A page of its own in which one cell was run."""
+    return run_one_cell(page, lab)
 
 
 def test_panes_come_back_after_a_reload_and_keep_their_history_after_a_restart(running: Any) -> None:
@@ -112,39 +175,6 @@ def test_the_panel_shows_the_cluster_and_inserts_its_code(running: Any) -> None:
     expect(stopped).to_have_count(0)
 
 
-def test_code_is_dragged_into_the_notebook(running: Any) -> None:
-    command(running, "workbench:show-panel")
-    live = running.locator("#workbench-panel .wb-cluster").filter(has=running.locator(".wb-status-live"))
-    live.drag_to(running.locator(".jp-Notebook .jp-Cell").first)
-
-    expect(running.locator(".jp-Notebook")).to_contain_text("wb.connect(replicas=2)")
-
-
-def test_everything_is_reached_by_keys_alone(running: Any) -> None:
-    keyboard = running.keyboard
-    keyboard.press("Control+Shift+C")
-    running.wait_for_selector(".lm-CommandPalette-input:focus")
-    keyboard.type("open pane collective timing")
-    running.wait_for_selector(".lm-CommandPalette-item.lm-mod-active >> text=Collective timing")
-    keyboard.press("Enter")
-    table = running.locator(".wb-collective-table")
-    expect(table).to_contain_text("all_reduce")
-    running.wait_for_selector(".wb-collective-table [role='grid'] :focus, .wb-pane :focus")
-
-    cell = table.locator("td[tabindex='0'], th[tabindex='0']").first
-    cell.focus()
-    keyboard.press("ArrowDown")
-    seen = []
-    for _ in range(6):
-        seen.append(running.evaluate("() => document.activeElement.textContent"))
-        keyboard.press("ArrowRight")
-    assert "all_reduce" in seen
-    assert len(set(seen)) > 3
-
-    keyboard.press("Alt+p")
-    running.wait_for_selector("#workbench-panel :focus")
-
-
 def test_what_a_cell_inspects_is_in_the_pane_of_values(page: Any, lab: Lab) -> None:
     inspect = "wb.inspect(strategy.run(step, args=(np.full(3, np.nan, np.float32),)))"
     open_notebook(page, lab, lab.notebook("inspect.ipynb", CELL, inspect))
@@ -178,6 +208,8 @@ def test_two_clusters_are_shown_beside_each_other(page: Any, lab: Lab) -> None:
 
     tables = page.locator(".wb-pane:visible .wb-collective-table")
     expect(tables).to_have_count(2)
+    for index in range(2):
+        tables.nth(index).get_by_role("button", name="more columns").click()
     newest = "[aria-label^='newest {0} of {0} collectives']"
     expect(tables.locator(newest.format(5))).to_have_count(1)
     expect(tables.locator(newest.format(7))).to_have_count(1)
@@ -213,16 +245,3 @@ def test_the_panel_is_used_by_keys_alone(running: Any) -> None:
     running.locator("#workbench-panel").get_by_role("button", name="Stop: one_cell.ipynb").focus()
     keyboard.press("Space")
     expect(running.locator("#workbench-panel .wb-status-stopped").first).to_be_visible()
-
-
-def test_context_menus_offer_what_can_be_done(running: Any) -> None:
-    running.locator(".wb-pane:visible").first.click(button="right", position={"x": 200, "y": 60})
-    menu = running.locator(".lm-Menu")
-    expect(menu).to_contain_text("Show the next cluster beside this one")
-    expect(menu).to_contain_text("Follow the newest cluster")
-    running.keyboard.press("Escape")
-
-    command(running, "workbench:show-panel")
-    running.locator(".wb-cluster").filter(has=running.locator(".wb-status-live")).click(button="right")
-    menu.get_by_text("Insert the code that connects to a cluster").click()
-    expect(running.locator(".jp-Notebook .jp-Cell").nth(1)).to_contain_text("wb.connect(replicas=2)")
