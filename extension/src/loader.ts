@@ -1,6 +1,7 @@
 // What each widget brings along: a few lines that fetch the views from the one widget of the kernel that holds their code.
 interface Model {
   get(name: string): unknown;
+  send(content: unknown): void;
   widget_manager: { get_model(id: string): Promise<Model> };
 }
 interface Views {
@@ -30,6 +31,8 @@ export default {
   async render({ model, el }: { model: Model; el: HTMLElement }) {
     const digest = String(model.get("digest"));
     if (!loaded.has(digest)) loaded.set(digest, load(model));
-    return (await loaded.get(digest)!).attach(model, el);
+    const detach = (await loaded.get(digest)!).attach(model, el);
+    model.send({ kind: "attached" }); // changes that the kernel sent before are lost: nobody listened
+    return detach;
   },
 };

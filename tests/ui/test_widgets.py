@@ -336,6 +336,22 @@ def test_a_front_end_that_comes_later_gets_the_newest_and_others_the_whole() -> 
 
 
 @built
+def test_a_view_gets_what_was_sent_before_it_was_there_unless_nothing_can_have_changed() -> None:
+    from workbench.ui.widgets.widget import ViewWidget
+
+    numbers = iter(range(10))
+    counted = Polled("topology", lambda: _Count(next(numbers)), interval_seconds=0.1, ended=lambda: True)
+    sent: list[dict[str, Any]] = []
+    for source in (counted, Fixed("topology", _Count(7))):
+        widget = ViewWidget(source)
+        widget.send = lambda content, buffers=None: sent.append(content)
+        widget._handle_custom_msg({"kind": "attached"}, [])
+        widget.close()
+
+    assert sent == [{"kind": "model", "model": {"count": 1}}]
+
+
+@built
 def test_what_cannot_be_answered_is_said_in_the_view() -> None:
     from workbench.ui.widgets.widget import ViewWidget
 

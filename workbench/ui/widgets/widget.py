@@ -85,7 +85,9 @@ class ViewWidget(anywidget.AnyWidget):
         match content.get("kind"):
             case "visible":
                 self.watched = bool(content.get("visible"))
-            case "resync":
+            case "attached" if self.source.interval_seconds == float("inf"):
+                pass
+            case "attached" | "resync":  # changes that were sent before a view was there have not come to it
                 with self._asking:
                     message = self._whole()
                 self.send(message)
