@@ -120,6 +120,7 @@ def test_with_a_kernel_the_view_is_live_and_what_it_showed_last_is_saved(page: A
         page, lab, "live.ipynb", CONNECT + STEPS, "wb.collectives()", "for _ in range(7): strategy.run(step)"
     )
     live = page.locator(".jp-Notebook .wb-saved .lm-Panel .wb-collectives")
+    live.get_by_role("button", name="more columns").click()
     expect(live.locator("[aria-label^='newest 10 of 10 collectives']")).to_have_count(1)
     save(page)
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.chromium import chromium, why_not
+from tests.extension.gallery import open_gallery
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,3 +50,12 @@ def browser(built: ModuleType) -> Iterator[Browser]:
         pytest.skip(why)
     with chromium() as browser:
         yield browser
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page with the views; the test fails if something went wrong there, or was asked of another machine."""
+    page = open_gallery(browser)
+    yield page
+    assert page.faults == []  # type: ignore[attr-defined]
+    page.close()

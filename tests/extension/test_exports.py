@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -23,14 +22,6 @@ pytestmark = pytest.mark.e2e
 SVG = "{http://www.w3.org/2000/svg}"
 PAYLOAD = "</script><script>parent.hit=1</script><img src=x onerror=parent.hit=1>\x1b]0;\ud800\"'&"
 """A text as a replica may print it, with half of a pair, a control character and markup."""
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    page = open_gallery(browser)
-    yield page
-    assert page.faults == []  # type: ignore[attr-defined]
-    page.close()
 
 
 def saved(page: Page, name: str, index: int = 0) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +13,17 @@ from xml.etree import ElementTree
 import pytest
 
 import workbench as wb
-from tests.extension.gallery import SHOWN, model, open_gallery, show
+from tests.extension.conftest import browser, built, hatch_build, page
+from tests.extension.gallery import SHOWN, model, show
 from tests.extension.test_exports import saved
 from tests.security.payloads import HARMLESS, KINDS, PAYLOADS, Markup, encodable
 from tests.security.runs import with_texts, write_run
-from tests.security.test_views import LENGTH, browser, built, hatch_build
+from tests.security.test_views import LENGTH
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-__all__ = ["browser", "built", "hatch_build"]
+__all__ = ["browser", "built", "hatch_build", "page"]
 
 TEXTS = [encodable(payload)[:LENGTH] for payload in PAYLOADS]
 CALCULATED = tuple("=+-@\t\r")
@@ -32,14 +32,6 @@ CALCULATED = tuple("=+-@\t\r")
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("runs") / "hostile.parquet", TEXTS)
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    page = open_gallery(browser)
-    yield page
-    assert page.faults == []  # type: ignore[attr-defined]
-    page.close()
 
 
 class _Body(HTMLParser):
