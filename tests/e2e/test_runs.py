@@ -128,10 +128,11 @@ def test_each_format_is_saved_by_the_browser(page: Any, panel: Any, recorded: Pa
 
 @pytest.mark.parametrize("writer", ["browser", "python"])
 def test_a_report_draws_from_the_disk_and_asks_for_nothing(
-    page: Any, panel: Any, browser: Any, recorded: Path, tmp_path: Path, writer: str
+    request: pytest.FixtureRequest, browser: Any, recorded: Path, tmp_path: Path, writer: str
 ) -> None:
     file = tmp_path / "report.html"
     if writer == "browser":
+        page, panel = (request.getfixturevalue(name) for name in ("page", "panel"))
         panel.get_by_role("button", name="first").click()
         run = page.locator(".wb-pane .wb-replay")
         expect(run).to_contain_text("all_reduce")
