@@ -69,6 +69,13 @@ def test_a_refused_connect_leaves_the_current_cluster_alone(arguments: dict[str,
         assert _works(cluster) == 2
 
 
+def test_what_was_not_sent_yet_is_in_the_feed_after_closing() -> None:
+    with runtime.connect(replicas=2) as cluster:
+        assert _works(cluster) == 2
+
+    assert cluster.feed.snapshot().counters.collectives == 1
+
+
 def test_sixty_four_replicas_in_one_process() -> None:
     with runtime.connect(replicas=64, processes=False) as cluster:
         assert _works(cluster) == 64

@@ -27,6 +27,8 @@ from workbench.runtime.wire import TELEMETRY
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed import Feed
 
+_LAST_FLUSH_SECONDS = 0.5
+
 
 class Cluster:
     """Workers of a Dask cluster that this process drives.
@@ -151,6 +153,8 @@ class Cluster:
         """Ends the embedded cluster, or lets the workers of another one go. Idempotent."""
         if self.gang.closed:
             return
+        with contextlib.suppress(Exception):  # what replicas have not sent yet would be lost with them
+            self.flush_telemetry(_LAST_FLUSH_SECONDS)
         for callback in self.closing:
             callback()
         with contextlib.suppress(Exception):
