@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blocksOf } from "../src/views/array_sharding";
+import { tellsApart } from "../src/views/collective_table";
 import { scaleOf } from "../src/views/heat_map";
 import { fold } from "../src/parts/folding";
 import { apart, logTicks } from "../src/parts/ticks";
@@ -152,4 +153,17 @@ test("labels of an axis that is too narrow for all of them do not run into one a
 
   assert.deepEqual(apart([1, 2, 5, 10, 20, 50, 100], at, width), [1, 50]);
   assert.deepEqual(apart([1, 100, 10_000], at, width), [1, 100, 10_000]);
+});
+
+test("reductions tell rows apart where one operation of one size has several", () => {
+  const row = { ...collectives.snapshot.table[0]!, op: "all_reduce", redop: "sum" };
+  const redop = (one: typeof row) => one.redop;
+  const mean = { ...row, redop: "mean" };
+
+  assert.equal(tellsApart([row, { ...mean, size_bytes: 2 * row.size_bytes }], redop), false);
+  assert.equal(tellsApart([row, mean], redop), true);
+  assert.equal(
+    tellsApart([row, mean], (one) => one.dtype),
+    false,
+  );
 });

@@ -22,7 +22,6 @@ export const collectiveTable: View<Collectives> = {
   draw({ model, context }) {
     const { table, counters } = model.snapshot;
     const unit = timeUnit(table.map((row) => row.p50_us));
-    const severalGroups = new Set(table.map((row) => row.group)).size > 1;
     return (
       <div class="wb-part">
         <Head
@@ -42,7 +41,7 @@ export const collectiveTable: View<Collectives> = {
               ? "only collectives that workbench itself needed were recorded"
               : "no collectives recorded yet"
           }
-          columns={columnsOf(unit, severalGroups)}
+          columns={columnsOf(unit, table)}
           rows={table}
           keyOf={(row) => row.key}
           isSelected={(row) => row.late_replica !== null && row.late_replica === context.selected.replica}
@@ -53,7 +52,21 @@ export const collectiveTable: View<Collectives> = {
   },
 };
 
-function columnsOf(unit: TimeUnit, severalGroups: boolean): Column<TableRow>[] {
+/** Whether rows of one operation and size differ in something. */
+export function tellsApart(rows: readonly TableRow[], of: (row: TableRow) => string | number): boolean {
+  const seen = new Map<string, string | number>();
+  return rows.some((row) => {
+    const key = `${row.group}|${row.op}|${row.size_bytes}`;
+    const other = seen.get(key) ?? of(row);
+    seen.set(key, other);
+    return other !== of(row);
+  });
+}
+
+function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<TableRow>[] {
+  // What tells rows apart is folded away late.
+  const telling = (of: (row: TableRow) => string | number, otherwise: number) =>
+    tellsApart(rows, of) ? 1 : otherwise;
   type Part = Partial<Column<TableRow>>;
   const time = (title: string, help: string, of: (row: TableRow) => number, part: Part = {}) => ({
     title,
@@ -73,15 +86,21 @@ function columnsOf(unit: TimeUnit, severalGroups: boolean): Column<TableRow>[] {
     { title: "op", left: true, text: (row) => row.op },
     { title: "size", text: (row) => sizeText(row.size_bytes), order: (row) => row.size_bytes },
     { title: "count", rank: 12, text: (row) => count(row.count), order: (row) => row.count },
-    { title: "type", left: true, rank: 4, text: (row) => dtypeText(row.dtype) },
+    { title: "type", left: true, rank: telling((row) => row.dtype, 4), text: (row) => dtypeText(row.dtype) },
     {
       title: "red",
       left: true,
-      rank: 5,
+      rank: telling((row) => row.redop, 5),
       help: "how values are combined",
       text: (row) => row.redop || NOTHING,
     },
-    { title: "n", rank: 6, help: "replicas", text: (row) => String(row.n), order: (row) => row.n },
+    {
+      title: "n",
+      rank: telling((row) => row.n, 6),
+      help: "replicas",
+      text: (row) => String(row.n),
+      order: (row) => row.n,
+    },
     time("last", "transfer time of the latest", (row) => row.last_us, { rank: 7 }),
     time("p50", "median transfer time", (row) => row.p50_us),
     time("p99", "transfer time of the slowest hundredth", (row) => row.p99_us, { rank: 3 }),
@@ -126,7 +145,7 @@ function columnsOf(unit: TimeUnit, severalGroups: boolean): Column<TableRow>[] {
     { title: "late", left: true, rank: 1, least: 60, help: "who came last most often", text: lateText },
     { title: "how", left: true, rank: 10, least: 90, help: "algorithm and transport", text: howText },
   ];
-  if (severalGroups)
+  if (new Set(rows.map((row) => row.group)).size > 1)
     columns.unshift({ title: "group", left: true, rank: 1, least: 70, text: (row) => row.group });
   return columns;
 }
