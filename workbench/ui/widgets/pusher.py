@@ -10,8 +10,8 @@ from typing import Final
 from workbench.ui.widgets.widget import ViewWidget
 
 _IDLE_SECONDS: Final = 1.0
-_SHARE: Final = 50
-"""A push that took t seconds is followed by a pause of this many t: a fiftieth of a core for a view, at most."""
+_SHARE: Final = 35
+"""A push that took t seconds is followed by a pause of this many t: three hundredths of a core for a view, at most."""
 _MAX_WIDGETS: Final = 32
 
 log = logging.getLogger(__name__)
