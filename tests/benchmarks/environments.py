@@ -16,7 +16,7 @@ INSTALL = {
 }
 _SHOWN = (
     "numpy dask distributed ipyparallel mpi4py torch jax tensorflow tensorflow-cpu pyarrow optree "
-    "bokeh panel treescope jupyterlab jupyterlab-nvdashboard playwright".split()
+    "bokeh panel treescope jupyterlab jupyterlab-nvdashboard jupyter_client playwright".split()
 )
 _VERSIONS = """
 import json, platform, sys
