@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.distribute import PerReplica, get_replica_context
+from workbench.distribute import PerReplica, get_replica_context, get_strategy
 from workbench.errors import CaptureError, InvalidArgumentError, ReplicaError
 
 
@@ -48,6 +49,45 @@ def test_an_error_keeps_its_type_and_the_strategy_goes_on(strategy: Any) -> None
 def test_what_is_no_function_is_refused(strategy: Any) -> None:
     with pytest.raises(TypeError, match=r"strategy\.run\(fn"):
         strategy.run(3)
+
+
+def _yields() -> Any:
+    yield _replica()
+
+
+async def _awaits() -> None:
+    return None
+
+
+async def _yields_and_awaits() -> Any:
+    yield _replica()
+
+
+class _Yielding:
+    def __call__(self) -> Any:
+        yield _replica()
+
+
+WOULD_RUN_NOTHING = {
+    "generator": (_yields, r"_yields is a generator function \(it has a yield\).*return what it yields"),
+    "partial": (functools.partial(_yields), "_yields is a generator function"),
+    "callable": (_Yielding(), "_Yielding is a generator function"),
+    "wb.function": (wb.function(_yields), "_yields is a generator function"),
+    "async": (_awaits, r"_awaits is an async function.*write it with def.*\(test_run\.py:\d+\)"),
+    "async generator": (wb.function(_yields_and_awaits), "_yields_and_awaits is an async function"),
+}
+
+
+@pytest.mark.parametrize("which", WOULD_RUN_NOTHING)
+def test_a_function_of_which_a_call_runs_nothing_is_refused_before_anything_starts(
+    strategy: Any, which: str
+) -> None:
+    fn, text = WOULD_RUN_NOTHING[which]
+    before = strategy.run(lambda: get_replica_context()._env.step).values[0]
+    for refuses in (strategy, get_strategy()):  # the latter is the default one
+        with pytest.raises(TypeError, match=text):
+            refuses.run(fn)
+    assert strategy.run(lambda: get_replica_context()._env.step).values[0] == before + 1
 
 
 def test_a_function_gives_the_same_as_the_plain_one(strategy: Any) -> None:

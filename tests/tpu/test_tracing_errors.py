@@ -158,6 +158,15 @@ def test_objects_that_differ_by_replica_are_refused(strategy: Any) -> None:
         strategy.run(lambda x: x, (by_replica(strategy, "a", "b", "c", "d"),))
 
 
+def test_generators_are_refused_before_anything_is_traced(strategy: Any) -> None:
+    def yields(x: Any) -> Any:
+        yield x
+
+    for fn in (yields, wb.function(yields)):
+        with pytest.raises(TypeError, match=r"yields is a generator function.*return what it yields"):
+            strategy.run(fn, (ids(strategy),))
+
+
 def test_the_strategy_works_on_after_an_error(strategy: Any) -> None:
     with pytest.raises(TracingError):
         strategy.run(branches, (ids(strategy),))

@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench import tree
 from workbench.distribute import contexts
-from workbench.distribute.function import Function
+from workbench.distribute.function import plain_function
 from workbench.distribute.placement import HERE
 from workbench.distribute.replica_context import DefaultReplicaContext
 from workbench.distribute.strategy import Strategy
@@ -57,10 +57,11 @@ class DefaultStrategy(Strategy):
 
         Raises:
           RuntimeError: In a replica function, or in the scope of another strategy.
+          TypeError: If `fn` is no function, or one with `yield` or `async def`.
         """
         if contexts.has_strategy():
             contexts.require_cross_replica(self, "strategy.run")
-        plain = fn.python_function if isinstance(fn, Function) else fn
+        plain = plain_function(fn)
         with _default_context():
             result = plain(*(select(value, 0) for value in args), **select(kwargs or {}, 0))
         return tree.map(lambda leaf: PerReplica((leaf,)), result)

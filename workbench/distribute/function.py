@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
-from typing import Any, overload
+from types import CodeType
+from typing import Any, Final, overload
+
+from workbench.runtime.cells import file_name
+
+_ASYNCHRONOUS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_NOT_RUN_BY_A_CALL: Final = inspect.CO_GENERATOR | _ASYNCHRONOUS
 
 
 class Function:
@@ -67,3 +74,55 @@ def function(python_function: Callable[..., Any] | None = None) -> Any:
     6
     """
     return Function if python_function is None else Function(python_function)
+
+
+def plain_function(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The plain function that replicas are to call where `fn` was given to `strategy.run`.
+
+    Raises:
+      TypeError: If it is no function, or calling it would run nothing of it: one with `yield` or `async def`.
+    """
+    if not callable(fn):
+        raise TypeError(f"strategy.run needs a function, got {fn!r}; write strategy.run(fn, args=(...))")
+    plain = fn.python_function if isinstance(fn, Function) else fn
+    code = _code_of(plain)
+    if code is not None and code.co_flags & _NOT_RUN_BY_A_CALL:
+        raise TypeError(_refusal(code, _name_of(plain)))
+    return plain
+
+
+def _code_of(fn: Any) -> CodeType | None:
+    """What a call of `fn` begins with, if that is Python."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    found = getattr(fn, "__code__", None) or getattr(type(fn).__call__, "__code__", None)
+    return found if isinstance(found, CodeType) else None
+
+
+def _name_of(fn: Any) -> str:
+    """The function's own name, or of a callable object that of its class."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return str(getattr(fn, "__name__", None) or type(fn).__name__)
+
+
+def _place_of(code: CodeType) -> str:
+    return f"{file_name(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _refusal(code: CodeType, name: str) -> str:
+    if code.co_flags & _ASYNCHRONOUS:
+        kind = "is an async function"
+        remedy = (
+            "write it with def and without await; work that has to be awaited is done in the notebook, and its "
+            "result passed as an argument"
+        )
+    else:
+        kind = "is a generator function (it has a yield)"
+        remedy = (
+            "return what it yields, for several values a list, or loop over it in a function that returns"
+        )
+    return (
+        f"{name} {kind}, and strategy.run calls it once on each replica: that would make an object and run nothing of "
+        f"it; {remedy} ({_place_of(code)})"
+    )

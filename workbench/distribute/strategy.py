@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import tree
 from workbench.debugging import numerics
 from workbench.distribute import central_programs, contexts, traced_merge
-from workbench.distribute.function import Function
+from workbench.distribute.function import Function, plain_function
 from workbench.distribute.host_reduce import as_axis, gather_components
 from workbench.distribute.input_registry import InputRegistry
 from workbench.distribute.local_values import flatten_distributed, parts_of, values_from_function
@@ -228,7 +228,8 @@ class Strategy:
           ReplicaError: If `fn` raised; the error is also an instance of the type that it raised.
           RuntimeError: In a replica function, or in the scope of another strategy.
           CaptureError: If `fn` or an argument cannot be sent to the replicas.
-          TypeError: If `args` is not a tuple or list, or `kwargs` not a dictionary.
+          TypeError: If `args` is not a tuple or list, or `kwargs` not a dictionary; or if `fn` is a generator function
+            or an async one, of which a call would run nothing.
         """
         __tracebackhide__ = True  # what notebooks and pytest show of an error is the user's line
         if contexts.thread.context is not None:
@@ -252,9 +253,7 @@ class Strategy:
         )
 
     def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
-        if not callable(fn):
-            raise TypeError(f"strategy.run needs a function, got {fn!r}; write strategy.run(fn, args=(...))")
-        user_function = fn.python_function if isinstance(fn, Function) else fn
+        user_function = plain_function(fn)
         checked = numerics.is_enabled()
         prepared = group.prepare(ReplicaProgram(self, user_function, checked), user_function=user_function)
         if isinstance(fn, Function):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import runtime
 from workbench.devices import Device
 from workbench.distribute.device_assignment import DeviceAssignment
-from workbench.distribute.function import Function
+from workbench.distribute.function import Function, plain_function
 from workbench.distribute.replica_context import ReplicaProgram
 from workbench.distribute.strategy import Strategy
 from workbench.distribute.tpu_sampling import SampledCollective, sample
@@ -90,9 +90,7 @@ class TPUStrategy(Strategy):
         return sample(self, fn, args, kwargs, steps)
 
     def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
-        if not callable(fn):
-            raise TypeError(f"strategy.run needs a function, got {fn!r}; write strategy.run(fn, args=(...))")
-        plain = fn.python_function if isinstance(fn, Function) else fn
+        plain = plain_function(fn)
         how = options or RunOptions()
         program = Traced(
             ReplicaProgram(self, plain),

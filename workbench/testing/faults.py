@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from workbench import faults, tree
-from workbench.distribute.function import Function
+from workbench.distribute.function import Function, plain_function
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.runtime.env import ReplicaEnv, current_env
 
@@ -107,8 +107,7 @@ def inject(fn: Callable[..., Any], *injected: Fault) -> Callable[..., Any]:
     for fault in injected:
         if fault.replica < 0 or getattr(fault, "nth", 1) < 1:
             raise InvalidArgumentError(f"{fault}: replicas count from 0, collectives from 1")
-    plain = fn.python_function if isinstance(fn, Function) else fn
-    faulty = FaultyFunction(plain, injected, os.getpid())
+    faulty = FaultyFunction(plain_function(fn), injected, os.getpid())
     return Function(faulty) if isinstance(fn, Function) else faulty
 
 
