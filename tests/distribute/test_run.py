@@ -90,6 +90,36 @@ def test_a_function_of_which_a_call_runs_nothing_is_refused_before_anything_star
     assert strategy.run(lambda: get_replica_context()._env.step).values[0] == before + 1
 
 
+def test_wrong_arguments_say_how_the_function_is_called_and_show_no_frames_of_ours(strategy: Any) -> None:
+    def step(x: Any, *, rate: float = 0.1) -> Any:
+        return len(x) * rate  # a TypeError of its own
+
+    signature = r"; it is step\(x, \*, rate=0\.1\) \(test_run\.py:\d+\)"
+    for args, text in (
+        ((), "missing 1 required positional argument: 'x'"),
+        ((1, 2), "takes 1 .* were given"),
+    ):
+        with pytest.raises(TypeError, match=rf"(?s){text}{signature}") as caught:
+            strategy.run(step, args)
+        assert 'File "' not in str(caught.value)
+
+    with pytest.raises(TypeError, match=r"object of type 'int' has no len\(\)\n\n") as caught:
+        strategy.run(step, (1,))
+    assert str(caught.value).count('File "') == 1
+
+
+def test_a_default_of_an_argument_may_have_any_repr(strategy: Any) -> None:
+    class Rude:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    def step(x: Any, rude: Any = Rude()) -> Any:  # noqa: B008
+        return x
+
+    with pytest.raises(TypeError, match=r"argument: 'x'; it is step\(…\) \(test_run\.py"):
+        strategy.run(step)
+
+
 def test_a_function_gives_the_same_as_the_plain_one(strategy: Any) -> None:
     with strategy.scope():
         v = wb.Variable(0.0)

@@ -167,6 +167,13 @@ def test_generators_are_refused_before_anything_is_traced(strategy: Any) -> None
             strategy.run(fn, (ids(strategy),))
 
 
+def test_wrong_arguments_say_how_the_function_is_called_and_show_no_frames(strategy: Any) -> None:
+    with pytest.raises(TypeError, match=r"argument: 'x'; it is branches\(x\) \(test_tracing_err") as caught:
+        strategy.run(branches)
+
+    assert 'File "' not in str(caught.value)
+
+
 def test_the_strategy_works_on_after_an_error(strategy: Any) -> None:
     with pytest.raises(TracingError):
         strategy.run(branches, (ids(strategy),))

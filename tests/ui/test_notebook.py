@@ -81,6 +81,13 @@ def test_the_error_of_a_pipelined_step_shows_in_the_cell_that_sent_it(execute) -
     assert following.outputs[0].data["text/plain"] == "(5,)"
 
 
+def test_wrong_arguments_name_the_cell_of_the_function(execute) -> None:
+    notebook = execute(CONNECT, "def step(x):\n    return x\nstrategy.run(step)")
+    (error,) = [output for output in notebook.cells[1].outputs if output.output_type == "error"]
+
+    assert "missing 1 required positional argument: 'x'; it is step(x) (In[2]:1)" in error.evalue
+
+
 def test_running_all_cells_stops_at_that_cell(execute) -> None:
     with pytest.raises(CellExecutionError, match="division by zero"):
         execute(CONNECT, FAIL, allow_errors=False)

@@ -91,6 +91,20 @@ def plain_function(fn: Callable[..., Any]) -> Callable[..., Any]:
     return plain
 
 
+def signature_text(fn: Callable[..., Any]) -> str:
+    """How `fn` wants to be called and where it is, to follow an error: "; it is step(x, y) (train.py:12)"; or ""."""
+    code = _code_of(fn)
+    if code is None:
+        return ""
+    try:
+        given = inspect.signature(fn)
+        plain = [one.replace(annotation=one.empty) for one in given.parameters.values()]
+        text = str(given.replace(parameters=plain, return_annotation=given.empty))
+    except Exception:  # the repr of a default may do anything
+        text = "(…)"
+    return f"; it is {_name_of(fn)}{text} ({_place_of(code)})"
+
+
 def _code_of(fn: Any) -> CodeType | None:
     """What a call of `fn` begins with, if that is Python."""
     while isinstance(fn, functools.partial):

@@ -15,6 +15,7 @@ from workbench.backends.library import namespace_named
 from workbench.debugging import numerics
 from workbench.distribute import contexts, traced_merge
 from workbench.distribute.arrays import as_array, is_python_number
+from workbench.distribute.function import signature_text
 from workbench.distribute.gathering import all_gather_leaf, all_reduce_slices, checked_axis
 from workbench.distribute.indexed_slices import IndexedSlices
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op, collective_name
@@ -312,6 +313,12 @@ class ReplicaProgram:
                 with numerics.checking(f"replica {env.rank} at step {env.step}"):
                     return numerics.check(self.fn(*args, **kwargs), "what the replica function returned")
             return self.fn(*args, **kwargs)
+        except TypeError as error:
+            if (
+                error.__traceback__ is not None and error.__traceback__.tb_next is None
+            ):  # the call itself failed
+                error.args = (f"{error}{signature_text(self.fn)}",)
+            raise
         finally:
             thread.context = outer
             context._env = None

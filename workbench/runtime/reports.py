@@ -78,11 +78,10 @@ def _safe_text(error: BaseException) -> str:
 
 
 def _safe_traceback(error: BaseException) -> str:
-    """Formatted frames of user code, without evaluating the exception's own text."""
+    """Formatted frames of user code, without evaluating the exception's own text; "" if there are none."""
     linecache.checkcache()
     frames = traceback.extract_tb(error.__traceback__)
-    user = [frame for frame in frames if not frame.filename.startswith(_PACKAGE)]
-    text = "".join(traceback.format_list(user or list(frames)))
+    text = "".join(traceback.format_list([one for one in frames if not one.filename.startswith(_PACKAGE)]))
     return text if len(text) <= _TRACEBACK_LIMIT else "…\n" + text[-_TRACEBACK_LIMIT:]
 
 
@@ -135,7 +134,8 @@ def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
         return original
     step = fields.get("step", -1)
     where = f"replica {failure.rank}" + (f", step {step}" if step >= 0 else "")
-    message = f"{failure.type_name} on {where}: {failure.text}\n\n{with_cells(failure.traceback)}".rstrip()
+    text = with_cell_names(failure.text)
+    message = f"{failure.type_name} on {where}: {text}\n\n{with_cells(failure.traceback)}".rstrip()
     error = _error_class(kind)(message, replica=failure.rank, **fields)
     if original is not None:
         error.__cause__ = original
