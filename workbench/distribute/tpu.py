@@ -9,6 +9,7 @@ from workbench import runtime
 from workbench.devices import Device
 from workbench.distribute.device_assignment import DeviceAssignment
 from workbench.distribute.function import Function, plain_function
+from workbench.distribute.host_reduce import gather_alike
 from workbench.distribute.replica_context import ReplicaProgram
 from workbench.distribute.strategy import Strategy
 from workbench.distribute.tpu_sampling import SampledCollective, sample
@@ -102,6 +103,9 @@ class TPUStrategy(Strategy):
         if isinstance(fn, Function):
             self._functions[fn] = prepared
         return prepared
+
+    def _gather_components(self, components: Sequence[Any], axis: int) -> Any:
+        return gather_alike(components, axis)
 
     experimental_run_v2 = Strategy.run
 
