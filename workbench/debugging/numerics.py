@@ -55,7 +55,7 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
     From the next `strategy.run` on, replicas look at what goes into `all_reduce`, what variables are assigned, and what
     the replica function returns; the first value that is not finite is a `NotFinite` error that names replica, variable
     or call site, and step. Each look reads the whole array once. Operations of other libraries in between are
-    not seen, nor is what a strategy of compiled functions computes.
+    not seen, nor is what a `TPUStrategy` computes, which warns of that.
 
     Args:
       stack_height_limit: Taken for compatibility, without effect.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from workbench import runtime
+from workbench.debugging import numerics
 from workbench.devices import Device
 from workbench.distribute.device_assignment import DeviceAssignment
 from workbench.distribute.function import Function, plain_function
@@ -20,6 +22,12 @@ from workbench.runtime.traced_program import Traced
 if TYPE_CHECKING:
     from workbench.runtime.group import Group
     from workbench.runtime.shipping import Prepared
+
+_NOT_CHECKED: Final = (
+    "enable_check_numerics sees nothing of what a TPUStrategy computes, as its functions are compiled: NaN and "
+    "infinity raise no error there. wb.inspect(value) counts them in results and variables, and "
+    "wb.debugging.check_numerics(x, 'loss') checks what a step returned, in the notebook"
+)
 
 
 class TPUStrategy(Strategy):
@@ -42,6 +50,8 @@ class TPUStrategy(Strategy):
     >>> wb.connect(tpu=8)  # doctest: +SKIP
     >>> strategy = TPUStrategy()  # doctest: +SKIP
     """
+
+    _told_of_checks = False
 
     def __init__(
         self, tpu_cluster_resolver: Any = None, device_assignment: DeviceAssignment | None = None
@@ -92,6 +102,10 @@ class TPUStrategy(Strategy):
 
     def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
         plain = plain_function(fn)
+        checked = numerics.is_enabled()
+        if checked and not self._told_of_checks:
+            self._told_of_checks = True
+            warnings.warn(_NOT_CHECKED, UserWarning, stacklevel=3)
         how = options or RunOptions()
         program = Traced(
             ReplicaProgram(self, plain),
@@ -101,7 +115,7 @@ class TPUStrategy(Strategy):
         )
         prepared = group.prepare(program, user_function=plain)
         if isinstance(fn, Function):
-            self._functions[fn] = prepared
+            (self._checked_functions if checked else self._functions)[fn] = prepared
         return prepared
 
     def _gather_components(self, components: Sequence[Any], axis: int) -> Any:
