@@ -108,6 +108,28 @@ def test_a_device_that_does_not_exist_is_an_error_that_says_how_to_get_it() -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("/CPU:-1", "indices count from 0, and -1 is below"),
+        ("/job:x/CPU:0", "its devices are of /job:worker, not of /job:x; leave the job out"),
+        ("/job:x/replica:3/task:9/CPU:0", "its devices are of /job:worker, not of /job:x; leave the job out"),
+        ("/replica:1/CPU:0", "/replica:1 is part of a device's full name that is always /replica:0 here"),
+        (
+            "/task:2/CPU:0",
+            r"/task:2 would be host 2, and they count from 0 to 1; wb.connect\(hosts=…\) gives",
+        ),
+    ],
+)
+def test_a_device_that_no_more_replicas_would_make_is_told_what_is_wrong_with_it(
+    name: str, text: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{text}.*; there are CPU:0 to CPU:1 on a") as caught:
+        resolve(["CPU:0", name], laid_out(2, 2))
+
+    assert "replicas=" not in str(caught.value)
+
+
 def test_a_missing_gpu_points_to_the_doctor() -> None:
     with pytest.raises(InvalidArgumentError, match="workbench doctor"):
         resolve(["GPU:0"], laid_out(1, 2))

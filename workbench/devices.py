@@ -178,16 +178,39 @@ def _as_spec(name: str | DeviceSpec | Device) -> DeviceSpec:
 
 
 def _missing(position: int, name: str | DeviceSpec | Device, asked: int, available: Sequence[Device]) -> str:
-    kind = (_as_spec(name).device_type or "CPU").upper()
+    spec = _as_spec(name)
+    kind = (spec.device_type or "CPU").upper()
     count = sum(item.kind == kind for item in available)
     text = f"devices[{position}] is {str(name)!r}, which this cluster does not have"
+    if impossible := _impossible(spec, available):
+        return f"{text}: {impossible}; there are {_listing(available)}"
     if kind == "CPU":
-        wanted = _as_spec(name).device_index or 0
+        wanted = spec.device_index or 0
         remedy = f"wb.connect(replicas={max(asked, count + 1, wanted + 1)}) gives more CPU devices"
     else:
         remedy = f"`workbench doctor` says which {kind}s are found and what is missing"
     count_text = "1 device was" if asked == 1 else f"{asked} devices were"
     return f"{text}: {count_text} asked for, and there are {_listing(available)}; {remedy}"
+
+
+def _impossible(spec: DeviceSpec, available: Sequence[Device]) -> str:
+    """What is wrong with a name that no larger number of replicas would make right; "" if nothing is."""
+    if spec.device_index is not None and spec.device_index < 0:
+        return f"indices count from 0, and {spec.device_index} is below"
+    if not available or any(_is_at(spec, item) for item in available):
+        return ""
+    if not any(_is_at(DeviceSpec(job=spec.job), item) for item in available):
+        return f"its devices are of /job:{available[0].job}, not of /job:{spec.job}; leave the job out"
+    if spec.replica not in (None, 0):
+        return (
+            f"/replica:{spec.replica} is part of a device's full name that is always /replica:0 here; leave it out, "
+            f"and name devices by their index"
+        )
+    hosts = len({item.task for item in available})
+    return (
+        f"/task:{spec.task} would be host {spec.task}, and they count from 0 to {hosts - 1}; wb.connect(hosts=…) gives "
+        f"more, and without the task a name means the first that has the device"
+    )
 
 
 def _listing(available: Sequence[Device]) -> str:
