@@ -181,11 +181,34 @@ def test_the_strategy_works_on_after_an_error(strategy: Any) -> None:
     assert strategy.reduce("SUM", strategy.run(lambda x: x + 1, (ids(strategy),)), axis=None) == 10
 
 
-def test_narrowing_to_32_bits_is_said_once(strategy: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    for _ in range(2):
-        result = strategy.run(lambda x: x, (np.arange(3, dtype=np.float64),))
+def test_narrowing_to_32_bits_is_said_once(strategy: Any) -> None:
+    def listen() -> None:  # in the worker, while it is traced
+        import sys
+        import warnings
+
+        from workbench.backends import jax as library
+
+        library._warned_narrow = False
+        catcher: Any = warnings.catch_warnings(record=True)
+        sys.heard_by_test = catcher, catcher.__enter__()  # type: ignore[attr-defined]
+        warnings.simplefilter("always")  # else Python itself would say it only once
+
+    def heard() -> int:
+        import sys
+
+        catcher, warned = sys.__dict__.pop("heard_by_test")
+        catcher.__exit__()
+        return sum("narrows float64 to 32 bits" in str(one.message) for one in warned)
+
+    strategy.run(listen)
+    try:
+        for size in (3, 3, 4):
+            result = strategy.run(lambda x: x, (np.arange(size, dtype=np.float64),))
+    finally:
+        times = strategy.run(heard)
 
     assert strategy.local_results(result)[0].dtype == np.float32
+    assert strategy.local_results(times)[0] == 1
 
 
 def test_jax_itself_does_not_warn_of_variables_that_it_narrows(strategy: Any) -> None:
