@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tests.dashboards.conftest import PATIENCE_SECONDS, built, hatch_build, run_file
-from workbench.cli import dashboard
+from workbench.cli import dashboard, main
 from workbench.dashboards.address import Address
 from workbench.dashboards.recordings import Recordings
 
@@ -45,3 +45,12 @@ def test_a_browser_is_started_with_a_file_that_only_its_owner_can_read(
         return file
 
     assert not asyncio.run(look()).parent.exists()
+
+
+def test_a_file_that_is_not_there_is_named_once(
+    built: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["dashboard", "/nope.parquet", "--no-browser"]) == 1
+
+    said = capsys.readouterr().err
+    assert said == "workbench dashboard: there is no recorded run '/nope.parquet'\n"

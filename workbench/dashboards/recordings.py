@@ -72,7 +72,8 @@ class Recordings:
     def _check(self, path: str) -> None:
         there = {self.first} if self.first else set(map(str, self.path.glob("*.parquet")))
         if path not in there or not os.path.exists(path):
-            raise NotFoundError(f"there is no recorded run {path[:200]!r} in {self.path}")
+            among = "" if self.first else f" in {self.path}"
+            raise NotFoundError(f"there is no recorded run {path[:200]!r}{among}")
 
 
 def _steps_of(run: Run, request: Message) -> Message | None:
