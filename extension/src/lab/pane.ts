@@ -8,7 +8,7 @@ import type { ViewName } from "../views";
 import type { Api } from "./api";
 import type { Connection } from "./connection";
 import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo } from "./messages";
-import { statusWord, titleOf } from "./words";
+import { skippedWords, statusWord, titleOf } from "./words";
 
 /** What a pane shows, as it is kept in the saved layout. */
 export interface PaneArgs {
@@ -141,9 +141,9 @@ export class Pane extends Widget {
     this.title.label = this.#title(cluster);
     this.#offer(cluster?.id ?? "");
     const channel: Channel = CHANNEL_OF[this.#args.view as keyof typeof CHANNEL_OF];
-    if (!connection.connected) this.#note.textContent = trans.__("connecting to the Jupyter server …");
-    else if (!cluster) this.#note.textContent = trans.__("no cluster yet; run wb.connect() in a notebook");
-    else this.#note.textContent = this.#missing(cluster.id, channel);
+    if (!connection.connected) this.#tell(trans.__("connecting to the Jupyter server …"));
+    else if (!cluster) this.#tell(trans.__("no cluster yet; run wb.connect() in a notebook"));
+    else this.#tellOf(cluster.id, channel);
     if (!cluster || this.#watching === cluster.id) return;
     this.#stopWatching.abort();
     this.#stopWatching = new AbortController();
@@ -151,7 +151,7 @@ export class Pane extends Widget {
     const draw = () => {
       const model = connection.model(cluster.id, channel);
       if (model === undefined) return;
-      this.#note.textContent = this.#missing(cluster.id, channel);
+      this.#tellOf(cluster.id, channel);
       this.#draw(model);
     };
     if (connection.model(cluster.id, channel) === undefined) this.#clear();
@@ -165,19 +165,26 @@ export class Pane extends Widget {
     return cluster && cluster.id === this.#args.cluster ? `${title}: ${cluster.name}` : title;
   }
 
-  /** What a person can do to see something here, or how much was left out. */
-  #missing(cluster: string, channel: Channel): string {
+  #tell(text: string, help = ""): void {
+    this.#note.textContent = text;
+    this.#note.title = help;
+  }
+
+  /** Tells what a person can do to see something here, or that the page does not keep up. */
+  #tellOf(cluster: string, channel: Channel): void {
     const { connection, trans } = this.#services;
-    if (connection.model(cluster, channel) === undefined) {
-      if (channel === "values") return trans.__("nothing yet: wb.inspect(value) shows it here");
-      if (channel === "dataset_sharding")
-        return trans.__("nothing yet: wb.explain_sharding(dataset) shows it here");
-      if (channel === "array_sharding")
-        return trans.__("nothing yet: wb.explain_sharding(value) shows it here");
-      return trans.__("waiting for the cluster …");
-    }
-    const { dropped } = connection;
-    return dropped ? trans._n("%1 update left out", "%1 updates left out", dropped, dropped) : "";
+    if (connection.model(cluster, channel) === undefined) this.#tell(this.#missing(channel));
+    else this.#tell(...skippedWords(connection.dropped, trans));
+  }
+
+  #missing(channel: Channel): string {
+    const { trans } = this.#services;
+    if (channel === "values") return trans.__("nothing yet: wb.inspect(value) shows it here");
+    if (channel === "dataset_sharding")
+      return trans.__("nothing yet: wb.explain_sharding(dataset) shows it here");
+    if (channel === "array_sharding")
+      return trans.__("nothing yet: wb.explain_sharding(value) shows it here");
+    return trans.__("waiting for the cluster …");
   }
 
   #offer(current: string): void {
@@ -227,7 +234,7 @@ export class Pane extends Widget {
     } catch (error) {
       note = error instanceof Error ? error.message : String(error);
     }
-    if (!signal.aborted) this.#note.textContent = note;
+    if (!signal.aborted) this.#tell(note);
   }
 
   /** The part of a recorded run that this view draws, or null. */
