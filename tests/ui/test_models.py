@@ -82,7 +82,7 @@ def test_collectives_of_several_sizes_are_a_sweep(cluster: wb.Cluster, strategy:
 
     model = collectives_model(cluster.feed.snapshot(), status="live")
 
-    sweep = next(one for one in model.sweeps if one.group == f"{strategy.group.label}/{strategy.group.id}")
+    sweep = next(one for one in model.sweeps if one.group == strategy.group.name)
     assert [point.size_bytes for point in sweep.points] == [64, 512]
 
 

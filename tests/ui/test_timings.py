@@ -87,7 +87,7 @@ def test_what_is_busy_is_not_measured(strategy: wb.MirroredStrategy, tmp_path: P
         while not own.group.in_flight and waiting.is_alive():
             os.sched_yield()
         measure_limits(own.group.gang.cluster)
-        assert own.group.gang.cluster.feed.limit(f"{own.group.label}/{own.group.id}") is None
+        assert own.group.gang.cluster.feed.limit(own.group.name) is None
     finally:
         go.touch()
         waiting.join(30)

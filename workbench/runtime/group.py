@@ -93,6 +93,11 @@ class Group:
             gang.groups[self.id] = self
             rebuild_group(self)
 
+    @property
+    def name(self) -> str:
+        """Its name in telemetry, unique in the gang: "MirroredStrategy/1"."""
+        return f"{self.label}/{self.id}"
+
     def place(self, rank: int) -> tuple[WorkerLink, int]:
         """The worker of a replica, and the index of its device there."""
         name, index = self._places[rank]

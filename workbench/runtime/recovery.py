@@ -86,7 +86,7 @@ def _connect(group: Group) -> None:
             devices=group.devices,
             local=group.ranks_of(worker.name),
             run_id=gang.run_id,
-            label=group.label,
+            name=group.name,
             processes=tuple(processes),
             places=tuple((processes.index(link.address), index) for link, index in places)
             if processes

@@ -91,7 +91,7 @@ class JoinGroup:
       devices: The device of each rank, in rank order.
       local: rank -> device index on this worker.
       run_id: Names the run in telemetry.
-      label: What the user calls the group, such as "MirroredStrategy".
+      name: Name of the group in telemetry.
       processes: Addresses of all workers with TPUs, in the order in which JAX numbers them; none for other groups.
       places: Per rank, the number of its process and of its device there.
     """
@@ -102,14 +102,9 @@ class JoinGroup:
     devices: tuple[Device, ...]
     local: dict[int, int]
     run_id: str
-    label: str
+    name: str
     processes: tuple[str, ...] = ()
     places: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Name of the group in telemetry, unique in the gang."""
-        return f"{self.label}/{self.group}"
 
 
 def dumps(value: Any) -> bytes:

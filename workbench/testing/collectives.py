@@ -153,7 +153,7 @@ def _found(of: Any) -> tuple[Collective, ...]:
 
 def _records_of(strategy: Strategy) -> list[dict[str, Any]]:
     """What users asked for on a strategy's replicas, as far as it is still known."""
-    cluster, own = strategy.group.gang.cluster, f"{strategy.group.label}/{strategy.group.id}"
+    cluster, own = strategy.group.gang.cluster, strategy.group.name
     assert cluster is not None
     if not cluster.closed:
         cluster.flush_telemetry(_PATIENCE_SECONDS)

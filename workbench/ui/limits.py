@@ -31,11 +31,11 @@ def measure_limits(cluster: Cluster, only: str = "") -> None:
 
     Args:
       cluster: Its feed is told.
-      only: Label of one group, "" for all.
+      only: Name of one group, "" for all.
     """
     gang = cluster.gang
     for group in list(gang.groups.values()):
-        name = f"{group.label}/{group.id}"
+        name = group.name
         if only not in ("", name) or cluster.feed.limit(name) is not None or not gang.lock.acquire(False):
             continue
         try:

@@ -124,9 +124,8 @@ class _Look:
         try:
             recorder.keep("topology", plain(topology_model(cluster)))
             for group in list(cluster.gang.groups.values()):
-                name = f"{group.label}/{group.id}"
-                if (limit := cluster.feed.limit(name)) is not None:
-                    recorder.set_limit(name, limit)
+                if (limit := cluster.feed.limit(group.name)) is not None:
+                    recorder.set_limit(group.name, limit)
             recorder.keep("devices", plain(self._devices.model()))
         except Exception:  # the cluster may end at any moment; the recording of its collectives must not
             log.debug("could not look at %s for its recording", cluster.name, exc_info=True)

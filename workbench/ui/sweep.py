@@ -199,8 +199,7 @@ def sweep(
         baselines = baselines_of(baseline.sweeps, "the earlier sweep")
     else:
         baselines = {} if baseline is None else load_baselines(baseline)
-    own = strategy.group
-    name = f"{own.label}/{own.id}"
+    own, name = strategy.group, strategy.group.name
     cluster = own.gang.cluster
     if cluster is None or cluster.closed:
         raise ClusterClosed("the cluster of this strategy was closed: connect again, and make a new strategy")

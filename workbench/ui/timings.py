@@ -178,7 +178,7 @@ def collectives(of: Strategy | Cluster | None = None, *, internal: bool = False)
       TypeError: if `of` is something else.
     """
     cluster = cluster_of(of, "collectives")
-    group = f"{of.group.label}/{of.group.id}" if isinstance(of, Strategy) else ""
+    group = of.group.name if isinstance(of, Strategy) else ""
     silent: tuple[str, ...] = ()
     if not cluster.closed:
         measure_limits(cluster, group)
