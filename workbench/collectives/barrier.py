@@ -145,9 +145,8 @@ class Barrier:
         with self._fence:
             pass
         for p in self.peers:
-            if (
-                self.words[p][SLEEPING] > own[ARRIVED]
-            ):  # it waits for a round that this process will not reach
+            # It waits for a round that this process will not reach.
+            if self.words[p][SLEEPING] > own[ARRIVED]:
                 wake(self._wakes[p])
 
     def fail(self, failure: Failure) -> None:

@@ -92,9 +92,8 @@ class ReplicaCommunicator:
     ) -> list[Any]:
         """Combines each array elementwise over all replicas (see `Communicator.all_reduce`)."""
         views = [x if type(x) is np.ndarray else backend.view(x) for x in arrays]
-        if (
-            len(views) == 1
-        ):  # the common case, in which a fifth of the time of a small array would go into the key
+        # The common case first: in it, a fifth of the time of a small array would go into the key.
+        if len(views) == 1:
             what: Any = (views[0].dtype, views[0].shape)
         else:
             what = tuple([(view.dtype, view.shape) for view in views])

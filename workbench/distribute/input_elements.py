@@ -96,9 +96,7 @@ class RemoteElements:
         if available == count:
             self._count = _more_steps(count, chunk, self._plan)
             self._asked = self._fetch(first + available, self._count, ahead=True), self._count, True
-        elif (
-            available or ahead
-        ):  # the end, or an element that failed: it tells when it is asked for in its turn
+        elif available or ahead:  # the end, or an element that failed: it tells when it is asked for
             self._count = 1
         else:
             self._ended = True

@@ -112,7 +112,6 @@ class Reader:
             self._idle.set()
 
     def _wait_until_idle(self) -> None:
-        while not self._idle.wait(
-            _CHECK_SECONDS
-        ):  # a map function may take long; an interrupt must come through
+        # A map function may take long; an interrupt must come through.
+        while not self._idle.wait(_CHECK_SECONDS):
             pass

@@ -129,9 +129,8 @@ class ReplicaContext:
             numerics.check(value, f"what goes into all_reduce at {site}")
         if strategy.merges_reductions:  # a user's own CrossDeviceOps decides how
             return self.merge_call(_reduce_by_ops, (value,), {"op": op, "options": options})
-        if hasattr(value, "shape") and not isinstance(
-            value, IndexedSlices
-        ):  # one array, by far the most common
+        # One array is by far the most common.
+        if hasattr(value, "shape") and not isinstance(value, IndexedSlices):
             return strategy.all_reduce_arrays(env.communicator, [value], op, site, options)[0]
         leaves, spec = tree.flatten(value, is_leaf=_is_variable)
         dense = [
@@ -314,9 +313,8 @@ class ReplicaProgram:
                     return numerics.check(self.fn(*args, **kwargs), "what the replica function returned")
             return self.fn(*args, **kwargs)
         except TypeError as error:
-            if (
-                error.__traceback__ is not None and error.__traceback__.tb_next is None
-            ):  # the call itself failed
+            # No frame but this one: the call itself failed.
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
                 error.args = (f"{error}{signature_text(self.fn)}",)
             raise
         finally:

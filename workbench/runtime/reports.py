@@ -86,9 +86,8 @@ def _safe_traceback(error: BaseException) -> str:
 
 
 def _safe_pickle(error: BaseException) -> bytes:
-    travellers: list[Callable[[], Any]] = [
-        lambda: type(error)
-    ]  # not all can be made again from their arguments
+    # Not all can be made again from their arguments.
+    travellers: list[Callable[[], Any]] = [lambda: type(error)]
     if len(_safe_text(error)) <= _TEXT_LIMIT:
         travellers.insert(
             0, lambda: error if isinstance(error, WorkbenchError) else _without_traceback(error)

@@ -46,9 +46,8 @@ def measure_limits(cluster: Cluster, only: str = "") -> None:
 
 
 def _is_free(group: Group) -> bool:
-    cpus = all(
-        device.kind == "CPU" for device in group.devices
-    )  # the bandwidth of others is not that of memory
+    # The bandwidth of others is not that of memory.
+    cpus = all(device.kind == "CPU" for device in group.devices)
     return cpus and group.size > 1 and group.status == "live" and not (group.in_flight or group.nesting)
 
 

@@ -84,9 +84,8 @@ class GroupByWindow(Stage):
         example = Dataset.from_tensors(np.int64(0)).repeat(2)
         example._element_spec = upstream.element_spec
         spec = self.reduce_func(np.int64(0), example).element_spec
-        with contextlib.suppress(
-            Exception
-        ):  # key 1 may not exist; where it does, its windows may have another shape
+        # Key 1 may not exist; where it does, its windows may have another shape.
+        with contextlib.suppress(Exception):
             spec = relax(spec, self.reduce_func(np.int64(1), example).element_spec)
         return spec
 
