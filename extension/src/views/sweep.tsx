@@ -12,7 +12,7 @@ import type { View } from "../view";
 
 const HEIGHT = 260;
 const LEFT = 62;
-const RIGHT = 16;
+const RIGHT = 28;
 const TOP = 12;
 const BOTTOM = 34;
 
