@@ -10,7 +10,7 @@ import pytest
 import workbench as wb
 from tests.tpu.conftest import REPLICAS, by_replica, ids
 from workbench.distribute import ReduceOp, get_replica_context, get_strategy, in_cross_replica_context
-from workbench.errors import InvalidArgumentError, TracingError
+from workbench.errors import TracingError
 
 
 def merged(strategy: Any, merge_fn: Any, *args: Any) -> Any:
@@ -64,22 +64,6 @@ def test_gathering_is_as_outside(strategy: Any) -> None:
     inside = merged(strategy, lambda s, x: s.gather(x, axis=1), value)
 
     np.testing.assert_array_equal(strategy.local_results(inside)[1], strategy.gather(value, axis=1))
-
-
-def test_gathering_takes_components_of_one_shape_only_inside_and_outside(strategy: Any) -> None:
-    value = by_replica(strategy, *[np.ones((2, 1 + n // 3), np.float32) for n in range(REPLICAS)])
-
-    def merge(given: Any, x: Any) -> Any:
-        own = given.local_results(x)
-        return given.gather(wb.distribute.PerReplica((own[0][:1], *own[1:])), axis=0)
-
-    with pytest.raises(
-        InvalidArgumentError,
-        match=r"replica 0 has float32\[2,1\], replica 3 has float32\[2,2\]; .*np\.concatenate\(.*, axis=1\)",
-    ):
-        strategy.gather(value, axis=1)
-    with pytest.raises(TracingError, match=r"there must be as many components, of one shape"):
-        merged(strategy, merge, by_replica(strategy, *[np.ones((2, 1), np.float32)] * REPLICAS))
 
 
 def test_reduce_to_and_update_train(strategy: Any) -> None:

@@ -111,26 +111,6 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
     return backend.like(np.concatenate(arrays, axis=axis), components[0])
 
 
-def gather_alike(components: Sequence[Any], axis: Any) -> Any:
-    """As `gather_components`, of components that have one shape.
-
-    Raises:
-      InvalidArgumentError: If they have not, or as `gather_components`.
-    """
-    gathered = gather_components(components, axis)  # first, as it says what else is wrong
-    first, *others = (
-        part.dense() if isinstance(part, IndexedSlices) else as_array(part) for part in components
-    )
-    for replica, array in enumerate(others, start=1):
-        if array.shape != first.shape:
-            raise InvalidArgumentError(
-                f"gather of a TPUStrategy needs equal shapes: replica 0 has {describe(first)}, replica {replica} has "
-                f"{describe(array)}; pad them to one, or put the components together in the notebook: "
-                f"np.concatenate(strategy.local_results(value), axis={axis})"
-            )
-    return gathered
-
-
 def _summing(wide: np.dtype[Any], reduce_op: ReduceOp) -> np.dtype[Any]:
     return np.dtype(np.float64) if reduce_op is ReduceOp.MEAN and wide.kind in "iu" else wide
 

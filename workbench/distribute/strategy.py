@@ -332,7 +332,7 @@ class Strategy:
 
         Args:
           value: A distributed value, or a nested structure of them; an ordinary array comes back as it is.
-          axis: The dimension; components may differ along it only, and with a `TPUStrategy` not at all.
+          axis: The dimension; components may differ along it only.
 
         Raises:
           InvalidArgumentError: For scalars, an axis that does not exist, or components that do not fit together.
@@ -346,12 +346,9 @@ class Strategy:
                 return leaf
             if env is not None:
                 return traced_merge.gather(env, leaf, axis)
-            return self._gather_components(leaf.values_for(self._size), axis)
+            return gather_components(leaf.values_for(self._size), axis)
 
         return _map_leaves(gathered, value)
-
-    def _gather_components(self, components: Sequence[Any], axis: int) -> Any:
-        return gather_components(components, axis)
 
     def local_results(self, value: Any) -> tuple[Any, ...]:
         """The components of a distributed value, as a tuple; `(value,)` for an ordinary one.

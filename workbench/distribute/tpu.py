@@ -11,7 +11,6 @@ from workbench.debugging import numerics
 from workbench.devices import Device
 from workbench.distribute.device_assignment import DeviceAssignment
 from workbench.distribute.function import Function, plain_function
-from workbench.distribute.host_reduce import gather_alike
 from workbench.distribute.replica_context import ReplicaProgram
 from workbench.distribute.strategy import Strategy
 from workbench.distribute.tpu_sampling import SampledCollective, sample
@@ -117,9 +116,6 @@ class TPUStrategy(Strategy):
         if isinstance(fn, Function):
             (self._checked_functions if checked else self._functions)[fn] = prepared
         return prepared
-
-    def _gather_components(self, components: Sequence[Any], axis: int) -> Any:
-        return gather_alike(components, axis)
 
     experimental_run_v2 = Strategy.run
 
