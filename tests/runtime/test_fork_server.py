@@ -96,6 +96,12 @@ def threads() -> set[int]:
 def test_blas_uses_as_many_threads_as_the_users_environment_says(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    for each in (
+        "OMP_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+    ):  # Dask's own clusters leave them set
+        monkeypatch.delenv(each, raising=False)
     monkeypatch.setenv(name, "3")
     with wb.connect(replicas=1):
         assert ask(wb.MirroredStrategy(), threads) == ({3},)

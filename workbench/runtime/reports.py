@@ -86,12 +86,15 @@ def _safe_traceback(error: BaseException) -> str:
 
 
 def _safe_pickle(error: BaseException) -> bytes:
-    # Not all can be made again from their arguments.
+    # Dask has exceptions travel with their cause, which may be one that cannot; and not all can be made again from
+    # their arguments.
     travellers: list[Callable[[], Any]] = [lambda: type(error)]
     if len(_safe_text(error)) <= _TEXT_LIMIT:
-        travellers.insert(
-            0, lambda: error if isinstance(error, WorkbenchError) else _without_traceback(error)
-        )
+        travellers = [
+            lambda: error if isinstance(error, WorkbenchError) else copy.copy(error).with_traceback(None),
+            lambda: _alone(error),
+            *travellers,
+        ]
     for traveller in travellers:
         try:
             data: bytes = cloudpickle.dumps(traveller(), protocol=5)
@@ -103,9 +106,11 @@ def _safe_pickle(error: BaseException) -> bytes:
     return b""
 
 
-def _without_traceback(error: BaseException) -> BaseException:
-    """A copy: replicas in one process may have raised the very same error, and each still tells its traceback."""
-    return copy.copy(error).with_traceback(None)
+def _alone(error: BaseException) -> BaseException:
+    """A copy without what led to it. The error itself stays: replicas in one process may have raised the very same."""
+    alone = copy.copy(error).with_traceback(None)
+    alone.__cause__ = alone.__context__ = None
+    return alone
 
 
 def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
