@@ -40,14 +40,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _serve(target: Jobs | Recordings, address: Address, *, browser: bool) -> None:
-    from workbench.dashboards.serving import DashboardServer, serve_until_cancelled
+    from workbench.dashboards.serving import DashboardServer
 
     server = DashboardServer(target, address)
-    print(f"{server.url}\nCtrl-C ends it. Whoever has this address can look.", flush=True)
-    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
-        if browser:
-            await asyncio.to_thread(webbrowser.open, _leading_to(server.url, Path(folder)))
-        await serve_until_cancelled(server)
+    try:
+        print(f"{server.url}\nCtrl-C ends it. Whoever has this address can look.", flush=True)
+        with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
+            if browser:
+                await asyncio.to_thread(webbrowser.open, _leading_to(server.url, Path(folder)))
+            await asyncio.Event().wait()  # ended by cancelling, maybe while the browser is being started
+    finally:
+        await server.stop()
 
 
 def _leading_to(url: str, folder: Path) -> str:

@@ -179,11 +179,3 @@ def _bind(address: Address) -> socket.socket:
         raise UnavailableError(f"port {address.port} of {address.host} {why}") from error
     bound.setblocking(False)
     return bound
-
-
-async def serve_until_cancelled(server: DashboardServer) -> None:
-    """Waits; stops the server when the task is cancelled."""
-    try:
-        await asyncio.Event().wait()  # ended by cancelling
-    finally:
-        await server.stop()
