@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 import workbench as wb
-from workbench.runtime import fork_server
+from workbench.runtime import blas, fork_server
 
 pytestmark = pytest.mark.skipif(not fork_server.AVAILABLE, reason="processes are forked on Linux only")
 
@@ -111,6 +111,68 @@ def test_blas_uses_as_many_threads_as_are_a_workers_share() -> None:
     for count in (3, 1):  # whatever the server was started for first
         with wb.connect(replicas=1, environment={"OPENBLAS_NUM_THREADS": str(count)}):
             assert ask(wb.MirroredStrategy(), threads) == ({count},)
+
+
+def test_what_dasks_own_cluster_leaves_in_the_environment_is_not_the_users_wish() -> None:
+    program = """
+import os
+from distributed import LocalCluster
+import workbench as wb
+from workbench.runtime import blas
+
+names = "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
+def threads():
+    import threadpoolctl
+    return {library["num_threads"] for library in threadpoolctl.threadpool_info()}
+
+if __name__ == "__main__":
+    blas.cores = lambda: 6
+    with LocalCluster(n_workers=1, dashboard_address=None):
+        print(*[os.environ[name] for name in names])
+    with wb.connect(replicas=1):
+        strategy = wb.MirroredStrategy()
+        print(*strategy.local_results(strategy.run(threads)))
+    os.environ["MKL_NUM_THREADS"] = "5"
+    print(*blas.environment(3).values())
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+        env=environment,
+    )
+    assert done.stdout.splitlines() == ["1 1 1", "{6}", "2 5 2"]
+
+
+@pytest.mark.parametrize("started_with", [{}, {"OMP_NUM_THREADS": "1"}])
+def test_one_thread_is_the_users_wish_where_python_was_started_with_it(
+    monkeypatch: pytest.MonkeyPatch, started_with: dict[str, str]
+) -> None:
+    for name, value in dask.config.get("distributed.nanny.pre-spawn-environ").items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setattr(blas, "cores", lambda: 6)
+    monkeypatch.setattr(blas, "_at_start", lambda: started_with)
+
+    assert set(blas.environment(2).values()) == ({"1"} if started_with else {"3"})
+
+
+def test_what_our_own_cluster_leaves_where_processes_are_spawned_is_not_the_users_wish(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blas, "_left_by_ours", {})
+    monkeypatch.setattr(blas, "cores", lambda: 6)
+    monkeypatch.setattr(fork_server, "AVAILABLE", False)
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in blas.environment(3).items():
+        monkeypatch.setenv(name, value)  # as its nannies do
+
+    assert set(blas.environment(1).values()) == {"6"}
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert blas.environment(1)["OMP_NUM_THREADS"] == "5"
 
 
 def test_other_dask_clusters_of_this_process_start_their_workers_as_before() -> None:
