@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Collectives, EventItem, Models, Topology } from "../src/models";
+import type { Collectives, EventItem, Models } from "../src/models";
 import { VIEWS, type ViewName } from "../src/views";
+import { Selection } from "../src/selection";
 import { placeOf, rangeOf } from "../src/views/elements";
 import { firstBad } from "../src/views/values";
 import { button, drawn, press, settled, show, textOf, written } from "./page";
@@ -277,22 +278,39 @@ test("the page does not grow with the number of events", async () => {
   shown.unmount();
 });
 
-test("of 512 workers 32 are drawn, the lost one among them", () => {
-  const [host] = recorded.topology.hosts;
-  const [worker] = host!.workers;
-  const workers = Array.from({ length: 512 }, (_, i) => ({
-    ...worker!,
-    name: String(i),
-    status: i === 400 ? "lost" : "live",
-  }));
-  const model: Topology = { ...recorded.topology, hosts: [{ name: "a", workers }] };
-  const shown = show("topology", model);
-
-  assert.equal(shown.root.querySelectorAll(".wb-worker").length, 32);
-  assert.equal(shown.root.querySelectorAll(".wb-worker[data-status=lost]").length, 1);
-  assert.match(textOf(shown.root), /32 of 512 workers shown/);
-  assert.match(textOf(shown.root), /and 480 more/);
-  shown.unmount();
+test("of 512 devices 32 are drawn and the others counted, however they are spread", async () => {
+  const [worker] = recorded.topology.hosts[0]!.workers;
+  const replica = (i: number) => ({
+    group: "g",
+    replica: i,
+    busy: i > 2,
+    doing: i === 500 ? "lost" : "step 1",
+  });
+  const device = (i: number) => ({ name: `cpu:${i}`, kind: "CPU", replicas: [replica(i)] });
+  const node = (i: number, devices = [device(i)]) => ({ ...worker!, name: String(i), devices });
+  const every = Array.from({ length: 512 }, (_, i) => i);
+  const spread = [
+    [{ name: "a", workers: every.map((i) => ({ ...node(i), status: i === 500 ? "lost" : "live" })) }],
+    [{ name: "a", workers: [node(0, every.map(device))] }],
+    every.map((i) => ({ name: `h${i}`, workers: [node(i)] })),
+  ];
+  const sizes = [];
+  for (const hosts of spread) {
+    const selection = new Selection();
+    const shown = show("topology", { ...recorded.topology, strategies: [], hosts }, { selection });
+    assert.equal(shown.root.querySelectorAll(".wb-replica").length, 32);
+    assert.match(textOf(shown.root), /32 of 512 devices drawn.*… and 480 more devices · /);
+    assert.match(textOf(shown.root), /▶ \d+ busy/);
+    sizes.push(shown.root.querySelectorAll("*").length);
+    selection.toggle(400); // in another view
+    await settled();
+    assert.match(textOf(shown.root.querySelector("[aria-pressed=true].wb-replica")), /^r400/);
+    shown.unmount();
+  }
+  assert.ok(Math.max(...sizes) < 500, String(sizes));
+  const lost = show("topology", { ...recorded.topology, hosts: spread[0]! });
+  assert.equal(lost.root.querySelectorAll(".wb-worker[data-status=lost]").length, 1);
+  lost.unmount();
 });
 
 test("of a cluster that is gone nothing lives any more, whatever its job has told last", () => {
@@ -574,4 +592,32 @@ test("a sweep is drawn with band, fit, limit and the ghost of its baseline, all 
   await drawn();
   assert.equal(textOf(shown.root.querySelector("tbody td:last-child")), "2.00");
   shown.unmount();
+});
+
+test("what was lost or failed says what that means to those who ask", () => {
+  const counters = {
+    ...recorded.collectives.snapshot.counters,
+    failed: 3,
+    incomplete: 4,
+    dropped: 5000,
+    dropped_events: 6,
+  };
+  const snapshot = { ...recorded.collectives.snapshot, counters };
+  for (const [view, names] of [
+    ["collective_table", ["3 failed", "4 incomplete", "5,000 records dropped", "6 events dropped"]],
+    ["log", ["6 older ones dropped"]],
+  ] as const) {
+    const shown = show(view, { ...recorded.collectives, snapshot });
+    const facts = [...shown.root.querySelectorAll("details")];
+    assert.deepEqual(
+      facts.map((fact) => textOf(fact.querySelector("summary"))),
+      names,
+    );
+    for (const fact of facts) {
+      const help = fact.querySelector("summary")!.title;
+      assert.ok(help.length > 40);
+      assert.ok(textOf(fact).endsWith(help));
+    }
+    shown.unmount();
+  }
 });

@@ -22,9 +22,22 @@ export function StatusWord({ word }: { word: string }) {
   );
 }
 
+/** What stands beside a title; of some, people can ask what it means: by pointer, key or finger. */
+export type Fact = string | { text: string; help: string };
+
+function FactText({ fact }: { fact: Fact }) {
+  if (typeof fact === "string") return <span class="wb-quiet">{fact}</span>;
+  return (
+    <details class="wb-quiet wb-explained">
+      <summary title={fact.help}>{fact.text}</summary>
+      {fact.help}
+    </details>
+  );
+}
+
 interface HeadProps {
   title: string;
-  facts?: (string | false | null | undefined)[];
+  facts?: (Fact | false | null | undefined)[];
   status?: string | undefined;
   children?: ComponentChildren;
 }
@@ -33,7 +46,7 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
   return (
     <header class="wb-head">
       <h3>{title}</h3>
-      {facts.map((fact) => fact && <span class="wb-quiet">{fact}</span>)}
+      {facts.map((fact) => fact && <FactText fact={fact} />)}
       {status && <StatusWord word={status} />}
       <div class="wb-actions">
         {children}

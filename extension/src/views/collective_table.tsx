@@ -1,5 +1,5 @@
 // The timing table: one row per operation, size, element type and group; columns in the order of nccl-tests.
-import { Head } from "../parts/head";
+import { type Fact, Head } from "../parts/head";
 import { Bar, Spark } from "../parts/marks";
 import { Table, type Column } from "../parts/table";
 import {
@@ -17,6 +17,8 @@ import {
 import type { Collectives, Counters, TableRow } from "../models";
 import type { View } from "../view";
 
+const MAX_SILENT = 4;
+
 export const collectiveTable: View<Collectives> = {
   title: "Collective timing",
   draw({ model, context }) {
@@ -29,8 +31,8 @@ export const collectiveTable: View<Collectives> = {
           facts={[
             counted(counters.collectives, "collective"),
             table.length > 0 && `times in ${unit.name}`,
-            lossesText(counters),
-            ...model.silent.map((address) => `worker ${address} did not answer`),
+            ...losses(counters),
+            silentText(model.silent),
           ]}
           status={model.status}
         />
@@ -166,16 +168,36 @@ function trendText(row: TableRow, unit: TimeUnit): string {
   return `newest ${times.length} of ${counted(row.samples, "collective")}: ${range}`;
 }
 
-/** What was lost or failed, or "". */
-export function lossesText(counters: Counters): string {
-  const counts: [number, string][] = [
-    [counters.failed, "failed"],
-    [counters.incomplete, "incomplete"],
-    [counters.dropped, "records dropped"],
-    [counters.dropped_events, "events dropped"],
+/** Who did not answer, or "". */
+function silentText(silent: readonly string[]): string {
+  if (silent.length < 2) return silent.map((address) => `worker ${address} did not answer`).join("");
+  const more = silent.length > MAX_SILENT ? ", …" : "";
+  return `${silent.length} workers did not answer: ${silent.slice(0, MAX_SILENT).join(", ")}${more}`;
+}
+
+/** Why older events are not there any more. */
+export const DROPPED_EVENTS =
+  "Only the newest alerts and lines are kept here, and older ones went to make room. wb.record(path) writes all that arrive to a file.";
+
+/** What was lost or failed, each with what that means. */
+function losses(counters: Counters): Fact[] {
+  const counts: [number, string, string][] = [
+    [
+      counters.failed,
+      "failed",
+      "Collectives that ended in a mismatch, a passed deadline, an abort or an error.",
+    ],
+    [
+      counters.incomplete,
+      "incomplete",
+      "Collectives that were given up on, as the record of some replica never came. They are in no figure here.",
+    ],
+    [
+      counters.dropped,
+      "records dropped",
+      "Replicas made records faster than these were fetched, so the oldest went. The figures are of those that came; the job itself lost nothing.",
+    ],
+    [counters.dropped_events, "events dropped", DROPPED_EVENTS],
   ];
-  return counts
-    .filter(([n]) => n > 0)
-    .map(([n, what]) => `${count(n)} ${what}`)
-    .join(", ");
+  return counts.filter(([n]) => n > 0).map(([n, what, help]) => ({ text: `${count(n)} ${what}`, help }));
 }

@@ -3,9 +3,10 @@ import { useState } from "preact/hooks";
 import { SEVERITY } from "../colours";
 import { Head, Sign } from "../parts/head";
 import { Table, type Column } from "../parts/table";
-import { counted, NOTHING } from "../format";
+import { count, counted, NOTHING } from "../format";
 import type { Collectives, EventItem } from "../models";
 import type { Context, View } from "../view";
+import { DROPPED_EVENTS } from "./collective_table";
 
 const FILTERS: { name: string; keeps(event: EventItem): boolean }[] = [
   { name: "All", keeps: () => true },
@@ -37,7 +38,10 @@ function Log({ model, context }: { model: Collectives; context: Context }) {
         facts={[
           alerts > 0 ? `▲ ${counted(alerts, "alert")}` : "no alerts",
           chosen !== null && `only replica ${chosen}`,
-          counters.dropped_events > 0 && `${counters.dropped_events} older ones dropped`,
+          counters.dropped_events > 0 && {
+            text: `${count(counters.dropped_events)} older ones dropped`,
+            help: DROPPED_EVENTS,
+          },
         ]}
         status={model.status}
       >

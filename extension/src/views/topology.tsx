@@ -1,11 +1,12 @@
-// Hosts, their workers, devices and replicas, and what each does now. Above 32 workers only the telling ones are drawn.
+// Hosts, their workers, devices and replicas, and what each does now. Of more than 32 devices only the telling ones are
+// drawn, and the others counted.
 import { ChartOrTable, StatusWord } from "../parts/head";
 import { Table, type Column } from "../parts/table";
-import { counted, memoryText, NOTHING } from "../format";
+import { count, counted, memoryText, NOTHING } from "../format";
 import type { DeviceNode, HostNode, ReplicaNode, StrategyNode, Topology, WorkerNode } from "../models";
 import type { Context, View } from "../view";
 
-const MAX_WORKERS = 32;
+const MAX_DEVICES = 32;
 const MAX_REPLICAS = 8;
 
 export const topology: View<Topology> = {
@@ -15,25 +16,27 @@ export const topology: View<Topology> = {
     const workers = model.hosts.flatMap((host) => host.workers);
     const devices = workers.flatMap((worker) => worker.devices);
     const kinds = [...new Set(devices.map((device) => device.kind))].join(" and ");
-    const shown = telling(workers);
+    const shown = telling(workers, context.selected.replica);
+    const drawn = devices.filter((device) => shown.has(device)).length;
+    const hosts = model.hosts.filter((host) => host.workers.some((worker) => shown.has(worker)));
     return (
       <ChartOrTable
         title="Cluster"
         facts={[
           `${counted(devices.length, `${kinds} device`.trim())} on ${counted(model.hosts.length, "host")}`,
           `run ${model.run}`,
-          workers.length > shown.size &&
-            `${shown.size} of ${workers.length} workers shown: lost and busy ones first`,
+          devices.length > drawn && `${drawn} of ${count(devices.length)} devices drawn, lost ones first`,
         ]}
         status={model.status}
         chart={
           <>
             <Strategies strategies={model.strategies} />
             <div class="wb-hosts">
-              {model.hosts.map((host) => (
+              {hosts.map((host) => (
                 <Host key={host.name} host={host} shown={shown} context={context} />
               ))}
             </div>
+            <More devices={devices} shown={shown} />
           </>
         }
         table={<Twin model={model} context={context} />}
@@ -59,16 +62,49 @@ export function ended(told: Topology): Topology {
   return { ...told, hosts, strategies };
 }
 
-/** The workers that are drawn: all, or of too many those that are lost, then those that do something. */
-export function telling(workers: readonly WorkerNode[]): Set<WorkerNode> {
-  const rank = (worker: WorkerNode) =>
-    worker.status === "lost"
-      ? 0
-      : worker.devices.some((device) => device.replicas.some((r) => r.busy))
-        ? 1
-        : 2;
-  if (workers.length <= MAX_WORKERS) return new Set(workers);
-  return new Set([...workers].sort((one, other) => rank(one) - rank(other)).slice(0, MAX_WORKERS));
+type Drawn = ReadonlySet<WorkerNode | DeviceNode>;
+type Place = [WorkerNode, DeviceNode?];
+
+/**
+ * The workers and devices that are drawn: all, or of too many those that are lost, then the selected one, then those that
+ * do something if few do; then the first ones, so that the picture does not move from one step to the next.
+ */
+export function telling(workers: readonly WorkerNode[], selected: number | null = null): Drawn {
+  const places = workers.flatMap((worker): Place[] =>
+    worker.devices.length ? worker.devices.map((device) => [worker, device]) : [[worker]],
+  );
+  const does = (device: DeviceNode | undefined) => device?.replicas.some((replica) => replica.busy) ?? false;
+  const few = places.filter(([, device]) => does(device)).length <= MAX_DEVICES;
+  const rank = ([worker, device]: Place) => {
+    if (worker.status === "lost") return 0;
+    if (device?.replicas.some((one) => one.replica === selected)) return 1;
+    return few && does(device) ? 2 : 3;
+  };
+  const all = places.length <= MAX_DEVICES;
+  const first = all ? places : [...places].sort((one, other) => rank(one) - rank(other));
+  return new Set(
+    first.slice(0, MAX_DEVICES).flatMap(([worker, device]) => (device ? [worker, device] : [worker])),
+  );
+}
+
+/** What the replicas do that are not drawn. */
+function More({ devices, shown }: { devices: readonly DeviceNode[]; shown: Drawn }) {
+  const hidden = devices.filter((device) => !shown.has(device));
+  if (!hidden.length) return null;
+  const replicas = hidden.flatMap((device) => device.replicas);
+  const busy = replicas.filter((replica) => replica.busy).length;
+  const lost = replicas.filter((replica) => replica.doing === "lost").length;
+  const rest = replicas.length - busy - lost;
+  const what = [
+    lost && `✖ ${count(lost)} lost`,
+    busy && `▶ ${count(busy)} busy`,
+    rest && `${count(rest)} idle`,
+  ];
+  return (
+    <p class="wb-quiet">
+      {[`… and ${counted(hidden.length, "more device")}`, ...what].filter(Boolean).join(" · ")}, see the table
+    </p>
+  );
 }
 
 function Strategies({ strategies }: { strategies: readonly StrategyNode[] }) {
@@ -112,7 +148,7 @@ function Strategies({ strategies }: { strategies: readonly StrategyNode[] }) {
   );
 }
 
-function Host({ host, shown, context }: { host: HostNode; shown: Set<WorkerNode>; context: Context }) {
+function Host({ host, shown, context }: { host: HostNode; shown: Drawn; context: Context }) {
   const here = host.workers.filter((worker) => shown.has(worker));
   const hidden = host.workers.length - here.length;
   return (
@@ -122,15 +158,17 @@ function Host({ host, shown, context }: { host: HostNode; shown: Set<WorkerNode>
       </div>
       <div class="wb-workers">
         {here.map((worker) => (
-          <Worker key={worker.name} worker={worker} context={context} />
+          <Worker key={worker.name} worker={worker} shown={shown} context={context} />
         ))}
       </div>
-      {hidden > 0 && <div class="wb-quiet">… and {hidden} more</div>}
+      {hidden > 0 && <div class="wb-quiet">… and {counted(hidden, "more worker")}</div>}
     </div>
   );
 }
 
-function Worker({ worker, context }: { worker: WorkerNode; context: Context }) {
+function Worker({ worker, shown, context }: { worker: WorkerNode; shown: Drawn; context: Context }) {
+  const devices = worker.devices.filter((device) => shown.has(device));
+  const hidden = worker.devices.length - devices.length;
   const facts = [`pid ${worker.pid}`, worker.memory_bytes === null ? "" : memoryText(worker.memory_bytes)];
   return (
     <div class="wb-worker" data-status={worker.status}>
@@ -138,9 +176,10 @@ function Worker({ worker, context }: { worker: WorkerNode; context: Context }) {
         worker {worker.name} <StatusWord word={worker.status} />
       </div>
       <div class="wb-quiet">{worker.detail || facts.filter(Boolean).join(" · ")}</div>
-      {worker.devices.map((device) => (
+      {devices.map((device) => (
         <Device key={device.name} device={device} context={context} />
       ))}
+      {hidden > 0 && <div class="wb-quiet">… and {counted(hidden, "more device")}</div>}
     </div>
   );
 }
