@@ -143,9 +143,13 @@ def test_a_host_without_the_certificate_is_turned_away(together: Any) -> None:
     listener.close()
 
 
-def test_without_memfd_and_eventfd(monkeypatch: pytest.MonkeyPatch, together: Any) -> None:
+@pytest.mark.parametrize("missing", [("memfd_create",), ("memfd_create", "posix_fallocate")])
+def test_without_memfd_and_eventfd(
+    monkeypatch: pytest.MonkeyPatch, together: Any, missing: tuple[str, ...]
+) -> None:
     """As on other systems than Linux: unlinked files and pipes."""
-    monkeypatch.delattr(memory.os, "memfd_create")
+    for name in missing:
+        monkeypatch.delattr(memory.os, name)
     monkeypatch.delattr(wake.os, "eventfd")
     summed(connected(ONE_HOST, together), together, 500_000)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.runtime.conftest import Run, runner
-from workbench.errors import InvalidArgumentError, ReplicaError, StaleGeneration, WorkbenchError
+from workbench.errors import CaptureError, InvalidArgumentError, ReplicaError, StaleGeneration, WorkbenchError
 from workbench.runtime import Group, Handle
 from workbench.runtime.env import ReplicaEnv
 from workbench.runtime.group import MAX_IN_FLIGHT
@@ -71,6 +72,15 @@ def test_steps_count_and_internal_work_does_not(any_group: Group, run_any: Run) 
     assert run_any(lambda env: env.step).values() == [0, 0]
     any_group.run(any_group.prepare(lambda env: None))
     assert run_any(lambda env: env.step).values() == [1, 1]
+
+
+def test_a_step_whose_arguments_cannot_travel_is_not_counted(group: Group) -> None:
+    run = runner(group)
+    assert run(lambda env: env.step).values() == [0, 0]
+    with pytest.raises(CaptureError, match="cannot be sent"):
+        run(lambda env, guard: None, threading.Lock())
+    assert group.at_steps() == [0, 0]
+    assert run(lambda env: env.step).values() == [1, 1]
 
 
 def test_replicas_may_be_chosen(any_group: Group, run_any: Run) -> None:

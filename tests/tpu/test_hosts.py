@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 import workbench as wb
@@ -56,6 +58,22 @@ def test_programs_that_differ_by_host_are_refused_before_they_run(hosts: Any) ->
     with pytest.raises(TracingError, match="hosts traced different programs: that of b is not that of a"):
         strategy.run(depends_on_the_process, (np.float32(1),))
     assert total(strategy) == 10
+
+
+def test_jax_listens_at_loopback_and_its_cpu_collectives_at_the_machines_name(
+    hosts: Any,
+) -> None:
+    assert total(wb.TPUStrategy()) == 10
+
+    listening = {
+        connection.laddr.ip.removeprefix("::ffff:")
+        for worker in hosts.gang.workers.values()
+        for connection in psutil.Process(worker.pid).net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    of_this_machine = {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None)}
+    assert "127.0.0.1" in listening
+    assert listening <= {"127.0.0.1", "::1", *of_this_machine}
 
 
 def test_a_failure_on_one_host_is_told_and_the_other_does_not_wait(hosts: Any) -> None:

@@ -35,11 +35,11 @@ class SharedFile:
         offset = self.nbytes
         nbytes = rounded(nbytes)
         try:
-            if not hasattr(os, "memfd_create"):
+            if hasattr(os, "memfd_create") or not hasattr(os, "posix_fallocate"):
+                os.ftruncate(self.fd, offset + nbytes)
+            else:
                 # Fails here, instead of SIGBUS on a full disk later.
                 os.posix_fallocate(self.fd, offset, nbytes)
-            else:
-                os.ftruncate(self.fd, offset + nbytes)
         except OSError as error:
             raise StorageFull(f"no room for {nbytes} bytes of shared memory: {error.strerror}") from error
         self.nbytes += nbytes

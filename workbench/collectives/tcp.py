@@ -45,8 +45,11 @@ class TcpListener:
         Raises:
           UnsafeBind: if `bind_host` is not loopback and there is no TLS.
         """
-        if tls is None and not _is_loopback(bind_host):
-            raise UnsafeBind(f"refused to listen on {bind_host} without TLS: pass tls=, or stay on 127.0.0.1")
+        if tls is None and not is_loopback(bind_host):
+            raise UnsafeBind(
+                f"refused to listen on {bind_host} without TLS: replicas on several hosts need a Dask cluster that was "
+                f"started with TLS (distributed.Security), those of one host do not"
+            )
         family = socket.AF_INET6 if ":" in bind_host else socket.AF_INET
         self._socket = socket.create_server((bind_host, 0), family=family, backlog=128)
         self._tls = tls
@@ -198,7 +201,8 @@ def read_line(connection: socket.socket) -> dict[str, object]:
     return hello
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches `host`, a name or an IP address of either version."""
     if host == "localhost":
         return True
     try:

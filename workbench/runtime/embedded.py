@@ -16,6 +16,7 @@ from distributed.core import Status
 from distributed.deploy.cluster import Cluster as DaskCluster
 from distributed.security import Security
 
+from workbench.collectives.tcp import is_loopback
 from workbench.errors import UnavailableError, UnsafeBind
 from workbench.runtime import blas, fork_server
 from workbench.runtime.main_module import leave_main_out
@@ -37,7 +38,6 @@ _DESCRIPTORS = 64
 _DESCRIPTORS_PER_WORKER = 16
 SHORT_LOGS = {"distributed.admin.low-level-log-length": 100}
 """Under these settings Dask keeps so many events of a topic and messages of a connection: telemetry would pile up."""
-_LOOPBACK = ("127.", "localhost", "::1")
 
 
 class WorkerExit(NamedTuple):
@@ -164,7 +164,7 @@ def start(
     Raises:
       UnsafeBind: if `listen` is not a loopback address.
     """
-    if not listen.startswith(_LOOPBACK):
+    if not is_loopback(listen):
         raise UnsafeBind(
             f"the embedded cluster listens on loopback only, got {listen!r}; for other machines start a Dask "
             f"cluster with TLS and give wb.connect its address or Client"

@@ -12,7 +12,7 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.errors import ClusterClosed, WorkbenchError
@@ -254,12 +254,17 @@ class Gang:
                         raise KeyboardInterrupt
                     self._receive(CHECK_SECONDS)
             finally:
-                del self._replies[request]
+                self.forget([request])
         ok, payload = answer
         if not ok:
             assert isinstance(payload, FailureReport)
             raise rebuild(payload)
         return payload if self.shipping.by_reference else loads(payload)
+
+    def forget(self, requests: Iterable[int]) -> None:
+        """Nobody waits for the answers to these requests any more; those that were waited for are forgotten already."""
+        for request in requests:
+            self._replies.pop(request, None)
 
     def examine(self, worker: WorkerLink) -> None:
         """Gives a worker up, and ends it, if it has been silent for too long; the watching thread's."""

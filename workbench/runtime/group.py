@@ -91,7 +91,11 @@ class Group:
         self.worker_names = tuple(dict.fromkeys(name for name, _ in self._places))
         with gang.lock:
             gang.groups[self.id] = self
-            rebuild_group(self)
+            try:
+                rebuild_group(self)
+            except BaseException:
+                self.close()  # or those workers that have opened their part would keep it
+                raise
 
     @property
     def name(self) -> str:
@@ -238,10 +242,7 @@ class Group:
         promised: Any,
     ) -> Step:
         gang = self.gang
-        number = -1
-        if prepared.counts and not self.nesting:
-            number = self.number
-            self.number += 1
+        number = self.number if prepared.counts and not self.nesting else -1
         step = Step(
             self,
             gang.next_serial(),
@@ -255,6 +256,8 @@ class Group:
         if number >= 0:
             step.site = users_call_site()
         encoded, structure = payload(gang.shipping, step, args, kwargs)
+        if number >= 0:  # only now: a step whose arguments cannot travel is none
+            self.number += 1
         message = (
             RUN,
             step.serial,

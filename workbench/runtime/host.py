@@ -14,7 +14,7 @@ from typing import Any
 from workbench.collectives import Bootstrap, Gpus, Member, Topology
 from workbench.collectives.tcp import Tls
 from workbench.errors import ClusterClosed, WorkbenchError
-from workbench.runtime import gpus, sleeping
+from workbench.runtime import gpus, sleeping, tpu
 from workbench.runtime.completions import Completions
 from workbench.runtime.device_threads import Idle
 from workbench.runtime.env import ReplicaEnv, current_env
@@ -298,9 +298,12 @@ class ReplicaHost:
     def _join(self, join: JoinGroup) -> Any:
         """First half of joining: this host's address for its peers."""
         self._leave(join.group, forget=False)
-        if self.traced is not None:
-            return self.traced.open(join, self._bind_host, lambda: self._open(join))
-        return self._open(join)
+        if self.traced is None:
+            return self._open(join)
+        address, meeting = self.traced.open(join, self._bind_host, lambda: self._open(join))
+        if len(join.processes) > 1:
+            tpu.before_meeting(meeting)
+        return address, meeting
 
     def _open(self, join: JoinGroup) -> Any:
         topology = Topology(

@@ -11,6 +11,7 @@ from distributed import Client
 from workbench.errors import InvalidArgumentError, UnavailableError
 from workbench.runtime import embedded, held_workers
 from workbench.runtime.cluster import Cluster
+from workbench.runtime.exposure import warn_of_exposure
 from workbench.runtime.layout import Layout
 from workbench.runtime.plugin import WorkbenchPlugin
 from workbench.runtime.reaching import reachable_scheduler
@@ -87,7 +88,7 @@ def attached_cluster(
             ) from error
         owned = [client]
     try:
-        return Cluster(
+        cluster = Cluster(
             client,
             owned=owned,
             plugin=WorkbenchPlugin({}, devices=devices_per_worker, device_kind=device_kind),
@@ -99,3 +100,10 @@ def attached_cluster(
         for thing in owned:
             thing.close()
         raise
+    try:
+        scheduler = str(client.scheduler_info()["address"])
+        warn_of_exposure([scheduler, *(device.worker for device in cluster.devices)], stacklevel=3)
+    except BaseException:  # where warnings are errors
+        cluster.close()
+        raise
+    return cluster

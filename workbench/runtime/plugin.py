@@ -19,7 +19,7 @@ from distributed.comm.addressing import get_address_host
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from workbench import faults
-from workbench.collectives.tcp import Tls
+from workbench.collectives.tcp import Tls, is_loopback
 from workbench.runtime import blas, gpus, outside_stack
 from workbench.runtime.dask_link import DaskLink
 from workbench.runtime.host import ReplicaHost
@@ -224,7 +224,7 @@ class WorkerSide:
 def _network(worker: Worker) -> tuple[str, Tls | None]:
     """Where and how other hosts reach this worker's replicas: as other workers reach the worker itself."""
     host = "" if worker.address.startswith("inproc") else str(get_address_host(worker.address))
-    if not host or host.startswith("127.") or host in ("localhost", "::1"):
+    if not host or is_loopback(host):
         return "127.0.0.1", None
     server = worker.security.get_listen_args("worker").get("ssl_context")
     client = worker.security.get_connection_args("worker").get("ssl_context")

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import ReplicaLost, WorkbenchError
+from workbench.errors import BackendUnavailable, ReplicaLost, UnsafeBind, WorkbenchError
 from workbench.faults import fault
 from workbench.runtime.wire import CONNECT, JOIN, JoinGroup
 
@@ -25,6 +25,8 @@ def rebuild_group(group: Group) -> list[int]:
 
     Raises:
       ReplicaLost: if a worker does not come back, or they keep dying.
+      UnsafeBind: if they are on several hosts, which would listen for each other without TLS.
+      BackendUnavailable: if something that their devices need is missing.
     """
     for attempt in range(_ATTEMPTS):
         _end_together(group)
@@ -34,6 +36,8 @@ def rebuild_group(group: Group) -> list[int]:
         fault("recovery.replaced")
         try:
             _connect(group)
+        except (UnsafeBind, BackendUnavailable):  # nothing was lost, and no second attempt helps
+            raise
         except WorkbenchError as error:
             if attempt == _ATTEMPTS - 1 or not any(
                 group.gang.workers[name].lost for name in group.worker_names
@@ -95,8 +99,17 @@ def _connect(group: Group) -> None:
         requests.append(gang.request(worker, JOIN, join))
     ends = time.monotonic() + _JOIN_SECONDS
     listening: dict[str, Any] = {}
+    refused: WorkbenchError | None = None
     for worker, request in zip(workers, requests, strict=True):
-        listening[worker.address] = gang.reply(worker, request, max(0.1, ends - time.monotonic()))
+        try:
+            listening[worker.address] = gang.reply(worker, request, max(0.1, ends - time.monotonic()))
+        except WorkbenchError as error:  # all have answered, or will not, before they are told something else
+            refused = refused or error
+    if refused is not None:
+        raise refused
     requests = [gang.request(worker, CONNECT, group.id, listening) for worker in workers]
-    for worker, request in zip(workers, requests, strict=True):
-        gang.reply(worker, request, _CONNECT_SECONDS)
+    try:
+        for worker, request in zip(workers, requests, strict=True):
+            gang.reply(worker, request, _CONNECT_SECONDS)
+    finally:
+        gang.forget(requests)

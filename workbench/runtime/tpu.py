@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from workbench.errors import BackendUnavailable
+from workbench.runtime import gloo_lines
 
 # Programs of a few steps are on their way at once, each with a thread per device: an emulated device that finds no
 # thread while the others wait for it in a collective would deadlock them all.
@@ -32,6 +33,19 @@ def worker_environment(devices: int) -> dict[str, str]:
     if has_tpu():
         return {"JAX_PLATFORMS": "tpu,cpu"}
     return {"JAX_PLATFORMS": "cpu", "NPROC": str(_THREADS_PER_DEVICE * devices)}
+
+
+def before_meeting(address: str) -> None:
+    """Prepares this worker for JAX's connecting it with those of other hosts.
+
+    Args:
+      address: Where JAX shall listen for the others, "" if that is in another process. JAX asks nobody who connects who
+        they are, and would listen at all addresses of the machine.
+    """
+    if address:
+        os.environ["JAX_COORDINATOR_BIND_ADDRESS"] = address
+    if os.environ.get("JAX_PLATFORMS") == "cpu":
+        gloo_lines.leave_out()
 
 
 def keep_notebook_off() -> None:

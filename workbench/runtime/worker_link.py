@@ -23,7 +23,7 @@ class WorkerLink:
       pid: Its process.
       local: It runs on the driver's machine.
       device_count: Replicas that it can run.
-      device_kind: What they run on: "CPU" or "TPU".
+      device_kind: What they run on: "CPU", "GPU" or "TPU".
       steps: The ordered link.
       signals: The urgent link.
       shipped: Ids of functions and structures that it has.

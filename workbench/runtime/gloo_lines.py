@@ -1,0 +1,64 @@
+"""Leaves out of a process's output what Gloo prints there about each connection that it has made.
+
+JAX's collectives between processes on CPUs are Gloo's. For each group of devices it says to how many peers it is
+connected, on the raw standard output, and has no setting for that. Where all are there nobody needs to know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+
+_START = b"[Gloo] Rank "
+_ALL_CONNECTED = re.compile(
+    rb"\[Gloo\] Rank \d+ is connected to (\d+) peer ranks\. "
+    rb"Expected number of connected peer ranks is : (\d+)\r?\n"
+)
+_STDOUT = 1
+_CHUNK_BYTES = 64 * 1024
+_lock = threading.Lock()
+_installed = False
+
+
+def leave_out() -> None:
+    """From now on, the raw standard output of this process passes by here. Idempotent."""
+    global _installed
+    with _lock, contextlib.suppress(OSError):  # without a standard output there is nothing to leave out
+        if _installed:
+            return
+        target = os.dup(_STDOUT)
+        source, writing = os.pipe()
+        os.dup2(writing, _STDOUT)
+        os.close(writing)
+        _installed = True
+        threading.Thread(
+            target=pass_on, args=(source, target), name="workbench-gloo-lines", daemon=True
+        ).start()
+
+
+def pass_on(source: int, target: int) -> None:
+    """Writes to `target` what comes from `source`, without those lines, until that ends.
+
+    A line that does not begin as they do is not waited for: it may be a prompt, or a bar that grows.
+    """
+    held = b""
+    while data := os.read(source, _CHUNK_BYTES):
+        *lines, held = (held + data).splitlines(keepends=True) + [b""] * data.endswith(b"\n")
+        kept = [line for line in lines if not _is_news_of_success(line)]
+        if not held.startswith(_START[: len(held)]):
+            kept, held = [*kept, held], b""
+        _write(target, b"".join(kept))
+    _write(target, held)
+
+
+def _is_news_of_success(line: bytes) -> bool:
+    said = _ALL_CONNECTED.fullmatch(line)
+    return said is not None and said[1] == said[2]
+
+
+def _write(target: int, data: bytes) -> None:
+    with contextlib.suppress(OSError):  # nobody reads it any more: whoever writes here must not be held up
+        while data:
+            data = data[os.write(target, data) :]
