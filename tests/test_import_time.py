@@ -60,6 +60,19 @@ with wb.connect(replicas=1, processes={processes}):
     assert done.stdout == "False (False,)\n"
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import workbench as wb; wb.open_run, wb.runs, wb.report",
+        "import workbench.dashboards.serving, workbench.cli.dashboard",
+        "import workbench.server.extension",
+    ],
+    ids=["in a notebook", "in a dashboard", "in a Jupyter server"],
+)
+def test_where_nothing_runs_recorded_runs_are_opened_without_dask(statement: str) -> None:
+    assert loaded_after(statement).isdisjoint({"dask", "distributed", "optree", "pandas"})
+
+
 def test_a_worker_does_not_load_what_only_the_notebook_needs() -> None:
     code = "import workbench.runtime.plugin, workbench.distribute.mirrored, sys; print(*sys.modules)"
     done = subprocess.run(

@@ -14,14 +14,13 @@ from workbench.dashboards.address import Address
 from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.target import Jobs, find
 from workbench.errors import BackendUnavailable, FailedPreconditionError
-from workbench.runtime import Cluster
 from workbench.runtime.registry import Registry
-from workbench.server.announcing import announced_id
 from workbench.ui import html
 from workbench.ui.widgets.built import is_built
 
 if TYPE_CHECKING:
     from workbench.dashboards.serving import DashboardServer
+    from workbench.runtime import Cluster
 
 _START_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 10.0
@@ -106,6 +105,7 @@ def dashboard(
 
     Raises:
       BackendUnavailable: if Panel is not installed.
+      TypeError: if `what` is something else.
       NotFoundError: if there is nothing called `what`.
       DataCorruption: if the file is damaged or no recorded run.
       UnsafeBind: if it would listen off loopback without TLS, and not by `without_tls`.
@@ -134,14 +134,18 @@ def check_installed() -> None:
 
 
 def _target(what: str | os.PathLike[str] | Cluster | None) -> Jobs | Recordings:
-    if what is None:
-        from workbench.runtime import current_cluster
-
-        current = current_cluster()
-        id = "" if current is None else announced_id(current)
-        return Jobs(id)
-    if not isinstance(what, Cluster):
+    if isinstance(what, str | os.PathLike):
         return find(what, Registry())
+    from workbench.runtime import Cluster, current_cluster  # Dask: a recorded run needs none
+    from workbench.server.announcing import announced_id
+
+    if what is None:
+        current = current_cluster()
+        return Jobs("" if current is None else announced_id(current))
+    if not isinstance(what, Cluster):
+        raise TypeError(
+            f"a dashboard shows a cluster, a job by its name, or a file, not a {type(what).__name__}"
+        )
     id = announced_id(what)
     if not id:
         raise FailedPreconditionError(

@@ -12,8 +12,9 @@ from typing import Any, Final
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
 from workbench.runtime.registry import Entry, Registry
 from workbench.server.job_link import JobLink
-from workbench.server.workers import MAX_REPLICAS
 
+MAX_REPLICAS: Final = 256
+"""As many workers a cluster of the panel can have."""
 _LOOK_SECONDS: Final = 1.0
 _START_SECONDS: Final = 60.0
 _ANSWER_SECONDS: Final = 10.0
@@ -95,7 +96,7 @@ class Clusters:
         """Starts workers that end with this server.
 
         Raises:
-          InvalidArgumentError: if it is not between 1 and `workers.MAX_REPLICAS`.
+          InvalidArgumentError: if it is not between 1 and `MAX_REPLICAS`.
           FailedPreconditionError: if there are many already.
           UnavailableError: if they cannot be started.
         """

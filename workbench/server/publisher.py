@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from workbench.runtime import Cluster
-from workbench.server.channels import CHANNELS, FEED, feed_frame, looks
+from workbench.server.channels import CHANNELS, FEED
 from workbench.server.frames import Requests, encode
+from workbench.server.job_models import feed_frame, looks
 from workbench.server.summary import summarise
 from workbench.ui.widgets.sources import Source
 

@@ -20,10 +20,10 @@ from workbench.errors import WorkbenchError
 from workbench.runtime import embedded, held_workers
 from workbench.runtime.registry import Entry, Registry, new_id
 from workbench.runtime.unix_listener import UnixListener
+from workbench.server.clusters import MAX_REPLICAS
 from workbench.server.frames import Requests, encode
 from workbench.server.summary import Summary
 
-MAX_REPLICAS: Final = 256
 _SCALE_SECONDS: Final = 60.0
 _STOP: Final = None
 

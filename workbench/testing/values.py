@@ -13,7 +13,8 @@ from workbench.distribute.local_values import flatten_distributed
 from workbench.distribute.strategy import Strategy
 from workbench.distribute.values import DistributedValues
 from workbench.distribute.variable import Variable
-from workbench.ui.inspection import InspectedValue, Inspection, inspect, name_in
+from workbench.ui.inspected import InspectedValue
+from workbench.ui.inspection import Inspection, inspect, name_in
 
 
 def assert_in_sync(value: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from workbench.telemetry.cost_model import LinkCost
+from workbench.ui.collectives import collectives as timings
 from workbench.ui.sweep import sweep
-from workbench.ui.timings import collectives as timings
 from workbench.ui.what_if import what_if
 
 

@@ -4,54 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from workbench.backends.summary import Summary
 from workbench.distribute.values import DistributedValues
 from workbench.errors import InvalidArgumentError
+from workbench.ui.inspected import Elements, InspectedValue
 from workbench.ui.places import place_of
 from workbench.ui.text_table import figure
 from workbench.ui.windows import Window, elements_of, pooled, window, window_of
-
-if TYPE_CHECKING:
-    from workbench.ui.inspection import InspectedValue
 
 Index = int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]
 _SHADES: Final = "·░▒▓█"
 _BAD: Final = "!"
 _TEXT_CELLS: Final = (24, 80)
-
-
-@dataclass(frozen=True, slots=True)
-class Elements:
-    """Elements of one replica's component, as rows and columns of cells.
-
-    Attributes:
-      value: Number of the value among those that were inspected.
-      replica: Whose component; -1 for a value in the notebook.
-      difference: These are differences to replica 0.
-      shape: Of the component.
-      axes: The axis that goes down and the one that goes to the right; -1 for none.
-      index: A place on every axis; on those two the first that is shown.
-      extent: How many elements are shown along those two.
-      steps: How many of them make one cell, along those two.
-      cells: Row by row, to three digits: the mean of a cell's elements, or the difference that is farthest from 0;
-        "nan", "inf" or "-inf" where one of them is.
-    """
-
-    value: int
-    replica: int
-    difference: bool
-    shape: tuple[int, ...]
-    axes: tuple[int, int]
-    index: tuple[int, ...]
-    extent: tuple[int, int]
-    steps: tuple[int, int]
-    cells: tuple[tuple[float | str, ...], ...]
 
 
 def look_at(

@@ -6,7 +6,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +20,8 @@ from workbench.distribute.variable import Variable
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.replica_store import Written
 from workbench.ui import html, shown
-from workbench.ui.elements import Elements, Index, elements_text, look_at, shape_at, window_at
+from workbench.ui.elements import Index, elements_text, look_at, shape_at, window_at
+from workbench.ui.inspected import Agreement, Elements, InspectedValue, ReplicaSummary
 from workbench.ui.inspection_text import inspection_html, inspection_text
 from workbench.ui.not_finite import tell_not_finite
 from workbench.ui.places import central_device, place_of
@@ -42,67 +42,6 @@ EMPTY_BATCH: Final = (
     "{who} got an empty batch in this step: a mean over no rows is NaN. Divide a sum by the global number of rows, "
     "or batch with drop_remainder=True."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaSummary:
-    """One replica's component.
-
-    Attributes:
-      replica: The replica, or -1 for a value in the notebook.
-      host: Its host, or "" where the component is in the notebook.
-      device: Its device on that host, such as "cpu:0".
-      summary: Facts about an array, or the type name of anything else.
-      age_seconds: Since it was made or assigned; None for a value in the notebook.
-      note: What to look at, such as "NaN since step 118"; "" if nothing.
-      bad_since: The step after which it certainly was not finite, -1 if it is finite or that is not known.
-    """
-
-    replica: int
-    host: str
-    device: str
-    summary: Summary | str
-    age_seconds: float | None = None
-    note: str = ""
-    bad_since: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How components that should be equal compare.
-
-    Attributes:
-      in_sync: They are equal, bit by bit.
-      sha256: Digest of replica 0's component.
-      max_abs_difference: Largest difference to replica 0; NaN where shapes differ.
-      first_replica: The first that differs from replica 0, or -1.
-      since: When they parted, such as "at step 5" or "between steps 3 and 9"; "" if that is not known.
-    """
-
-    in_sync: bool
-    sha256: str
-    max_abs_difference: float
-    first_replica: int
-    since: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class InspectedValue:
-    """One leaf of what was inspected.
-
-    Attributes:
-      name: A variable's name, or where in the structure the leaf is; "" if it has none.
-      kind: Its class.
-      replicas: One per component, in replica order.
-      agreement: For values that should be equal on all replicas, else None.
-      hints: Sentences on why it may look as it does.
-    """
-
-    name: str
-    kind: str
-    replicas: tuple[ReplicaSummary, ...]
-    agreement: Agreement | None
-    hints: tuple[str, ...] = ()
 
 
 class Inspection:

@@ -14,7 +14,7 @@ from workbench.ui import html
 from workbench.ui.text_table import WIDTH, aligned, figure
 
 if TYPE_CHECKING:
-    from workbench.ui.inspection import Agreement, InspectedValue, ReplicaSummary
+    from workbench.ui.inspected import Agreement, InspectedValue, ReplicaSummary
 
 _MAX_ROWS: Final = 32
 _NAMES: Final = ("replica", "host:device", "array")

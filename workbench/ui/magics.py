@@ -136,9 +136,9 @@ class WorkbenchMagics(Magics):
         As `%%collectives` it runs the cell first. The functions that do the same are `wb.collectives` and
         `wb.collectives.sweep`.
         """
+        from workbench.ui.collectives import collectives
         from workbench.ui.replica_cells import only_strategy
         from workbench.ui.sweep import sweep
-        from workbench.ui.timings import collectives
 
         options = parse_argstring(self.collectives, line)
         if cell and cell.strip():

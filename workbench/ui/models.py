@@ -13,8 +13,7 @@ from typing import Final
 from workbench.data.progress import InputProgress
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.sweeps import Sweep
-from workbench.ui.elements import Elements
-from workbench.ui.inspection import InspectedValue
+from workbench.ui.inspected import Elements, InspectedValue
 from workbench.ui.plain import plain as plain  # how a model travels
 
 

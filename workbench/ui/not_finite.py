@@ -14,7 +14,7 @@ from workbench.ui.places import place_of
 
 if TYPE_CHECKING:
     from workbench.runtime.group import Group
-    from workbench.ui.inspection import InspectedValue, ReplicaSummary
+    from workbench.ui.inspected import InspectedValue, ReplicaSummary
 
 _NAMED: Final = 8
 _told: weakref.WeakKeyDictionary[Group, set[tuple[Hashable, int]]] = weakref.WeakKeyDictionary()

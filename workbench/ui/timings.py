@@ -1,4 +1,4 @@
-"""`wb.collectives`: how long collectives took, who was late, what is stuck."""
+"""How long collectives took, who was late, what is stuck: of a cluster, or of a recorded run, where there is none."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from workbench.distribute.strategy import Strategy
-from workbench.runtime import Cluster
 from workbench.telemetry import exports, frames
 from workbench.telemetry.formatting import printable
 from workbench.telemetry.snapshot import Snapshot, TableRow
 from workbench.telemetry.stuck import stuck_text
 from workbench.telemetry.text import snapshot_text
 from workbench.ui import html
-from workbench.ui.cluster_views import cluster_of
-from workbench.ui.limits import measure_limits
 from workbench.ui.report import report
 from workbench.ui.timings_table import HEADINGS, LEFT_COLUMNS, timing_cells
 from workbench.ui.widgets.bundle import mimebundle
@@ -25,6 +21,8 @@ from workbench.ui.widgets.collectives import CollectivesSource
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+    from workbench.runtime import Cluster
 
 
 class TimingSource(Protocol):
@@ -161,36 +159,6 @@ class Timings:
             facts.append(f"{counters.failed:,} failed")
         silent = [html.alert(_silence(address)) for address in self.silent]
         return html.card("Collectives", facts, word=self.status, parts=[*stuck, *silent, *parts])
-
-
-def collectives(of: Strategy | Cluster | None = None, *, internal: bool = False) -> Timings:
-    """How long collectives took so far: a table that prints, and exports for other tools.
-
-    Can also be called while a step hangs in another thread; then it says who is waited for. Where replicas are
-    idle, it measures once what their bandwidth is compared with (`lim%`, see `telemetry.limits.Limit`).
-
-    Args:
-      of: Only those of this strategy, or all of this cluster; by default all of the current cluster.
-      internal: Show also those that workbench itself needed, such as for handing input round.
-
-    Raises:
-      FailedPreconditionError: if there is no cluster yet.
-      TypeError: if `of` is something else.
-    """
-    cluster = cluster_of(of, "collectives")
-    group = of.group.name if isinstance(of, Strategy) else ""
-    silent: tuple[str, ...] = ()
-    if not cluster.closed:
-        measure_limits(cluster, group)
-        silent = cluster.flush_telemetry()
-    return Timings(
-        cluster.feed,
-        group=group,
-        internal=internal,
-        status=cluster.status,
-        silent=silent,
-        cluster=cluster,
-    )
 
 
 def _only(snapshot: Snapshot, group: str) -> Snapshot:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
-from workbench.ui.elements import Elements, look_at, requested_window, shape_at
+from workbench.ui.elements import look_at, requested_window, shape_at
 from workbench.ui.plain import plain
 from workbench.ui.widgets.sources import Message
 
 if TYPE_CHECKING:
-    from workbench.ui.inspection import InspectedValue
+    from workbench.ui.inspected import Elements, InspectedValue
 
 Look = Callable[[Sequence[str], Sequence[Any]], "tuple[InspectedValue, ...]"]
 """Inspects leaves that have names."""

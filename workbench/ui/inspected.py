@@ -1,0 +1,96 @@
+"""What `wb.inspect` tells of values, as data: recorded runs have it, too, where nothing runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.backends.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSummary:
+    """One replica's component.
+
+    Attributes:
+      replica: The replica, or -1 for a value in the notebook.
+      host: Its host, or "" where the component is in the notebook.
+      device: Its device on that host, such as "cpu:0".
+      summary: Facts about an array, or the type name of anything else.
+      age_seconds: Since it was made or assigned; None for a value in the notebook.
+      note: What to look at, such as "NaN since step 118"; "" if nothing.
+      bad_since: The step after which it certainly was not finite, -1 if it is finite or that is not known.
+    """
+
+    replica: int
+    host: str
+    device: str
+    summary: Summary | str
+    age_seconds: float | None = None
+    note: str = ""
+    bad_since: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How components that should be equal compare.
+
+    Attributes:
+      in_sync: They are equal, bit by bit.
+      sha256: Digest of replica 0's component.
+      max_abs_difference: Largest difference to replica 0; NaN where shapes differ.
+      first_replica: The first that differs from replica 0, or -1.
+      since: When they parted, such as "at step 5" or "between steps 3 and 9"; "" if that is not known.
+    """
+
+    in_sync: bool
+    sha256: str
+    max_abs_difference: float
+    first_replica: int
+    since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedValue:
+    """One leaf of what was inspected.
+
+    Attributes:
+      name: A variable's name, or where in the structure the leaf is; "" if it has none.
+      kind: Its class.
+      replicas: One per component, in replica order.
+      agreement: For values that should be equal on all replicas, else None.
+      hints: Sentences on why it may look as it does.
+    """
+
+    name: str
+    kind: str
+    replicas: tuple[ReplicaSummary, ...]
+    agreement: Agreement | None
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """Elements of one replica's component, as rows and columns of cells.
+
+    Attributes:
+      value: Number of the value among those that were inspected.
+      replica: Whose component; -1 for a value in the notebook.
+      difference: These are differences to replica 0.
+      shape: Of the component.
+      axes: The axis that goes down and the one that goes to the right; -1 for none.
+      index: A place on every axis; on those two the first that is shown.
+      extent: How many elements are shown along those two.
+      steps: How many of them make one cell, along those two.
+      cells: Row by row, to three digits: the mean of a cell's elements, or the difference that is farthest from 0;
+        "nan", "inf" or "-inf" where one of them is.
+    """
+
+    value: int
+    replica: int
+    difference: bool
+    shape: tuple[int, ...]
+    axes: tuple[int, int]
+    index: tuple[int, ...]
+    extent: tuple[int, int]
+    steps: tuple[int, int]
+    cells: tuple[tuple[float | str, ...], ...]
