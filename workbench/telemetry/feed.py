@@ -18,6 +18,7 @@ from workbench.telemetry.frames import to_pandas
 from workbench.telemetry.groups import group_view
 from workbench.telemetry.history import COLLECTIVE, KEY, RECORD, Newest, Texts, to_columns, to_rows, together
 from workbench.telemetry.joining import join
+from workbench.telemetry.lane_choice import LaneChoice
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.members import Members
 from workbench.telemetry.rolling import rolling_table
@@ -75,6 +76,7 @@ class Feed:
         self._records = Newest(RECORD, "ready_ns", max_records)
         self._collectives = Newest(COLLECTIVE, "ready_ns", max_collectives)
         self._members = Members()
+        self._choice = LaneChoice()
         self._events: deque[EventItem] = deque()
         self._event_characters = 0
         self._event_count = 0
@@ -234,6 +236,8 @@ class Feed:
 
     def _build(self) -> Snapshot:
         collectives, records = self._collectives.rows(), self._records.rows()
+        keys = self._members.newest(_MAX_GROUPS)
+        self._choice.keep(keys)
         groups = tuple(
             group_view(
                 key,
@@ -242,9 +246,11 @@ class Feed:
                 pending=self._pending,
                 last=self._members.last(key, self._texts),
                 texts=self._texts,
+                choice=self._choice,
+                version=self._version,
                 stuck_before_ns=self._now_ns() - STUCK_AFTER_NS,
             )
-            for key in self._members.newest(_MAX_GROUPS)
+            for key in keys
         )
         table = rolling_table(collectives, self._texts, ok=self._ok, limits=self._limits)
         return Snapshot(

@@ -7,16 +7,13 @@ from typing import Final
 import numpy as np
 
 from workbench.telemetry.history import Texts, picked, selected
+from workbench.telemetry.lane_choice import Chosen, GroupKey, LaneChoice
 from workbench.telemetry.lateness import lateness
 from workbench.telemetry.snapshot import GroupView, Lane, LaneItem, LastSeen
 from workbench.telemetry.stuck import find_stuck
 
-_MAX_LANES: Final = 32
 _MAX_ITEMS: Final = 64
 _MAX_RECORDS: Final = 16_384
-
-GroupKey = tuple[int, int, int]
-"""Numbers of run_id and group, and the generation."""
 
 
 def belongs(rows: np.ndarray, key: GroupKey) -> np.ndarray:
@@ -35,6 +32,8 @@ def group_view(
     pending: np.ndarray,
     last: dict[int, LastSeen],
     texts: Texts,
+    choice: LaneChoice,
+    version: int,
     stuck_before_ns: int,
 ) -> GroupView:
     """The view of group `key`: of the user's collectives, but stuck may also be one of workbench's own.
@@ -46,39 +45,37 @@ def group_view(
       pending: Rows of `history.RECORD` that still lack those of other replicas.
       last: The newest collective of each replica of this group and generation.
       texts: What the numbers mean.
+      choice: Chooses the replicas that get a lane.
+      version: Of the feed.
       stuck_before_ns: A collective first entered before this time counts as stuck.
     """
-    collectives = _of_user(collectives, key)
-    records = _of_user(records[-_MAX_RECORDS:], key)  # the newest: sorted by time
+    records = records[-_MAX_RECORDS:]  # the newest: sorted by time
+    collectives = _of_user(_remembered(collectives, records), key)
+    records = _of_user(records, key)
     waiting = pending[belongs(pending, key)]
-    shown, hidden = _shown(records, last)
+    chosen = choice.of(key, known=last, records=records, version=version)
     return GroupView(
         run_id=texts[key[0]],
         group=texts[key[1]],
         generation=key[2],
         n=int(collectives["n"][-1]) if len(collectives) else int(waiting["n"].max(initial=0)),
-        lanes=_lanes(records, shown, texts),
-        hidden_lanes=hidden,
-        items=_items(collectives[-_MAX_ITEMS:], records, shown, texts),
-        lateness=lateness(records, shown),
+        lanes=_lanes(records, chosen.replicas, texts),
+        hidden_lanes=chosen.hidden,
+        items=_items(collectives[-_MAX_ITEMS:], records, chosen, texts),
+        lateness=lateness(records, chosen.replicas),
         stuck=find_stuck(waiting, last, texts, before_ns=stuck_before_ns),
     )
 
 
+def _remembered(collectives: np.ndarray, records: np.ndarray) -> np.ndarray:
+    """Those of which all records are there; of the one at which the records begin some may be forgotten, too."""
+    if not len(records) or not len(collectives) or collectives["ready_ns"][0] >= records["ready_ns"][0]:
+        return collectives
+    return selected(collectives, collectives["ready_ns"] > records["ready_ns"][0])
+
+
 def _of_user(rows: np.ndarray, key: GroupKey) -> np.ndarray:
     return selected(rows, belongs(rows, key) & (rows["purpose"] == 0))
-
-
-def _shown(records: np.ndarray, last: dict[int, LastSeen]) -> tuple[np.ndarray, int]:
-    """The replicas that get a lane, sorted, and how many get none: of too many, the latest are kept."""
-    replicas = np.array(sorted(last), np.int64)
-    if len(replicas) <= _MAX_LANES:
-        return replicas, 0
-    late = np.bincount(
-        np.searchsorted(replicas, records["replica"]), weights=records["late_ns"], minlength=len(replicas)
-    )
-    keep = np.argsort(-late, kind="stable")[:_MAX_LANES]
-    return np.sort(replicas[keep]), len(replicas) - _MAX_LANES
 
 
 def _lanes(records: np.ndarray, shown: np.ndarray, texts: Texts) -> tuple[Lane, ...]:
@@ -97,10 +94,11 @@ def _lanes(records: np.ndarray, shown: np.ndarray, texts: Texts) -> tuple[Lane, 
 
 
 def _items(
-    collectives: np.ndarray, records: np.ndarray, shown: np.ndarray, texts: Texts
+    collectives: np.ndarray, records: np.ndarray, chosen: Chosen, texts: Texts
 ) -> tuple[LaneItem, ...]:
     if not len(collectives):
         return ()
+    shown = chosen.replicas
     newest = np.flatnonzero(records["ready_ns"] >= collectives["ready_ns"].min())
     records = picked(records, newest[np.isin(records["replica"][newest], shown)])
     index_of = {position: index for index, position in enumerate(zip(*_positions(collectives), strict=True))}
@@ -114,7 +112,7 @@ def _items(
     end = _by_lane(index, lane, records["t_end_ns"] + offset, (len(collectives), len(shown)))
     sites = dict(zip(index.tolist(), records["site"].tolist(), strict=True))
     return tuple(
-        _item(row, texts[sites.get(number, 0)], enter[number], end[number], texts)
+        _item(row, texts[sites.get(number, 0)], enter[number], end[number], texts, since=chosen.since)
         for number, row in enumerate(collectives)
     )
 
@@ -138,6 +136,8 @@ def _item(
     enter_ns: tuple[int | None, ...],
     end_ns: tuple[int | None, ...],
     texts: Texts,
+    *,
+    since: int,
 ) -> LaneItem:
     run_id, group = texts[row["run_id"]], texts[row["group"]]
     generation, step, seq = int(row["generation"]), int(row["step"]), int(row["seq"])
@@ -153,5 +153,5 @@ def _item(
         err_ns=int(row["err_ns"]),
         enter_ns=enter_ns,
         end_ns=end_ns,
-        version=int(row["version"]),
+        version=max(int(row["version"]), since),  # times are by lane: with other lanes they are other times
     )
