@@ -202,7 +202,9 @@ def _gather(c: Communicator) -> list[str]:
     big = [values(r, (100_000 * (r + 1),), np.dtype(np.float64)) for r in range(c.size)]
     wrong += differing(c.rank, c.all_gather(big[c.rank], 0), np.concatenate(big), "large")
     strided = [part[::3] for part in big]
-    return wrong + differing(c.rank, c.all_gather(strided[c.rank], 0), np.concatenate(strided), "strided")
+    wrong += differing(c.rank, c.all_gather(strided[c.rank], 0), np.concatenate(strided), "strided")
+    orders = [part.astype(part.dtype.newbyteorder("<>"[r % 2])) for r, part in enumerate(big)]
+    return wrong + differing(c.rank, c.all_gather(orders[c.rank], 0), np.concatenate(big), "byte orders")
 
 
 def _broadcast(c: Communicator) -> list[str]:

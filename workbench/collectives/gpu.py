@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backends import numpy as backend
+from workbench.collectives.blocks import bytes_of, described, header
 from workbench.collectives.call import Call, describe
 from workbench.collectives.gpu_plane import GpuPlane, Launch
 from workbench.collectives.gpu_work import Work, native
@@ -19,7 +20,7 @@ from workbench.collectives.nccl import wire_dtype
 from workbench.collectives.options import Algorithm, CommunicationImplementation, Options
 from workbench.collectives.packing import Pack, packs_of
 from workbench.collectives.position import Flight, Position, Status
-from workbench.collectives.replica import ReplicaCommunicator, bytes_of, described, header
+from workbench.collectives.replica import ReplicaCommunicator
 from workbench.collectives.threads import together
 from workbench.errors import BackendUnavailable
 from workbench.telemetry.records import Signature, message_bytes

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import monotonic_ns as _now
 from typing import Any
 
 import numpy as np
 
 from workbench.backends import numpy as backend
-from workbench.collectives.call import Call, describe
+from workbench.collectives.blocks import bytes_of, described, header
+from workbench.collectives.call import Call
 from workbench.collectives.failure import Failure
 from workbench.collectives.link import Blocks, Link
-from workbench.collectives.options import Algorithm, CommunicationImplementation, Options
-from workbench.collectives.packing import Pack, flatten, packs_of
+from workbench.collectives.options import Algorithm, Options
+from workbench.collectives.plan import Plan, planned
 from workbench.collectives.position import OUTSIDE, Flight, Position, Status
 from workbench.collectives.roll_call import RollCall
 from workbench.errors import CollectiveAborted, CollectiveMismatch, StaleGeneration, WorkbenchError
@@ -25,19 +25,6 @@ from workbench.telemetry.ring import Ring
 from workbench.telemetry.shared_ring import SharedRing
 
 _MAX_PLANS = 4096  # call sites × shapes remembered; a notebook makes new call sites in every cell
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """An all_reduce prepared for repetition: nothing here depends on the values.
-
-    `plain` is the shape of a single array that needs neither packing nor conversion, None otherwise.
-    """
-
-    call: Call
-    packs: tuple[Pack, ...]
-    dtypes: tuple[np.dtype, ...]
-    plain: tuple[int, ...] | None
 
 
 class ReplicaCommunicator:
@@ -64,7 +51,7 @@ class ReplicaCommunicator:
         self._position = Position(rank)
         roll_call.watch(self._position)
         self._purpose = ""
-        self._plans: dict[Any, _Plan] = {}
+        self._plans: dict[Any, Plan] = {}
         self._closed = False
 
     def begin(self, step: int, order: int | None = None) -> None:
@@ -100,21 +87,24 @@ class ReplicaCommunicator:
         key = (op, site, options, shared, algorithm, packs, nesting, self._purpose, what)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._prepare(
+            plan = planned(
                 "all_reduce",
                 views,
                 op,
                 site=site,
                 options=options,
                 shared=shared,
+                purpose=self._purpose,
                 algorithm=algorithm,
                 packs=packs,
                 nesting=nesting,
             )
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
             self._plans[key] = plan
         enter = self._enter(plan.call, options)
         try:
-            results = self._combine(plan, views, shared)
+            results = plan.combine(self._link, self._position, views, shared)
         except BaseException as error:
             self._give_up(enter, error)
             raise
@@ -132,10 +122,17 @@ class ReplicaCommunicator:
         """Combines as `all_reduce`; replicas other than `root` get None for each array."""
         self._check_root(root)
         views = [backend.view(x) for x in arrays]
-        plan = self._prepare(
-            "reduce", views, op, site=site, options=options, shared=True, algorithm=f"root={root}"
+        plan = planned(
+            "reduce",
+            views,
+            op,
+            site=site,
+            options=options,
+            shared=True,
+            purpose=self._purpose,
+            algorithm=f"root={root}",
         )
-        totals = self._run(plan.call, options, lambda: self._combine(plan, views, True))
+        totals = self._run(plan.call, options, lambda: plan.combine(self._link, self._position, views, True))
         if self.rank != root:
             return [None] * len(totals)
         return [backend.like(total.copy(), x) for total, x in zip(totals, arrays, strict=True)]
@@ -145,8 +142,19 @@ class ReplicaCommunicator:
         value = backend.view(array)
         if value.ndim == 0:
             raise ValueError("reduce_scatter needs at least one dimension to split, got a scalar")
-        plan = self._prepare("reduce_scatter", [value], op, site=site, options=options, shared=True)
-        (total,) = self._run(plan.call, options, lambda: self._combine(plan, [value], True))
+        plan = planned(
+            "reduce_scatter",
+            [value],
+            op,
+            site=site,
+            options=options,
+            shared=True,
+            purpose=self._purpose,
+            count=self._part(value),
+        )
+        (total,) = self._run(
+            plan.call, options, lambda: plan.combine(self._link, self._position, [value], True)
+        )
         part = np.array_split(total, self.size)[self.rank]
         return backend.like(part.copy(), array)
 
@@ -158,6 +166,8 @@ class ReplicaCommunicator:
         if not -value.ndim <= axis < value.ndim:
             raise ValueError(f"all_gather along axis {axis} of an array of {value.ndim} dimensions")
         axis %= value.ndim
+        if not value.dtype.isnative:  # what peers compare does not tell byte orders apart
+            value = value.astype(value.dtype.newbyteorder("="))
         sizes = ["*" if i == axis else str(n) for i, n in enumerate(value.shape)]
         what = f"{value.dtype.name}[{','.join(sizes)}]"
         nbytes = message_bytes("all_gather", value.size, value.itemsize, self.size)
@@ -277,51 +287,6 @@ class ReplicaCommunicator:
             self._closed = True
             self._link.close()
 
-    def _prepare(
-        self,
-        name: str,
-        views: Sequence[np.ndarray],
-        op: str,
-        *,
-        site: str,
-        options: Options | None,
-        shared: bool,
-        algorithm: str = "auto",
-        packs: int | None = None,
-        nesting: str = "",
-    ) -> _Plan:
-        backend.ufunc(op)
-        for view in views:  # NumPy would add texts up, and cut the sum to their length
-            backend.require_numbers(view.dtype, f"one of dtype {view.dtype}")
-        if (
-            getattr(options, "implementation", None) is CommunicationImplementation.RING
-            and algorithm == "auto"
-        ):
-            algorithm = "ring"
-        layout = packs_of(views, op, options=options, packs=packs)
-        dtypes = tuple(
-            (backend.mean_dtype(v.dtype) if op == "mean" else v.dtype).newbyteorder("=") for v in views
-        )
-        names = {view.dtype.name for view in views}
-        call = Call(
-            name,
-            op,
-            describe(views),
-            site,
-            nesting,
-            f"{algorithm}, {len(layout)} packs, {'shared' if shared else 'own'} result",
-            sum(view.size for view in views) if name != "reduce_scatter" else self._part(views[0]),
-            sum(view.nbytes for view in views),
-            names.pop() if len(names) == 1 else "mixed",
-            algorithm,
-            len(layout),
-            self._purpose,
-        )
-        plain = len(views) == 1 and layout[0].dtype == views[0].dtype == dtypes[0]
-        if len(self._plans) >= _MAX_PLANS:
-            self._plans.clear()
-        return _Plan(call, layout, dtypes, views[0].shape if plain else None)
-
     def _part(self, value: np.ndarray) -> int:
         """Elements of this replica's part of an array that is split along axis 0."""
         rows = len(value)
@@ -333,21 +298,6 @@ class ReplicaCommunicator:
     ) -> Call:
         """A call that combines nothing."""
         return Call(op, "", what, site, "", mode, count, nbytes, dtype, "", purpose=self._purpose)
-
-    def _combine(self, plan: _Plan, views: Sequence[np.ndarray], shared: bool) -> list[np.ndarray]:
-        link, position = self._link, self._position
-        if plan.plain is not None:
-            return [link.reduce(position, views[0].reshape(-1), shared=shared).reshape(plan.plain)]
-        results: list[Any] = [None] * len(views)
-        for pack in plan.packs:
-            flat = flatten(pack, views, link.scratch(pack.count * pack.dtype.itemsize))
-            total = link.reduce(position, flat, shared=shared)
-            for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
-                part = total[low:high].reshape(views[index].shape)
-                results[index] = part if part.dtype == plan.dtypes[index] else part.astype(plan.dtypes[index])
-        if not plan.packs:
-            link.exchange(position, {})
-        return results
 
     def _run(self, call: Call, options: Options | None, body: Callable[[], Any]) -> Any:
         enter = self._enter(call, options)
@@ -432,20 +382,3 @@ def _state(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "timeout"
     return "aborted" if isinstance(error, (CollectiveAborted, WorkbenchError)) else "error"
-
-
-def bytes_of(array: np.ndarray) -> np.ndarray:
-    """The elements of an array as a block."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def header(array: Any) -> np.ndarray:
-    """Dtype and shape of an array as a block; `described` reads it."""
-    name = array.dtype.name if array.dtype.kind == "V" else array.dtype.str
-    return np.frombuffer(f"{name} {' '.join(map(str, array.shape))}".encode(), np.uint8)
-
-
-def described(block: np.ndarray) -> tuple[np.dtype, tuple[int, ...]]:
-    """The inverse of `header`."""
-    name, *shape = block.tobytes().decode().split()
-    return backend.dtype_named(name), tuple(map(int, shape))

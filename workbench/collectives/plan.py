@@ -1,0 +1,111 @@
+"""A reduction prepared for repetition: what is compared with the peers, how arrays are packed, what results are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.backends import numpy as backend
+from workbench.collectives.call import Call, describe
+from workbench.collectives.link import Link
+from workbench.collectives.options import CommunicationImplementation, Options
+from workbench.collectives.packing import Pack, flatten, packs_of
+from workbench.collectives.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An all_reduce, or what reduces likewise, of arrays of certain dtypes and shapes; nothing depends on the values.
+
+    Attributes:
+      call: What peers are asked for.
+      packs: How the arrays travel.
+      dtypes: Of the results, array by array.
+      plain: The shape of a single array that needs neither packing nor conversion, None otherwise.
+    """
+
+    call: Call
+    packs: tuple[Pack, ...]
+    dtypes: tuple[np.dtype, ...]
+    plain: tuple[int, ...] | None
+
+    def combine(
+        self, link: Link, position: Position, views: Sequence[np.ndarray], shared: bool
+    ) -> list[np.ndarray]:
+        """Combines arrays, for which this was planned, over all replicas; `shared` as for `Link.reduce`."""
+        if self.plain is not None:
+            return [link.reduce(position, views[0].reshape(-1), shared=shared).reshape(self.plain)]
+        results: list[Any] = [None] * len(views)
+        for pack in self.packs:
+            flat = flatten(pack, views, link.scratch(pack.count * pack.dtype.itemsize))
+            total = link.reduce(position, flat, shared=shared)
+            for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
+                part = total[low:high].reshape(views[index].shape)
+                results[index] = part if part.dtype == self.dtypes[index] else part.astype(self.dtypes[index])
+        if not self.packs:
+            link.exchange(position, {})
+        return results
+
+
+def planned(
+    name: str,
+    views: Sequence[np.ndarray],
+    op: str,
+    *,
+    site: str,
+    options: Options | None,
+    shared: bool,
+    purpose: str,
+    algorithm: str = "auto",
+    packs: int | None = None,
+    nesting: str = "",
+    count: int | None = None,
+) -> Plan:
+    """Prepares a reduction.
+
+    Args:
+      name: Of the collective, such as "all_reduce".
+      views: Arrays of the dtypes and shapes in question, of any strides.
+      op: Such as "sum".
+      site: Where the user called it.
+      options: How it is packed, and with which algorithm unless `algorithm` says so.
+      shared: Whether replicas may get one result together.
+      purpose: See `Call.purpose`.
+      algorithm: The one asked for.
+      packs: In how many packs per dtype, see `packs_of`.
+      nesting: The structure that the arrays came in.
+      count: Elements as telemetry counts them; all of them unless given.
+
+    Raises:
+      ValueError: If there is no such `op`.
+      TypeError: If an array does not hold numbers.
+    """
+    backend.ufunc(op)
+    for view in views:  # NumPy would add texts up, and cut the sum to their length
+        backend.require_numbers(view.dtype, f"one of dtype {view.dtype}")
+    if getattr(options, "implementation", None) is CommunicationImplementation.RING and algorithm == "auto":
+        algorithm = "ring"
+    layout = packs_of(views, op, options=options, packs=packs)
+    dtypes = tuple(
+        (backend.mean_dtype(v.dtype) if op == "mean" else v.dtype).newbyteorder("=") for v in views
+    )
+    names = {view.dtype.name for view in views}
+    call = Call(
+        name,
+        op,
+        describe(views),
+        site,
+        nesting,
+        f"{algorithm}, {len(layout)} packs, {'shared' if shared else 'own'} result",
+        sum(view.size for view in views) if count is None else count,
+        sum(view.nbytes for view in views),
+        names.pop() if len(names) == 1 else "mixed",
+        algorithm,
+        len(layout),
+        purpose,
+    )
+    plain = len(views) == 1 and layout[0].dtype == views[0].dtype == dtypes[0]
+    return Plan(call, layout, dtypes, views[0].shape if plain else None)
