@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +15,7 @@ from workbench.data.dataset import Dataset
 from workbench.data.distributed import HostPipeline, distribute_for_host, distribute_function_for_host
 from workbench.data.iterator import Optional
 from workbench.distribute import contexts
+from workbench.distribute.identity import new_id
 from workbench.distribute.input_elements import HEAD, RemoteElements
 from workbench.distribute.input_plan import InputPlan, plan_input
 from workbench.distribute.input_programs import ByReference, Request, fetch, open_input
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from workbench.distribute.strategy import Strategy
     from workbench.runtime.shipping import Prepared
 
-_PROCESS = f"{os.getpid():x}-{uuid.uuid4().hex[:8]}"
-_numbers = itertools.count()
 _NOTHING = object()
 
 
@@ -50,7 +47,7 @@ class DistributedDataset:
         self._plan = plan
         self._source = source
         self._log: ProgressLog | None = None
-        self._id = f"{_PROCESS}-{next(_numbers)}"
+        self._id = new_id()
         self._epochs = itertools.count()
         self._fetchers: dict[int, Prepared] = {}
         if not strategy.is_default:
@@ -111,7 +108,7 @@ class DistributedDataset:
             yield tree.map(lambda leaf: PerReplica((leaf,)), value)
 
     def _from_replicas(self, epoch: int) -> RemoteElements:
-        iterator = f"{self._id}.{next(_numbers)}"
+        iterator = new_id()
         inputs, name = self._strategy.inputs, self._id
         fetch = partial(self._fetch, iterator, epoch)
         group = self._strategy.group

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,12 +12,13 @@ from workbench.debugging import numerics
 from workbench.distribute import central_programs, contexts, traced_merge
 from workbench.distribute.function import Function, plain_function
 from workbench.distribute.host_reduce import as_axis, gather_components
+from workbench.distribute.identity import new_id
 from workbench.distribute.input_registry import InputRegistry
 from workbench.distribute.local_values import flatten_distributed, parts_of, values_from_function
 from workbench.distribute.reduce_leaf import reduce_leaf
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op
 from workbench.distribute.replica_context import ReplicaProgram
-from workbench.distribute.strategy_description import StrategyDescription
+from workbench.distribute.strategy_description import StrategyDescription, remember, strategy_of
 from workbench.distribute.value_context import RunOptions, ValueContext
 from workbench.distribute.values import DistributedValues, PerReplica, dealt_out, handed_over, wrapped
 from workbench.distribute.variable import Variable
@@ -42,11 +40,6 @@ if TYPE_CHECKING:
     from workbench.distribute.input import DistributedDataset
     from workbench.runtime.group import Group
     from workbench.runtime.shipping import Prepared
-
-_PROCESS = f"{os.getpid():x}-{uuid.uuid4().hex[:8]}"
-_numbers = itertools.count()
-# Strategies of this process by id: one that travels to a replica and back is the same object again.
-_known: weakref.WeakValueDictionary[str, Strategy] = weakref.WeakValueDictionary()
 
 
 class _Alias:
@@ -90,7 +83,7 @@ class Strategy:
     ) -> None:
         """Takes over a group of replicas; subclasses make it."""
         description = StrategyDescription(
-            id=f"{_PROCESS}-{next(_numbers)}",
+            id=new_id(),
             kind=type(self),
             devices=group.devices,
             options=communication_options,
@@ -128,7 +121,14 @@ class Strategy:
         self._internal: dict[Callable[..., Any], Prepared] = {}
         self.kept = VariableRegistry()
         self.inputs = InputRegistry()
-        _known[description.id] = self
+        remember(self)
+
+    @classmethod
+    def standing_for(cls, description: StrategyDescription) -> Strategy:
+        """What `description` describes, for a process that has no replicas of it; see `strategy_of`."""
+        strategy = object.__new__(cls)
+        strategy._describe(description, None)
+        return strategy
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -457,15 +457,6 @@ def _checked_arguments(args: Any, kwargs: Any) -> tuple[Any, ...]:
             f"kwargs={{'name': value}}"
         )
     return tuple(args)
-
-
-def strategy_of(description: StrategyDescription) -> Strategy:
-    """The strategy that `description` describes: the object that this process knows, or one that stands for it."""
-    known = _known.get(description.id)
-    if known is None:
-        known = object.__new__(description.kind)
-        known._describe(description, None)
-    return known
 
 
 def _recover(strategy: Strategy | None, lost: list[int], survivors: list[int]) -> None:

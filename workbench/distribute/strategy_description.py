@@ -1,7 +1,9 @@
-"""StrategyDescription: what of a strategy travels to the replicas."""
+"""StrategyDescription: what of a strategy travels to the replicas, and which strategy it is there."""
 
 from __future__ import annotations
 
+import threading
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,10 @@ from workbench.devices import Device
 if TYPE_CHECKING:
     from workbench.distribute.cross_device_ops import CrossDeviceOps
     from workbench.distribute.strategy import Strategy
+
+# Strategies of this process by id: one that travels to a replica and back is the same object again.
+_known: weakref.WeakValueDictionary[str, Strategy] = weakref.WeakValueDictionary()
+_lock = threading.Lock()  # replicas of one process must not make two of one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,3 +49,15 @@ class StrategyDescription:
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+
+def remember(strategy: Strategy) -> None:
+    """From now on, `strategy` is what its description stands for in this process."""
+    _known[strategy.description.id] = strategy
+
+
+def strategy_of(description: StrategyDescription) -> Strategy:
+    """The strategy that `description` describes: the object that this process knows, or one that stands for it."""
+    with _lock:
+        known = _known.get(description.id)
+        return description.kind.standing_for(description) if known is None else known

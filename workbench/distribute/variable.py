@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import sys
-import uuid
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -18,7 +15,9 @@ from workbench.distribute.aggregation import VariableAggregation, VariableSynchr
 from workbench.distribute.array_like import ArrayLike
 from workbench.distribute.arrays import Array, as_array, describe, is_python_number
 from workbench.distribute.component import VariableComponent
+from workbench.distribute.identity import new_id
 from workbench.distribute.placement import device_here
+from workbench.distribute.strategy_description import strategy_of
 from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variable_description import VariableDescription
 from workbench.distribute.variable_programs import Update
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 _AUTO, _ON_READ = VariableSynchronization.AUTO, VariableSynchronization.ON_READ
 _NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
 _FIRST = VariableAggregation.ONLY_FIRST_REPLICA
-_PROCESS = f"{os.getpid():x}-{uuid.uuid4().hex[:8]}"
-_numbers = itertools.count()
 # Variables of this process by key: a variable that travels to a replica and back is the same object again.
 _known: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
 
@@ -91,7 +88,7 @@ class Variable(ArrayLike, DistributedValues):
             when = _ON_READ if when is _ON_READ else VariableSynchronization.ON_WRITE
         self._describe(
             VariableDescription(
-                key=f"{name}@{_PROCESS}-{next(_numbers)}",
+                key=f"{name}@{new_id()}",
                 strategy=None if strategy is None else strategy.description,
                 name=name,
                 shape=array.shape,
@@ -335,8 +332,6 @@ def variable_of(description: VariableDescription) -> Variable:
     """The variable that `description` describes: the object that this process knows, or one that stands for it."""
     known = _known.get(description.key)
     if known is None:
-        from workbench.distribute.strategy import strategy_of  # which makes variables itself
-
         assert description.strategy is not None
         known = object.__new__(Variable)
         known._local = None

@@ -1,0 +1,15 @@
+"""Ids under which strategies, variables and datasets are known to all processes that they travel to."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import uuid
+
+_salt = uuid.uuid4().hex[:8]  # numbers of processes are used again, and on every host
+_numbers = itertools.count()
+
+
+def new_id() -> str:
+    """An id that no other call gives, in this process or in another one, forked off this one or not."""
+    return f"{os.getpid():x}-{_salt}-{next(_numbers)}"
