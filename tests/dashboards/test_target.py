@@ -12,7 +12,6 @@ from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.target import Jobs, find
 from workbench.errors import DataCorruption, NotFoundError
 from workbench.runtime.registry import Entry, Registry
-from workbench.telemetry.runs import Run, open_run
 
 
 def entry(id: str, name: str, *, kind: str = "driver", scheduler: str = "") -> Entry:
@@ -75,7 +74,7 @@ def test_a_file_and_a_folder_are_recorded_runs(registry: Registry, run_file: Pat
     assert isinstance(one, Recordings)
     assert isinstance(all, Recordings)
     assert (one.first, all.first) == (str(run_file), "")
-    assert [run["name"] for run in all.runs()["runs"]] == ["first"]
+    assert [run["name"] for run in all.runs.all()["runs"]] == ["first"]
 
 
 def test_a_file_that_is_missing_or_damaged_is_an_error_at_once(registry: Registry, tmp_path: Path) -> None:
@@ -89,40 +88,3 @@ def test_a_file_that_is_missing_or_damaged_is_an_error_at_once(registry: Registr
     other.write_text("text", encoding="ascii")
     with pytest.raises(DataCorruption, match=r"notes\.txt"):
         find(str(other), registry)
-
-
-def test_only_runs_of_the_folder_can_be_opened_and_compared(run_file: Path, tmp_path: Path) -> None:
-    shown = Recordings(tmp_path)
-    for path in (str(run_file), f"{tmp_path}/../{run_file.parent.name}/first.parquet", "", "\0"):
-        with pytest.raises(NotFoundError, match="no recorded run"):
-            shown.open(path)
-        with pytest.raises(NotFoundError, match="no recorded run"):
-            shown.runs((path, path))
-
-
-def test_a_run_is_read_once_for_all_pages_as_long_as_its_file_stays_as_it_is(
-    run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "run.parquet"
-    file.write_bytes(run_file.read_bytes())
-    shown = Recordings(tmp_path)
-    read: list[str] = []
-
-    def reading(path: str) -> Run:
-        read.append(path)
-        return open_run(path)
-
-    monkeypatch.setattr("workbench.dashboards.recordings.open_run", reading)
-    one, other = shown.open(str(file)), shown.open(str(file))
-    assert one.model() == other.model()
-    steps = one.answer({"kind": "show_steps", "first": 0, "last": 0})
-    assert steps is not None
-    assert other.model() != steps["model"]  # what one page picks, others do not see
-    assert read == [str(file)]
-
-    file.write_bytes(b"damaged meanwhile")
-    with pytest.raises(DataCorruption, match=r"run\.parquet"):
-        shown.open(str(file))
-    file.unlink()
-    with pytest.raises(NotFoundError, match="no recorded run"):
-        shown.open(str(file))

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.dashboards.conftest import run_file
 from tests.dashboards.test_tls import Identity, identity
 from tests.e2e.conftest import ARTIFACTS, PATIENCE_SECONDS, ROOT, expect
 from workbench.dashboards.dashboard import Dashboard
+from workbench.telemetry.runs import Run, open_run
 
 __all__ = ["identity", "run_file"]
 
@@ -224,6 +226,43 @@ def test_runs_of_a_folder_are_opened_and_compared(page: Any, run_file: Path, tmp
         expect(page.locator(".wb-replay")).to_contain_text("all_reduce")
         page.screenshot(path=ARTIFACTS / "dashboard_run.png", full_page=True)
         assert page.evaluate("() => window.hit") is None
+
+
+def test_while_one_page_opens_a_large_run_the_others_go_on(
+    page: Any, run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = tmp_path / "large.parquet"
+    for file in (large, tmp_path / "small.parquet"):
+        shutil.copy(run_file, file)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def opening(file: Path) -> Run:
+        if file == large:
+            begun.set()
+            assert go_on.wait(PATIENCE_SECONDS)
+        return open_run(file)
+
+    monkeypatch.setattr("workbench.ui.recorded_runs.open_run", opening)
+    with wb.dashboard(tmp_path) as dashboard:
+        try:
+            page.goto(dashboard.url)
+            runs = page.locator(".wb-runs")
+            runs.get_by_role("gridcell", name="large").click()
+            runs.get_by_role("button", name="Open large").click()
+            assert begun.wait(PATIENCE_SECONDS)
+
+            other = page.context.new_page()
+            other.goto(dashboard.url)
+            other.locator(".wb-runs").get_by_role("gridcell", name="small").click()
+            other.get_by_role("button", name="Open small").click()
+            expect(other.locator(".wb-replay")).to_contain_text("all_reduce")
+        finally:
+            go_on.set()
+        expect(page.locator(".wb-replay")).to_contain_text("all_reduce")
+        expect(page.locator(".wb-shell-bar")).to_contain_text("large.parquet")
+        (tmp_path / "later.parquet").write_bytes(run_file.read_bytes())
+        open_tab(page, "Runs")
+        expect(page.locator(".wb-runs")).to_contain_text("later")
 
 
 @pytest.mark.parametrize("page", ["dark", "light"], indirect=True)

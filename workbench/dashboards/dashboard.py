@@ -177,6 +177,7 @@ def _serve(
         if server is not None:
             loop.run_until_complete(server.stop())
         loop.run_until_complete(_end_tasks())
+        loop.run_until_complete(loop.shutdown_default_executor())
         asyncio.set_event_loop(None)
         loop.close()
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import panel as pn
 from panel.io.state import set_curdoc
 
+from workbench.dashboards.aside import Aside, Later
 from workbench.dashboards.pace import Pace
 from workbench.dashboards.pane import Pane
 from workbench.dashboards.recordings import Recordings
@@ -192,58 +193,88 @@ class RunPage:
       body: The views.
     """
 
-    def __init__(self, recordings: Recordings) -> None:
+    def __init__(self, recordings: Recordings, later: Later) -> None:
+        """Makes the page.
+
+        Args:
+          recordings: What there is to open.
+          later: Of this page.
+        """
         self._recordings = recordings
+        self._later = later
+        self._aside = Aside(later)
         self._path = recordings.first
-        self._run = recordings.open(self._path) if self._path else None
-        self._runs = None if self._path else Given("runs", recordings.runs, self._answer)
+        self._run = recordings.source(self._path) if self._path else None
+        self._compared: tuple[str, ...] = ()
         self.shell = Shell(on_cluster=_ignore, on_tab=self._open, sizing_mode="stretch_width")
         self.body = Body()
         self._open(_RUNS_TAB if self._run is None else _RUN_TAB)
 
     def close(self) -> None:
         """The page was closed."""
+        self._aside.close()
 
     def _open(self, tab: str) -> None:
-        shown = {_RUNS_TAB: self._runs, _RUN_TAB: self._run}.get(tab)
-        tabs = (_RUN_TAB,) if self._runs is None else (_RUNS_TAB, _RUN_TAB)
-        self.body.show([] if shown is None else [Pane(shown, **_layout(shown.view))])
+        tabs = (_RUN_TAB,) if self._recordings.first else (_RUNS_TAB, _RUN_TAB)
+        if tab not in tabs:
+            return
+        shown = self._run if tab == _RUN_TAB else self._list()
+        panes = [] if shown is None else [Pane(shown, work=self._aside, **_layout(shown.view))]
+        self.body.show(panes)
         title = (
-            f"recorded runs in {self._recordings.path}" if tab == _RUNS_TAB or not self._path else self._path
+            f"recorded runs in {self._recordings.runs.name}"
+            if tab == _RUNS_TAB or not self._path
+            else self._path
         )
         note = "" if shown is not None else "Pick a run first, and open it."
         self.shell.tell(ShellState(title, status="replay", note=note, tabs=tabs, tab=tab))
 
+    def _list(self) -> Given:
+        """As it is now: runs come and go while a page is open."""
+        return Given("runs", lambda: self._recordings.runs.all(self._compared), self._answer)
+
     def _answer(self, request: Message) -> Message | None:
+        """In a thread."""
         match request:
             case {"kind": "open_run", "path": str(path)}:
-                run = self._recordings.open(path)
+                run = self._recordings.source(path)
                 run.model()  # a file that is damaged is told where it was picked
-                self._path, self._run = path, run
-                self._open(_RUN_TAB)
+                self._later(lambda: self._show(path, run))
             case {"kind": "compare_runs", "first": str(first), "second": str(second)}:
-                return self._recordings.runs((first, second))
+                found = self._recordings.runs.all((first, second))
+                self._compared = (first, second)
+                return found
         return None
+
+    def _show(self, path: str, run: Given) -> None:
+        self._path, self._run = path, run
+        self._open(_RUN_TAB)
 
 
 def make(target: Jobs | Recordings, clusters: Clusters) -> JobPage | RunPage:
-    """A page for a browser that has just opened the dashboard."""
-    return RunPage(target) if isinstance(target, Recordings) else JobPage(target, clusters)
-
-
-def keep_up_to_date(page: JobPage) -> None:
-    """Until the browser's page is closed; at most ten times a second, and only when there is something new."""
-    doc = pn.state.curdoc
-    assert doc is not None
-
-    def refresh() -> None:
-        with set_curdoc(doc):
-            page.refresh()
-
-    pace = Pace(lambda: doc.add_next_tick_callback(refresh))
+    """A page for a browser that has just opened the dashboard; up to date until that closes it."""
+    later = _later_on(pn.state.curdoc)
+    if isinstance(target, Recordings):
+        return RunPage(target, later)
+    page = JobPage(target, clusters)
+    pace = Pace(
+        lambda: later(page.refresh)
+    )  # at most ten times a second, and only when there is something new
     page.on_news = pace.ask
     pn.state.on_session_destroyed(lambda context: pace.stop())
     pace.ask()
+    return page
+
+
+def _later_on(doc: Any) -> Later:
+    def later(what: Callable[[], None]) -> None:
+        def tick() -> None:
+            with set_curdoc(doc):
+                what()
+
+        doc.add_next_tick_callback(tick)
+
+    return later
 
 
 def _layout(view: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import param
 from panel.custom import JSComponent
 
+from workbench.dashboards.aside import at_once
 from workbench.errors import WorkbenchError
 from workbench.ui.widgets.sources import Message, Source
 
@@ -18,6 +19,10 @@ LOAD: Final = f"""
 export async function render({{ model, el }}) {{
   const views = await import(new URL("{VIEWS_ROUTE}/widget.js", document.baseURI).href);
 """
+
+
+Work = Callable[[Callable[[], Message | None], Callable[[Message | None], None]], None]
+"""Makes a message, here or in a thread, and passes it on: on the event loop, one after the other; see `aside`."""
 
 
 class Pane(JSComponent):
@@ -42,6 +47,7 @@ class Pane(JSComponent):
         on_watched: Callable[[], None] = lambda: None,
         missing: Callable[[], str] = str,
         answers: bool = True,
+        work: Work = at_once,
         **layout: Any,
     ) -> None:
         """Makes the pane.
@@ -51,6 +57,7 @@ class Pane(JSComponent):
           on_watched: Called when somebody begins or ceases to look.
           missing: Says why there is no model yet, or "".
           answers: Whether the source has answers to what a person asks for in the view; else it offers nothing to ask.
+          work: Does what the source is asked for.
           layout: As for every Panel component.
         """
         super().__init__(view=source.view, answers=answers, **layout)  # type: ignore[no-untyped-call]
@@ -58,6 +65,7 @@ class Pane(JSComponent):
         self.watched = False
         self._on_watched = on_watched
         self._missing = missing
+        self._work = work
         self._said = ""
         self._whole_is_due = True
         self._on_its_way = False
@@ -69,8 +77,9 @@ class Pane(JSComponent):
 
     def push(self) -> None:
         """Sends what has changed, if anything has and the page is ready for it."""
-        if self.watched and not self._on_its_way and (message := self._next()) is not None:
-            self._send(message)
+        if self.watched and not self._on_its_way:
+            self._on_its_way = True
+            self._work(lambda: _told(self._next), self._send)
 
     def _next(self) -> Message | None:
         if said := self._missing():
@@ -83,9 +92,10 @@ class Pane(JSComponent):
             return {"kind": "model", "model": self.source.model()}
         return self.source.change()
 
-    def _send(self, message: Message) -> None:
-        self._on_its_way = True
-        self._send_msg(json.dumps(message, allow_nan=False, separators=(",", ":")))
+    def _send(self, message: Message | None) -> None:
+        self._on_its_way = message is not None
+        if message is not None:
+            self._send_msg(json.dumps(message, allow_nan=False, separators=(",", ":")))
 
     def _handle_msg(self, data: Any) -> None:
         match data:
@@ -106,9 +116,16 @@ class Pane(JSComponent):
             self._on_watched()
 
     def _answer(self, request: Message) -> None:
-        try:
-            message = self.source.answer(request)
-        except (WorkbenchError, ValueError, TypeError, KeyError, OSError) as error:
-            message = {"kind": "problem", "text": str(error)}
+        self._work(lambda: _told(lambda: self.source.answer(request)), self._reply)
+
+    def _reply(self, message: Message | None) -> None:
         if message is not None:
             self._send(message)
+
+
+def _told(make: Callable[[], Message | None]) -> Message | None:
+    """The message, or what is wrong."""
+    try:
+        return make()
+    except (WorkbenchError, ValueError, TypeError, KeyError, OSError) as error:
+        return {"kind": "problem", "text": str(error)}

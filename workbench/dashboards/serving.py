@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import panel as pn
+from bokeh.core.validation import silence
+from bokeh.core.validation.warnings import EMPTY_LAYOUT
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from panel.io.application import build_applications
@@ -62,6 +64,7 @@ class DashboardServer:
           UnavailableError: if the port is in use, or the address not one of this machine.
         """
         address.check()
+        silence(EMPTY_LAYOUT)  # a page whose job has not answered yet has no views: nothing to warn of
         tls = address.tls()
         bound = _bind(address)
         port: int = bound.getsockname()[1]
@@ -109,8 +112,6 @@ class DashboardServer:
             return pn.pane.Str(f"{_MAX_PAGES} pages of this dashboard are open already: close one")
         made = page.make(target, self._clusters)
         self._pages.add(made)
-        if isinstance(made, page.JobPage):
-            page.keep_up_to_date(made)
         pn.state.on_session_destroyed(lambda context: self._forget(made))
         template = pn.Template(_TEMPLATE.read_text(encoding="utf-8"))
         template.add_panel("shell", made.shell)

@@ -18,7 +18,8 @@ from workbench.server.handlers import (
     RunsHandler,
     ViewsHandler,
 )
-from workbench.server.recorded import RecordedRuns
+from workbench.server.recorded import RunsBelow
+from workbench.ui.recorded_runs import RecordedRuns
 
 ROOT: Final = "/workbench/api"
 
@@ -51,7 +52,7 @@ class WorkbenchApp(ExtensionApp):
 
 def handlers(clusters: Clusters, registry: Registry, root: Path) -> list[tuple[str, type, dict[str, Any]]]:
     """Path below `ROOT`, handler and its arguments."""
-    runs = RecordedRuns(root)
+    runs = RecordedRuns(RunsBelow(root))
     return [
         (r"clusters", ClustersHandler, {"clusters": clusters}),
         (r"clusters/([0-9a-f]{8})", ClusterHandler, {"clusters": clusters}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from functools import wraps
@@ -23,7 +24,8 @@ from workbench.server import layout_names
 from workbench.server.channels import CHANNEL_OF
 from workbench.server.client_socket import RESOURCE
 from workbench.server.clusters import Clusters, describe
-from workbench.server.recorded import RecordedRuns
+from workbench.server.recorded import steps_from
+from workbench.ui.recorded_runs import RecordedRuns
 
 _MAX_BODY_BYTES: Final = 4096
 _STATUS_OF: Final[tuple[tuple[type[Exception], int], ...]] = (
@@ -176,6 +178,8 @@ class RunsHandler(_Handler):
     async def get(self, path: str = "") -> None:
         """Lists them (`?compare=a&compare=b` compares two), or gives what the views of one draw (`?step=3&step=9`)."""
         if path:
-            self.answer(await self.runs.open(path, self.get_query_arguments("step")))
+            steps = steps_from(self.get_query_arguments("step"))
+            self.answer(await asyncio.to_thread(self.runs.replay, path, steps))
         else:
-            self.answer(await self.runs.all(self.get_query_arguments("compare", strip=False)))
+            compare = self.get_query_arguments("compare", strip=False)
+            self.answer(await asyncio.to_thread(self.runs.all, compare))

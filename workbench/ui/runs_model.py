@@ -43,13 +43,18 @@ def runs_model(folder: str | os.PathLike[str], compare: tuple[str, str] | None =
       NotFoundError: if one of the compared runs is not there.
       DataCorruption: if one of them is damaged.
     """
-    paths = newest_first(Path(folder).glob("*.parquet"))[:MAX_RUNS]
+    paths = newest_first(recorded_in(Path(folder)))[:MAX_RUNS]
     return Runs(
         folder=str(folder),
         runs=tuple(map(run_entry, paths)),
         compared=() if compare is None else (Path(compare[0]).stem, Path(compare[1]).stem),
         rows=() if compare is None else compared(open_run(compare[0]), open_run(compare[1])),
     )
+
+
+def recorded_in(folder: Path) -> list[Path]:
+    """The files in a folder that may be recorded runs, in any order. Who opened a pipe would wait for its other end."""
+    return [path for path in folder.glob("*.parquet") if not path.name.startswith(".") and path.is_file()]
 
 
 def newest_first(paths: Iterable[Path]) -> list[Path]:
@@ -94,16 +99,6 @@ def _written(path: Path) -> tuple[str, int]:
         return "", 0
     written = datetime.datetime.fromtimestamp(status.st_mtime).astimezone()
     return written.isoformat(timespec="seconds"), status.st_size
-
-
-def replay_model(path: str | os.PathLike[str], steps: range | None = None) -> dict[str, Any]:
-    """As `replay_of`, from a file.
-
-    Raises:
-      NotFoundError: if there is no such file.
-      DataCorruption, InvalidArgumentError: as `replay_of`.
-    """
-    return replay_of(open_run(path), steps)
 
 
 def replay_of(run: Run, steps: range | None = None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ interface What {
 export function pane(component: PanelComponent, element: HTMLElement, what: What): void {
   const note = document.createElement("p");
   note.setAttribute("role", "status");
+  note.textContent = "loading …";
   note.style.cssText =
     "margin: 0; padding: 10px; color: var(--jp-content-font-color2); font: 13px/1.45 var(--jp-ui-font-family)";
   element.append(note);
@@ -24,6 +25,7 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
     component.send_msg({ kind: "taken" });
     if (message.kind === "note") note.textContent = message.text;
     else if (shown) shown.take(message);
+    else if (message.kind === "problem") note.textContent = message.text;
     else if (message.kind === "model") {
       note.remove();
       shown = new Shown(component, element, { ...what, model: message.model });
