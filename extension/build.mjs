@@ -1,6 +1,6 @@
 // Bundles the views, for notebook outputs and for JupyterLab. For outputs: one ES module with the style sheet inside, and a small one that loads it.
 import { build } from "esbuild";
-import { buildLab } from "./lab.mjs";
+import { buildLab, styles } from "./lab.mjs";
 
 await build({
   entryPoints: { widget: "src/widget.ts", loader: "src/loader.ts" },
@@ -10,7 +10,7 @@ await build({
   target: "es2022",
   minify: true,
   legalComments: "none",
-  loader: { ".css": "text" },
+  plugins: [styles],
   logLevel: "warning",
 });
 await buildLab();

@@ -1,10 +1,21 @@
 // Builds the JupyterLab extension: the plugin in a container that JupyterLab can load, and what it reads beside that.
-import { build } from "esbuild";
+import { build, transform } from "esbuild";
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
 const out = "../workbench/labextension";
 const { name, version, description, license } = JSON.parse(readFileSync("package.json", "utf8"));
+
+/** Style sheets as texts, without the white space. */
+export const styles = {
+  name: "styles",
+  setup(build) {
+    build.onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { code } = await transform(readFileSync(path, "utf8"), { loader: "css", minify: true });
+      return { contents: code, loader: "text" };
+    });
+  },
+};
 
 export async function buildLab() {
   // JupyterLab's packages are asked for at run time; preact and the views come along.
@@ -16,7 +27,7 @@ export async function buildLab() {
     target: "es2022",
     minify: true,
     legalComments: "none",
-    loader: { ".css": "text" },
+    plugins: [styles],
     logLevel: "warning",
     external,
     metafile: true,

@@ -140,3 +140,16 @@ def test_the_settings_name_the_layout_at_start(page: Any, lab: Lab) -> None:
         expect_panes_beside_the_notebook(page)
     finally:
         page.evaluate(script, [address, TOKEN, {"raw": "{}"}])
+
+
+def test_a_pane_opens_beside_the_notebook_and_the_next_one_among_the_panes(page: Any, lab: Lab) -> None:
+    open_notebook(page, lab, lab.notebook("beside.ipynb", ""))
+    panes = page.locator(".wb-pane >> visible=true")
+    for view in ("devices", "log"):
+        page.locator(".jp-Notebook .jp-Cell").click()  # what one works in is the notebook, each time
+        command(page, "workbench:open-pane", view=view)
+        expect(page.locator(f"#workbench-pane-{view}")).to_be_visible()
+        expect(panes).to_have_count(1)
+        notebook, pane = boxes(page, ".jp-NotebookPanel", ".wb-pane >> visible=true")
+        assert notebook["x"] + notebook["width"] <= pane["x"] + 1
+    expect(page.get_by_role("tab", name="Devices")).to_be_visible()  # behind the log

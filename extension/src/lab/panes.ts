@@ -42,6 +42,15 @@ export class Panes {
     return pane;
   }
 
+  /** Where a pane goes that a person opens: among the panes that there are, else beside what that person works in. */
+  beside(): Place {
+    const { current } = this;
+    return {
+      activate: true,
+      ...(current ? { mode: "tab-after", ref: current.id } : { mode: "split-right" }),
+    };
+  }
+
   /** Brings a widget to the front. */
   activate(widget: Widget): void {
     this.shell.activateById(widget.id);

@@ -136,12 +136,13 @@ function activate(
     execute: (given) => {
       const view = textOf(given["view"]) || "collectives";
       if (!Object.hasOwn(VIEWS, view)) throw new Error(trans.__("There is no view “%1”.", view));
-      return panes.show({
+      const pane = {
         view: view as ViewName,
         cluster: textOf(given["cluster"]),
         run: textOf(given["run"]),
         key: typeof given["key"] === "string" ? given["key"] : undefined,
-      });
+      };
+      return panes.show(pane, panes.beside());
     },
   });
   commands.addCommand(COMMANDS.openRun, {

@@ -11,6 +11,7 @@ const WIDTH = 480;
 const MAX_HEIGHT = 220;
 const MIN_SIDE = 36;
 const MAX_BLOCKS = 64;
+const MAX_NAMED = 16;
 const MAX_SHEETS = 6;
 const SHEET = 5;
 
@@ -71,7 +72,9 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
   const height = Math.max(MIN_SIDE, rows * scale);
   const distorted = shape.length > 1 && (columns * scale < MIN_SIDE || rows * scale < MIN_SIDE);
   const blocks = blocksOf(parts, place);
-  const shown = blocks.slice(0, MAX_BLOCKS);
+  const many = blocks.length > MAX_BLOCKS;
+  const named = blocks.slice(0, MAX_NAMED).map((block) => blockText(block));
+  const more = blocks.length > MAX_NAMED ? `; and ${blocks.length - MAX_NAMED} more blocks` : "";
   return (
     <>
       {place.map((index, axis) => (
@@ -95,12 +98,16 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
         <svg
           viewBox={`0 0 ${width + 60} ${height + 24}`}
           role="img"
-          aria-label={`${model.sentence}: ${shown.map((block) => blockText(block)).join("; ")}`}
+          aria-label={`${model.sentence}: ${named.join("; ")}${more}`}
         >
-          {shown.map((block) => (
-            <BlockShape key={block.key} block={block} {...{ rows, columns, width, height, context }} />
-          ))}
-          <text x={width / 2} y={height + 16} text-anchor="middle">
+          {many ? (
+            <ManyBlocks blocks={blocks} {...{ rows, columns, width, height, context }} />
+          ) : (
+            blocks.map((block) => (
+              <BlockShape key={block.key} block={block} {...{ rows, columns, width, height, context }} />
+            ))
+          )}
+          <text x={0} y={height + 16}>
             {shape.length ? `axis ${shape.length - 1}: ${count(columns)}` : "one number"}
           </text>
           {shape.length > 1 && (
@@ -113,31 +120,71 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
       <div class="wb-legend">
         <Holders parts={parts} context={context} />
         {distorted && <span>not to scale: one side is too thin</span>}
-        {blocks.length > shown.length && (
-          <span>
-            the first {shown.length} of {blocks.length} blocks
-          </span>
-        )}
+        {many && <span>{count(blocks.length)} blocks: the table has their slices</span>}
       </div>
     </>
   );
 }
 
-interface ShapeProps {
-  block: Block;
+interface Scale {
   rows: number;
   columns: number;
   width: number;
   height: number;
-  context: Context;
 }
 
-function BlockShape({ block, rows, columns, width, height, context }: ShapeProps) {
-  const one = block.start.length < 2;
-  const top = one ? 0 : (block.start[0]! / rows) * height;
-  const bottom = one ? height : (block.stop[0]! / rows) * height;
-  const left = ((block.start.at(-1) ?? 0) / Math.max(1, columns)) * width;
-  const right = ((block.stop.at(-1) ?? columns) / Math.max(1, columns)) * width;
+/** Where a block is drawn. */
+function sidesOf({ start, stop }: Block, { rows, columns, width, height }: Scale) {
+  const one = start.length < 2;
+  return {
+    top: one ? 0 : (start[0]! / rows) * height,
+    bottom: one ? height : (stop[0]! / rows) * height,
+    left: ((start.at(-1) ?? 0) / Math.max(1, columns)) * width,
+    right: ((stop.at(-1) ?? columns) / Math.max(1, columns)) * width,
+  };
+}
+
+/** More blocks than an element each is good for: a path for each colour, and one for the replica that is selected. */
+function ManyBlocks({ blocks, context, ...scale }: Scale & { blocks: readonly Block[]; context: Context }) {
+  const selected = context.selected.replica;
+  const paths = new Map<string, string>();
+  let chosen = "";
+  for (const block of blocks) {
+    const { top, bottom, left, right } = sidesOf(block, scale);
+    const path = `M${left.toFixed(2)} ${top.toFixed(2)}H${right.toFixed(2)}V${bottom.toFixed(2)}H${left.toFixed(2)}Z`;
+    const colour = category(block.holders[0]!.replica);
+    paths.set(colour, (paths.get(colour) ?? "") + path);
+    if (block.holders.some((part) => part.replica === selected)) chosen += path;
+  }
+  const pick = (event: MouseEvent) => {
+    const corner = (event.currentTarget as Element).getBoundingClientRect();
+    const x = ((event.clientX - corner.left) / corner.width) * scale.width;
+    const y = ((event.clientY - corner.top) / corner.height) * scale.height;
+    const block = blocks.find((one) => {
+      const { top, bottom, left, right } = sidesOf(one, scale);
+      return x >= left && x < right && y >= top && y < bottom;
+    });
+    if (block) context.select(block.holders[0]!.replica);
+  };
+  return (
+    <g onClick={pick}>
+      {[...paths].map(([colour, path]) => (
+        <path key={colour} d={path} fill={colour} fill-opacity={chosen ? 0.15 : 0.45} />
+      ))}
+      <rect
+        width={scale.width}
+        height={scale.height}
+        fill="none"
+        stroke="var(--wb-text)"
+        pointer-events="none"
+      />
+      {chosen && <path d={chosen} fill="var(--wb-text)" stroke="var(--wb-text)" stroke-width="2" />}
+    </g>
+  );
+}
+
+function BlockShape({ block, context, ...scale }: Scale & { block: Block; context: Context }) {
+  const { top, bottom, left, right } = sidesOf(block, scale);
   const replicas = block.holders.map((part) => part.replica);
   const selected = context.selected.replica;
   const lit = selected === null || replicas.includes(selected);

@@ -8,6 +8,8 @@ import type { Context, View } from "../view";
 
 const MAX_DEVICES = 32;
 const MAX_REPLICAS = 8;
+/** More devices than these stand beside one another, not only below. */
+const NARROW = 8;
 
 export const topology: View<Topology> = {
   title: "Topology",
@@ -171,14 +173,16 @@ function Worker({ worker, shown, context }: { worker: WorkerNode; shown: Drawn; 
   const hidden = worker.devices.length - devices.length;
   const facts = [`pid ${worker.pid}`, worker.memory_bytes === null ? "" : memoryText(worker.memory_bytes)];
   return (
-    <div class="wb-worker" data-status={worker.status}>
+    <div class="wb-worker" data-status={worker.status} data-wide={devices.length > NARROW || undefined}>
       <div>
         worker {worker.name} <StatusWord word={worker.status} />
       </div>
       <div class="wb-quiet">{worker.detail || facts.filter(Boolean).join(" · ")}</div>
-      {devices.map((device) => (
-        <Device key={device.name} device={device} context={context} />
-      ))}
+      <div class="wb-devices">
+        {devices.map((device) => (
+          <Device key={device.name} device={device} context={context} />
+        ))}
+      </div>
       {hidden > 0 && <div class="wb-quiet">… and {counted(hidden, "more device")}</div>}
     </div>
   );
@@ -189,7 +193,7 @@ function Device({ device, context }: { device: DeviceNode; context: Context }) {
     return <div class="wb-quiet">{device.name}: no replica</div>;
   }
   return (
-    <>
+    <div>
       {device.replicas.slice(0, MAX_REPLICAS).map((replica) => (
         <button
           key={`${replica.group}|${replica.replica}`}
@@ -209,7 +213,7 @@ function Device({ device, context }: { device: DeviceNode; context: Context }) {
       {device.replicas.length > MAX_REPLICAS && (
         <div class="wb-quiet">… {device.replicas.length - MAX_REPLICAS} more on it</div>
       )}
-    </>
+    </div>
   );
 }
 
