@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import doctest
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Shell:
 def shell(strategy: wb.MirroredStrategy) -> Shell:
     interactive = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
     magics.register(interactive)
-    interactive.user_ns["strategy"] = strategy
+    interactive.user_ns |= {"strategy": strategy, "lock": threading.Lock()}
     return Shell(interactive)
 
 
@@ -105,6 +106,15 @@ def test_an_error_fails_the_cell_in_one_line_and_shows_each_replicas_traceback(s
     [
         ("%%replica 7\n1", "there is no replica 7: the strategy has replicas 0 to 1"),
         ("%%replica one\n1", "replicas are numbers such as 2, 0,2 or 0-3, got 'one'"),
+        ("%%replica 1-0\n1", "there is no replica in 1-0: write 0-1"),
+        (
+            "%%replica --push lock\n1",
+            r"kwargs\['push'\]\['lock'\] of 'execute' cannot be sent to the workers",
+        ),
+        ("%%replica\n%timeit 1", "without IPython's magics, ! and \\?: %timeit 1"),
+        ("%%replica\n!ls", "without IPython's magics, ! and \\?: !ls"),
+        ("%%replica\nx?", "without IPython's magics, ! and \\?: x\\?"),
+        ("%collectives --sweep 8 1K --baseline nothing.json", "No such file .*'nothing.json'"),
         ("%%replica --group both\n1", "invalid choice: 'both'"),
         ("%%replica --on other\n1", "--on other: there is no strategy of that name in this notebook"),
         ("%collectives --sweep 8 many", "a size is a number of bytes such as 8, 64K or 128M, got 'many'"),
@@ -117,11 +127,15 @@ def test_what_is_asked_for_wrongly_is_told_in_one_line(shell: Shell, cell: str, 
         shell.run(cell)
 
 
-def test_a_cell_that_is_no_python_is_a_syntax_error(shell: Shell) -> None:
-    with pytest.raises(SyntaxError, match="invalid syntax") as caught:
-        shell.run("%%replica\nx = = 1")
+@pytest.mark.parametrize(
+    ("line", "text"), [("x = = 1", "invalid syntax"), ("await f()", "'await' outside function")]
+)
+def test_a_cell_that_is_no_python_is_a_syntax_error(shell: Shell, line: str, text: str) -> None:
+    with capture_output() as captured, pytest.raises(SyntaxError, match=text) as caught:
+        shell.run(f"%%replica\n{line}")
 
     assert caught.value.lineno == 2  # as the notebook counts, with the line of the magic
+    assert captured.outputs == []  # it went to no replica
 
 
 def test_collectives_are_shown(shell: Shell) -> None:

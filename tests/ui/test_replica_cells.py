@@ -9,11 +9,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import workbench as wb
 from workbench.errors import (
+    CaptureError,
     CollectiveMismatch,
     FailedPreconditionError,
     InvalidArgumentError,
@@ -59,6 +61,19 @@ def test_only_the_chosen_replicas_run(fresh: wb.MirroredStrategy) -> None:
 
     assert [outcome.replica for outcome in outputs.outcomes] == [1]
     assert results(wb.run_cell("x", fresh)) == ["0", "5"]
+
+
+def test_a_semicolon_hides_the_value_of_the_last_line(fresh: wb.MirroredStrategy) -> None:
+    assert results(wb.run_cell("x = 'ü'; x ;", fresh)) == ["", ""]
+    assert results(wb.run_cell("y = 3; (x)", fresh)) == ["'ü'", "'ü'"]
+
+
+def test_a_question_that_nobody_can_answer_is_refused_with_what_to_do(fresh: wb.MirroredStrategy) -> None:
+    outputs = wb.run_cell("name = input('your name? ')", fresh)
+
+    assert isinstance(outputs.error, FailedPreconditionError)
+    assert "input('your name? '): nobody can answer on a replica" in outputs.outcomes[1].error
+    assert results(wb.run_cell("input = len; input('abc')", fresh)) == ["3", "3"]
 
 
 def test_what_each_replica_prints_is_kept_apart_and_does_not_show_elsewhere(
@@ -191,13 +206,18 @@ def test_code_that_is_no_python_is_sent_nowhere(fresh: wb.MirroredStrategy) -> N
         ([7], "there is no replica 7: the strategy has replicas 0 to 1"),
         ([-1, 0], "there is no replica -1"),
         ([], "no replica was chosen"),
+        (0, r"replicas are their numbers, such as \[0, 2\], or None for all; got 0"),
+        ("01", "replicas are their numbers, .* got '01'"),
     ],
 )
-def test_a_replica_that_is_not_there_is_refused(
-    fresh: wb.MirroredStrategy, replicas: list[int], text: str
-) -> None:
+def test_a_replica_that_is_not_there_is_refused(fresh: wb.MirroredStrategy, replicas: Any, text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=text):
         wb.run_cell("1", fresh, replicas)
+
+
+def test_what_cannot_travel_is_refused_before_anything_runs(fresh: wb.MirroredStrategy) -> None:
+    with pytest.raises(CaptureError, match=r"kwargs\['push'\]\['lock'\] .* cannot be sent to the workers"):
+        wb.run_cell("1", fresh, push={"lock": threading.Lock()})
 
 
 def test_what_has_no_replicas_is_refused(fresh: wb.MirroredStrategy) -> None:
@@ -210,6 +230,8 @@ def test_what_has_no_replicas_is_refused(fresh: wb.MirroredStrategy) -> None:
 def test_replicas_are_written_as_numbers_and_ranges() -> None:
     assert parsed_replicas([]) is None
     assert parsed_replicas(["0,2", "4-6"]) == (0, 2, 4, 5, 6)
+    with pytest.raises(InvalidArgumentError, match="there is no replica in 3-1: write 1-3"):
+        parsed_replicas(["3-1"])
     for wrong in ("a", "1-", "-1", "1:3"):
         with pytest.raises(InvalidArgumentError, match="replicas are numbers such as 2, 0,2 or 0-3"):
             parsed_replicas([wrong])
@@ -226,6 +248,13 @@ def test_the_strategy_is_the_only_one_or_the_one_that_is_named(fresh: wb.Mirrore
         only_strategy({"a": wb.distribute.get_strategy(), "b": 3})
     with pytest.raises(InvalidArgumentError, match="no strategy of that name"):
         only_strategy({"a": fresh}, "c")
+
+
+def test_a_strategy_of_a_closed_cluster_is_named() -> None:
+    with wb.connect(replicas=2, processes=False):
+        closed = wb.MirroredStrategy()
+    with pytest.raises(FailedPreconditionError, match="the cluster of a was closed, and there is no other"):
+        only_strategy({"a": closed})
 
 
 OUTCOMES = (

@@ -10,6 +10,7 @@ Loaded with the notebook's hooks, so it imports nothing of workbench before a ma
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,12 +41,30 @@ def _with_body(lines: list[str]) -> list[str]:
 @contextmanager
 def _usage_errors() -> Iterator[None]:
     """What was asked for wrongly is told in one line, without our frames."""
-    from workbench.errors import FailedPreconditionError, InvalidArgumentError
+    from workbench import errors
 
     try:
         yield
-    except (FailedPreconditionError, InvalidArgumentError) as error:
+    except (
+        errors.FailedPreconditionError,
+        errors.InvalidArgumentError,
+        errors.CaptureError,
+        errors.ClusterClosed,
+        FileNotFoundError,  # a baseline
+    ) as error:
         raise UsageError(str(error)) from error
+
+
+@contextmanager
+def _plain_python() -> Iterator[None]:
+    """Says that replicas know nothing of IPython where that is why a cell is no Python."""
+    try:
+        yield
+    except SyntaxError as error:
+        line = (error.text or "").strip()
+        if not re.match(r"[%!]|[\w.]+\?", line):
+            raise
+        raise UsageError(f"replicas run plain Python, without IPython's magics, ! and ?: {line}") from error
 
 
 def _cell_file() -> str:
@@ -95,12 +114,12 @@ class WorkbenchMagics(Magics):
     def replica(self, line: str, cell: str) -> None:
         """Runs the cell on every replica, each with a namespace of its own that the next cell finds again.
 
-        `ctx` is the replica's context. The function that does the same is `wb.run_cell`.
+        `ctx` is the replica's context. Outputs come as text. The function that does the same is `wb.run_cell`.
         """
         from workbench.ui.replica_cells import named_values, only_strategy, parsed_replicas, run_cell
 
         options = parse_argstring(self.replica, line)
-        with _usage_errors():
+        with _usage_errors(), _plain_python():
             outputs = run_cell(
                 f"\n{cell}",  # so that lines count from the magic's own, as the notebook shows them
                 only_strategy(self._variables, options.on),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
+import operator
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, get_args
 
 from workbench.distribute.strategy import Strategy
-from workbench.errors import FailedPreconditionError, InvalidArgumentError, WorkbenchError
+from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgumentError, WorkbenchError
 from workbench.runtime.cells import with_cells
 from workbench.telemetry.formatting import printable_lines
 from workbench.ui import html, replica_session
@@ -109,18 +109,21 @@ def run_cell(
     Raises:
       SyntaxError: if the code is no Python; then it was sent nowhere.
       InvalidArgumentError: if there is no such replica, or the strategy has none.
+      CaptureError: if what is to be pushed cannot travel.
 
     >>> wb.run_cell("x = ctx.replica_id_in_sync_group; x + 1", strategy)  # doctest: +SKIP
     """
     chosen = _checked(strategy, replicas, group)
     name = filename or f"replica cell {next(_numbers)}"
-    ast.parse(source, name)  # here, where it can be told at once
+    compile(source, name, "exec", dont_inherit=True)  # here, where it can be told at once
     fresh = strategy.run_internal(replica_session.prepare).values()
     forgotten = [rank for rank in chosen if fresh[rank]] if strategy in _begun else []
     _begun.add(strategy)
     error: WorkbenchError | None = None
     try:
-        strategy.run(replica_session.execute, args=(source, name, chosen, dict(push or {})))
+        strategy.run(replica_session.execute, args=(source, name, chosen), kwargs={"push": dict(push or {})})
+    except CaptureError:
+        raise  # no replica has got the cell
     except WorkbenchError as failure:
         if strategy.group.gang.closed:
             raise
@@ -135,7 +138,7 @@ def parsed_replicas(texts: Sequence[str]) -> tuple[int, ...] | None:
     """Replica numbers as people write them: "2", "0,2", "0-3" (both included); None where there is no text.
 
     Raises:
-      InvalidArgumentError: if that is something else.
+      InvalidArgumentError: if that is something else, or a range that has nothing in it.
 
     >>> parsed_replicas(["0-2", "5,7"])
     (0, 1, 2, 5, 7)
@@ -145,6 +148,8 @@ def parsed_replicas(texts: Sequence[str]) -> tuple[int, ...] | None:
         first, dash, last = text.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise InvalidArgumentError(f"replicas are numbers such as 2, 0,2 or 0-3, got {text!r}")
+        if dash and int(last) < int(first):
+            raise InvalidArgumentError(f"there is no replica in {text}: write {last}-{first}")
         numbers += range(int(first), int(last or first) + 1)
     return tuple(numbers) or None
 
@@ -166,12 +171,18 @@ def only_strategy(namespace: Mapping[str, Any], name: str = "") -> Strategy:
             raise InvalidArgumentError(f"--on {name}: there is no strategy of that name in this notebook")
         return found
     names: dict[int, str] = {}
+    closed: list[str] = []
     for each, value in namespace.items():
-        if isinstance(value, Strategy) and not each.startswith("_") and _is_usable(value):
-            names.setdefault(id(value), each)
+        if isinstance(value, Strategy) and not value.is_default and not each.startswith("_"):
+            if value.group.gang.closed:
+                closed.append(each)
+            else:
+                names.setdefault(id(value), each)
     if not names:
+        of = f"the cluster of {', '.join(closed)} was closed, and " if closed else ""
         raise FailedPreconditionError(
-            "there is no strategy in this notebook: strategy = wb.MirroredStrategy() makes one over all devices"
+            f"{of}there is no {'other ' if closed else ''}strategy in this notebook: "
+            "strategy = wb.MirroredStrategy() makes one over all devices"
         )
     if len(names) > 1:
         raise FailedPreconditionError(
@@ -198,10 +209,6 @@ def named_values(namespace: Mapping[str, Any], names: str) -> dict[str, Any]:
     return {name: namespace[name] for name in wanted}
 
 
-def _is_usable(strategy: Strategy) -> bool:
-    return not strategy.is_default and not strategy.group.gang.closed
-
-
 def _checked(strategy: Strategy, replicas: Iterable[int] | None, group: str) -> tuple[int, ...]:
     if not isinstance(strategy, Strategy) or strategy.is_default:
         raise InvalidArgumentError(f"a cell runs on the replicas of a strategy, got {strategy!r}")
@@ -212,7 +219,12 @@ def _checked(strategy: Strategy, replicas: Iterable[int] | None, group: str) -> 
     if group not in get_args(Grouping):
         raise InvalidArgumentError(f"group must be one of {', '.join(get_args(Grouping))}, got {group!r}")
     size = strategy.num_replicas_in_sync
-    chosen = tuple(range(size)) if replicas is None else tuple(sorted(set(replicas)))
+    try:
+        chosen = tuple(range(size)) if replicas is None else tuple(sorted(set(map(operator.index, replicas))))
+    except TypeError as error:
+        raise InvalidArgumentError(
+            f"replicas are their numbers, such as [0, 2], or None for all; got {replicas!r}"
+        ) from error
     unknown = [rank for rank in chosen if not 0 <= rank < size]
     if unknown:
         there = "replica 0 only" if size == 1 else f"replicas 0 to {size - 1}"

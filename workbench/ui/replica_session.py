@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from workbench.distribute.contexts import get_replica_context
+from workbench.errors import FailedPreconditionError
 from workbench.runtime.env import current_env
 
 if TYPE_CHECKING:
@@ -72,19 +73,28 @@ def prepare(env: ReplicaEnv) -> bool:
     import workbench
 
     env.store[KEY] = Session(
-        {"__name__": "__main__", "__builtins__": builtins, "wb": workbench}, Outcome(env.rank)
+        {"__name__": "__main__", "__builtins__": builtins, "wb": workbench, "input": _input},
+        Outcome(env.rank),
     )
     return True
 
 
-def execute(source: str, filename: str, chosen: tuple[int, ...], pushed: dict[str, Any]) -> None:
+def _input(prompt: object = "") -> str:
+    """Stands in for Python's `input`, which would read from a terminal that workers have not got."""
+    raise FailedPreconditionError(
+        f"input({prompt!r}): nobody can answer on a replica. Ask in the notebook, and send the answer along: "
+        f"%%replica --push NAME"
+    )
+
+
+def execute(source: str, filename: str, chosen: tuple[int, ...], *, push: dict[str, Any]) -> None:
     """Runs a cell in the namespace of each chosen replica, and leaves its outcome there; the others do nothing.
 
     Args:
       source: Python, checked already.
       filename: What tracebacks call the cell.
       chosen: Replicas that run it.
-      pushed: What to assign in the namespace before.
+      push: What to assign in the namespace before.
 
     Raises:
       BaseException: what the cell raised, so that the step fails and what it did to variables is undone everywhere.
@@ -94,7 +104,7 @@ def execute(source: str, filename: str, chosen: tuple[int, ...], pushed: dict[st
     if env.rank not in chosen:
         return
     session: Session = env.store[KEY]
-    session.namespace.update(pushed, ctx=get_replica_context())
+    session.namespace.update(push, ctx=get_replica_context())
     printed = {stream: io.StringIO() for stream in _STREAMS}
     result, error, told = "", "", ""
     try:
@@ -124,10 +134,17 @@ def _run(source: str, filename: str, namespace: dict[str, Any]) -> str:
     if not isinstance(last, ast.Expr):
         return ""
     value = eval(compile(ast.Expression(last.value), filename, "eval", dont_inherit=True), namespace)
-    if value is None:
+    if value is None or _ends_with_semicolon(source, last):
         return ""
     namespace["_"] = value
     return _cut(repr(value))
+
+
+def _ends_with_semicolon(source: str, last: ast.Expr) -> bool:
+    """Whether the value of a last expression is not to be shown, as in notebooks."""
+    assert last.end_lineno is not None
+    line = source.encode().splitlines()[last.end_lineno - 1]
+    return line[last.end_col_offset :].lstrip().startswith(b";")
 
 
 def _told(error: BaseException, filename: str) -> str:
