@@ -65,5 +65,5 @@ def _latest(replicas: np.ndarray, records: np.ndarray, before: Chosen | None) ->
         np.searchsorted(replicas, records["replica"]), weights=records["late_ns"], minlength=len(replicas)
     )
     if before is not None:
-        late[np.isin(replicas, before.replicas)] *= _KEEPS
+        late = np.where(np.isin(replicas, before.replicas), _KEEPS * late, late)
     return np.sort(replicas[np.argsort(-late, kind="stable")[:MAX_LANES]])

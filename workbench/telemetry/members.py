@@ -7,8 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from workbench.telemetry.groups import GroupKey, belongs
+from workbench.telemetry.groups import belongs
 from workbench.telemetry.history import Texts, changes
+from workbench.telemetry.lane_choice import GroupKey
 from workbench.telemetry.snapshot import LastSeen
 
 _MAX_GROUPS: Final = 64
