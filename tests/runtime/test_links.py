@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 import time
@@ -13,7 +14,7 @@ import pytest
 from distributed.comm import connect, listen
 
 from workbench.runtime.dask_link import DaskLink
-from workbench.runtime.links import Link, LinkClosed, MemoryLink, UnixLink, readable
+from workbench.runtime.links import Link, LinkClosed, MemoryLink, UnixLink, Wakeup, readable
 
 
 def received(link: Link, count: int) -> list[Any]:
@@ -182,3 +183,26 @@ class TestDaskLink(LinkContract):
         loop.call_soon_threadsafe(loop.stop)
         thread.join(30)
         loop.close()
+
+
+def test_a_wakeup_that_was_closed_writes_into_no_other_file() -> None:
+    wakeup = Wakeup()
+    wakeup.close()
+    taken = [os.pipe() for _ in range(4)]  # among them its numbers
+    try:
+        wakeup.set()
+        wakeup.clear()
+        assert not any(readable(reading, 0.0) for reading, _ in taken)
+    finally:
+        for pair in taken:
+            for descriptor in pair:
+                os.close(descriptor)
+
+
+def test_waiting_at_a_link_that_was_closed_here_is_its_end() -> None:
+    one, two = socket.socketpair()
+    link = UnixLink(one)
+    link.close()
+    two.close()
+    with pytest.raises(LinkClosed, match="this end"):
+        readable(link.fileno(), 0.0)

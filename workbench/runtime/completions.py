@@ -71,7 +71,8 @@ class Completions:
                 self._send_held()
 
     def _send_held(self) -> None:
-        held, self._held = self._held, []
-        if held:
+        if self._held:
             with contextlib.suppress(LinkClosed):
-                self._link.send_all(held)
+                self._link.send_all(self._held)
+            # Only now: who finds nothing held sends without the lock, and would overtake what is being sent.
+            self._held = []

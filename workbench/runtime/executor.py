@@ -24,7 +24,7 @@ from workbench.errors import (
 )
 from workbench.runtime.env import ReplicaEnv, set_current_env
 from workbench.runtime.output import ReplicaOutput
-from workbench.runtime.reports import FailureReport, report
+from workbench.runtime.reports import FailureReport, report, safe_text
 from workbench.runtime.wire import (
     CALL,
     FETCH,
@@ -36,10 +36,12 @@ from workbench.runtime.wire import (
     REPLY,
     RUN,
     Message,
+    PickledLeaf,
     Ref,
     RemoteLeaf,
     dumps,
     loads,
+    unpickled,
 )
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class DeviceExecutor:
         self._next_message = next_message
         self._backlog: deque[Message] = deque()
         self._values: dict[tuple[int, int], Any] = {}
+        self._unreadable: dict[tuple[int, int], str] = {}  # key -> why there is no such value
         self._merge_serial = -1
         self._merge_leaf = -1
 
@@ -133,27 +136,40 @@ class DeviceExecutor:
         _, serial, components = message
         if self._index in components:
             value = components[self._index]
-            self._values[serial, 0] = value if self._host.by_reference else loads(value)
+            try:
+                self._values[serial, 0] = (
+                    value if self._host.by_reference else unpickled(value, "a value for the replicas")
+                )
+            except CaptureError as error:  # nobody waits for this message: who asks for the value is told
+                self._unreadable[serial, 0] = str(error)
 
     def _fetch(self, message: Message) -> None:
         _, request, device, serial, leaf = message
         if device != self._index:
             return
+        if (serial, leaf) not in self._values:
+            self._host.send((REPLY, request, False, report(-1, self._missing((serial, leaf), "the value"))))
+            return
+        value = self._values[serial, leaf]
         try:
-            value = self._values[serial, leaf]
             payload = value if self._host.by_reference else dumps(fetched(value))
-        except KeyError:
-            lost = StaleGeneration("the value is gone: its replica was replaced since it was made")
-            self._host.send((REPLY, request, False, report(-1, lost)))
         except Exception as error:  # pickling calls code of whatever the value is
             refusal = CaptureError(
                 f"a {type(value).__name__} that a replica function returned cannot be brought to the notebook: "
-                f"{type(error).__name__}: {error}; return arrays, numbers or what pickles, or pass it on to a replica "
-                f"function, which needs no pickling"
+                f"{type(error).__name__}: {safe_text(error)}; return arrays, numbers or what pickles, or pass it on to "
+                f"a replica function, which needs no pickling"
             )
             self._host.send((REPLY, request, False, report(-1, refusal)))
         else:
             self._host.send((REPLY, request, True, payload))
+
+    def _missing(self, key: tuple[int, int], what: str) -> WorkbenchError:
+        """Why there is no value `key`, which `what` it is."""
+        if key in self._unreadable:
+            return CaptureError(self._unreadable[key])
+        return StaleGeneration(
+            f"{what} is gone: its replica was replaced since it was made; compute it again"
+        )
 
     def _run(self, message: Message) -> None:
         _, serial, group_id, epoch, step, function, payload, ranks, release, committed, _nested = message
@@ -242,9 +258,7 @@ class DeviceExecutor:
             if self._host.traced is not None:
                 resolved = [self._host.traced.on_host(value) for value in resolved]
         except KeyError as error:
-            raise StaleGeneration(
-                "an argument is gone: its replica was replaced since it was made; compute it again"
-            ) from error
+            raise self._missing(error.args[0], "an argument") from error
         args: Any = optree.tree_unflatten(self._host.objects.get(structure), resolved)
         return args  # type: ignore[no-any-return]
 
@@ -273,16 +287,16 @@ class DeviceExecutor:
         if self._merge_serial != serial:
             self._merge_serial, self._merge_leaf = serial, -1
         first_leaf = self._merge_leaf
+        by_reference = self._host.by_reference
+        described = [(leaf,) if by_reference else _travelling(leaf) for leaf in leaves]
+        body: Any = (fn, spec, first_leaf, described)
+        if not by_reference:
+            body = dumps(body)
         self._merge_leaf -= len(leaves)
         for index, leaf in enumerate(leaves):
             self._values[serial, first_leaf - index] = leaf
-        by_reference = self._host.by_reference
-        described = [(leaf,) if by_reference else _travelling(leaf) for leaf in leaves]
-        body = (fn, spec, first_leaf, described)
         seq = env.communicator.status().seq
-        self._host.tallies.merge_requested(
-            (MERGE, serial, env.rank, body if by_reference else dumps(body), seq)
-        )
+        self._host.tallies.merge_requested((MERGE, serial, env.rank, body, seq))
         group = self._host.groups[env.group_id]
         with env.communicator.paused("merge_call"), group.shielded(env.rank):
             while True:
@@ -305,14 +319,15 @@ class DeviceExecutor:
 
 
 def _travelling(leaf: Any) -> tuple[Any, ...]:
-    """A small leaf itself as a 1-tuple, else its description."""
+    """A small leaf itself as a 1-tuple, or pickled if its type may be unknown elsewhere; else its description."""
     kind = type(leaf)
-    if kind in _SMALL_TYPES or (isinstance(leaf, np.generic) and leaf.dtype != object):
+    if kind in _SMALL_TYPES or (isinstance(leaf, np.generic) and leaf.dtype.isbuiltin == 1):
         return (leaf,)
     if kind is np.ndarray:
-        if leaf.nbytes <= INLINE_BYTES and leaf.dtype != object:
+        if leaf.nbytes > INLINE_BYTES or leaf.dtype.hasobject:
+            return RemoteLeaf("numpy.ndarray", str(leaf.dtype), leaf.shape, leaf.nbytes)
+        if leaf.dtype.isbuiltin == 1:
             return (leaf,)
-        return RemoteLeaf("numpy.ndarray", str(leaf.dtype), leaf.shape, leaf.nbytes)
     if kind in (str, bytes) and len(leaf) <= INLINE_BYTES:
         return (leaf,)
     if is_gpu_array(leaf):
@@ -331,9 +346,9 @@ def _travelling(leaf: Any) -> tuple[Any, ...]:
     except Exception:  # a foreign object's attributes may do anything
         size, described = 0, None
     try:
-        small = size <= INLINE_BYTES and pickle.dumps(leaf, protocol=5)
+        small = pickle.dumps(leaf, protocol=5) if size <= INLINE_BYTES else b""
     except Exception:
         small = b""
     if small and len(small) <= INLINE_BYTES:
-        return (leaf,)
+        return PickledLeaf(small)
     return RemoteLeaf(name, dtype, described, size)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import (
+    CaptureError,
     CollectiveAborted,
     InvalidArgumentError,
     ReplicaLost,
@@ -13,6 +14,7 @@ from workbench.errors import (
     WorkbenchError,
 )
 from workbench.runtime.reports import FailureReport, rebuild
+from workbench.runtime.wire import unpickled
 
 if TYPE_CHECKING:
     from workbench.runtime.steps import Step
@@ -173,12 +175,25 @@ def _names(ranks: list[int]) -> str:
     return ", ".join(map(str, ranks[:16])) + (" …" if len(ranks) > 16 else "")
 
 
+def read_structure(pickled: bytes) -> Any:
+    """The structure of a result; or the error, where its classes are not those of this process."""
+    try:
+        return unpickled(pickled, "the structure of a result")
+    except CaptureError as error:
+        return error
+
+
 def structure_error(step: Step) -> WorkbenchError | None:
-    """The error of a step whose replicas returned different structures, or another one than its earlier runs did."""
+    """The error of a step whose replicas returned different structures, or another one than its earlier runs did.
+
+    Also where a structure is of classes that this process does not have.
+    """
     known = [(rank, structure) for rank, structure in enumerate(step.structures) if structure is not None]
     if not known:
         return None
     first_rank, first = known[0]
+    if type(first) is CaptureError:
+        return first
     for rank, structure in known[1:]:
         if structure is not first and structure != first:
             return InvalidArgumentError(

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.errors import ClusterClosed, WorkbenchError
-from workbench.runtime.failures import gone, where_others_wait
+from workbench.runtime.failures import gone, read_structure, where_others_wait
 from workbench.runtime.happenings import printed, replicas_lost
 from workbench.runtime.interrupts import DeferredInterrupt
 from workbench.runtime.links import LinkClosed, Wakeup
@@ -37,7 +37,7 @@ from workbench.runtime.wire import (
     SHIP,
     STRUCTURE,
     Message,
-    loads,
+    unpickled,
 )
 from workbench.runtime.worker_link import WorkerLink
 from workbench.telemetry.events import Event
@@ -240,6 +240,7 @@ class Gang:
           ReplicaLost: The worker is gone.
           ReplicaStalled: It was given up.
           WorkbenchError: What the worker reported, or that it did not answer in time.
+          CaptureError: The answer is of a type that this process does not have.
         """
         end = time.monotonic() + deadline_seconds
         address = worker.address
@@ -259,7 +260,9 @@ class Gang:
         if not ok:
             assert isinstance(payload, FailureReport)
             raise rebuild(payload)
-        return payload if self.shipping.by_reference else loads(payload)
+        return (
+            payload if self.shipping.by_reference else unpickled(payload, f"the answer of worker {address}")
+        )
 
     def forget(self, requests: Iterable[int]) -> None:
         """Nobody waits for the answers to these requests any more; those that were waited for are forgotten already."""
@@ -398,7 +401,9 @@ class Gang:
         if kind == DONE:
             self._done(worker, message[1], message[2])
         elif kind == STRUCTURE:
-            worker.structures[message[1]] = message[2] if self.shipping.by_reference else loads(message[2])
+            worker.structures[message[1]] = (
+                message[2] if self.shipping.by_reference else read_structure(message[2])
+            )
         elif kind == OUTPUT:
             _, rank, stream, line = message
             show(rank, stream, line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from workbench.backends.from_gpu import fetched
-from workbench.runtime.wire import RemoteLeaf
+from workbench.runtime.wire import PickledLeaf, RemoteLeaf, unpickled
 
 if TYPE_CHECKING:
     from workbench.runtime.group import Group
@@ -63,13 +63,18 @@ class Handle:
 
         Raises:
           WorkbenchError: what went wrong in the step, or that the replica was lost since.
+          CaptureError: if it is of a type that this process does not have.
         """
         if self._fetched is not None and rank in self._fetched:
             return self._fetched[rank]
         leaf = self._leaf(rank)
-        if type(leaf) is not RemoteLeaf:
+        kind = type(leaf)
+        if kind is tuple:
             return fetched(leaf[0])
-        value = self.group.gang.fetch(self.group, rank, self.serial, self.leaf)
+        if kind is PickledLeaf:
+            value = fetched(unpickled(leaf.data, f"the value of replica {rank}"))
+        else:
+            value = self.group.gang.fetch(self.group, rank, self.serial, self.leaf)
         if self._fetched is None:
             self._fetched = {}
         self._fetched[rank] = value
@@ -84,10 +89,11 @@ class Handle:
         leaf = self._leaf(rank)
         if type(leaf) is RemoteLeaf:
             return None if leaf.shape is None else (leaf.dtype, leaf.shape)
-        shape = getattr(leaf[0], "shape", None)
+        value = self.value(rank)
+        shape = getattr(value, "shape", None)
         if shape is None:
             return None
-        return str(leaf[0].dtype).rpartition(".")[2], tuple(int(n) for n in shape)
+        return str(value.dtype).rpartition(".")[2], tuple(int(n) for n in shape)
 
     def specs(self) -> list[tuple[str, tuple[int, ...]] | None]:
         """`spec` of every replica, in rank order."""

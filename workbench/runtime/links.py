@@ -67,7 +67,13 @@ class Link(Protocol):
 
 
 def readable(descriptor: int, timeout_seconds: float) -> bool:
-    """Whether `descriptor` becomes readable in time."""
+    """Whether `descriptor` becomes readable in time.
+
+    Raises:
+      LinkClosed: if this end was closed meanwhile, by another thread.
+    """
+    if descriptor < 0:
+        raise LinkClosed("this end of the link was closed")
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(timeout_seconds * 1000))
@@ -222,17 +228,21 @@ class Wakeup:
 
     def set(self) -> None:
         """Makes it readable. Any thread, also a signal handler."""
+        if not self._close.alive:
+            return  # nobody waits any more, and the descriptor may be another file's by now
         try:
             os.write(self._write_fd, b"x")
-        except (BlockingIOError, OSError):
-            pass  # full means: already readable; closed means: nobody waits any more
+        except OSError:
+            pass  # full: it is readable already
 
     def clear(self) -> None:
         """Makes it unreadable again."""
+        if not self._close.alive:
+            return
         try:
             os.read(self._read_fd, 65536)
-        except (BlockingIOError, OSError):
-            pass
+        except OSError:
+            pass  # empty
 
     def close(self) -> None:
         """Gives the descriptors back. Idempotent."""
@@ -314,9 +324,10 @@ class MemoryLink:
 
     def send(self, message: Message, body: bytes | None = None) -> None:
         """As `Link.send`."""
-        if self.peer is None:
+        peer = self.peer  # another thread may close the link right now
+        if peer is None:
             raise LinkClosed("the link is closed")
-        self.peer.deliver(message)
+        peer.deliver(message)
 
     def send_all(self, messages: list[Message]) -> None:
         """As `Link.send_all`."""

@@ -7,10 +7,11 @@ from typing import Any
 
 import optree
 
-from workbench.errors import CollectiveMismatch
+from workbench.errors import CaptureError, CollectiveMismatch
+from workbench.runtime.captures import explain_unpicklable_result
 from workbench.runtime.handles import Handle
 from workbench.runtime.steps import Step
-from workbench.runtime.wire import MERGED, Ref, dumps, loads
+from workbench.runtime.wire import MERGED, Ref, dumps, unpickled
 
 
 class PerRank:
@@ -31,7 +32,16 @@ def run_merge(step: Step) -> None:
     requests, step.merging = step.merging, {}
     group = step.group
     by_reference = group.gang.shipping.by_reference
-    bodies = {rank: body if by_reference else loads(body) for rank, (body, _) in requests.items()}
+    try:
+        bodies = {
+            rank: body if by_reference else unpickled(body, f"the merge_call of replica {rank}")
+            for rank, (body, _) in requests.items()
+        }
+    except CaptureError as error:
+        step.merging = requests
+        refuse_merge(step, str(error))
+        step.merge_error = error
+        return
     first = bodies[min(bodies)]
     for rank, (_, spec, _, _) in bodies.items():
         if spec != first[1]:
@@ -64,10 +74,16 @@ def run_merge(step: Step) -> None:
         raise
     finally:
         group.nesting -= 1
-    results, result_spec = optree.tree_flatten(result, namespace="workbench")
-    _answer(
-        step, (True, {rank: (result_spec, [_for_rank(leaf, rank) for leaf in results]) for rank in requests})
-    )
+    try:
+        results, result_spec = optree.tree_flatten(result, namespace="workbench")
+        by_rank = {rank: (result_spec, [_for_rank(leaf, rank) for leaf in results]) for rank in requests}
+        answer = (True, by_rank) if by_reference else dumps((True, by_rank))
+    except Exception as error:  # pickling calls code of whatever the result is
+        name = getattr(fn, "__qualname__", repr(fn))
+        step.merge_error = explain_unpicklable_result(name, result, error)
+        _answer(step, (False, "the result of the merge function cannot be sent to the replicas"))
+        return
+    _post(step, answer)
 
 
 def _source(step: Step, bodies: dict[int, Any]) -> Step:
@@ -117,9 +133,13 @@ def refuse_stuck_merge(step: Step) -> None:
                 return
 
 
-def _answer(step: Step, payload: Any) -> None:
+def _answer(step: Step, payload: tuple[bool, str]) -> None:
+    _post(step, payload if step.group.gang.shipping.by_reference else dumps(payload))
+
+
+def _post(step: Step, payload: Any) -> None:
     gang = step.group.gang
-    message = (MERGED, step.serial, payload if gang.shipping.by_reference else dumps(payload))
+    message = (MERGED, step.serial, payload)
     for name in step.group.worker_names:
         gang.post(gang.workers[name], message)
 

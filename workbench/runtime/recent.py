@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, Final
 
+from workbench.errors import CaptureError
+from workbench.runtime.wire import PickledLeaf, unpickled
+
 if TYPE_CHECKING:
     from workbench.runtime.steps import Step
 
@@ -51,10 +54,10 @@ class RecentResults:
         for number, leaves in reversed(self._places.get((step.site, step.name), ())):
             if number > step.number:
                 continue
-            value = leaves[rank][leaf] if leaves[rank] is not None and leaf < len(leaves[rank]) else None
-            if type(value) is not tuple:
+            held = leaves[rank][leaf] if leaves[rank] is not None and leaf < len(leaves[rank]) else None
+            if type(held) not in (tuple, PickledLeaf):
                 return since, False
-            if is_finite(value[0]):
+            if is_finite(_value(held)):
                 return since, number < step.number
             since = number
         return since, False
@@ -73,4 +76,16 @@ def is_finite(value: Any) -> bool:
 def _are_small(leaves: Any) -> bool:
     if not leaves or len(leaves) > _MAX_LEAVES:
         return False
-    return all(type(leaf) is tuple and getattr(leaf[0], "nbytes", 8) <= _MAX_BYTES for leaf in leaves)
+    return all(
+        type(leaf) in (tuple, PickledLeaf) and getattr(_value(leaf), "nbytes", 8) <= _MAX_BYTES
+        for leaf in leaves
+    )
+
+
+def _value(held: Any) -> Any:
+    if type(held) is not PickledLeaf:
+        return held[0]
+    try:
+        return unpickled(held.data, "a result")
+    except CaptureError:
+        return None  # whoever looks at the result itself is told

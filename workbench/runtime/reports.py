@@ -61,7 +61,7 @@ def report(
     return FailureReport(
         rank=rank,
         type_name=f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
-        text=_safe_text(error),
+        text=safe_text(error),
         traceback=_safe_traceback(error),
         pickled=_safe_pickle(error),
         secondary=secondary,
@@ -69,7 +69,8 @@ def report(
     )
 
 
-def _safe_text(error: BaseException) -> str:
+def safe_text(error: BaseException) -> str:
+    """Its message, cut to 4,000 characters, whatever its `__str__` does."""
     try:
         text = str(error)
     except Exception as failure:
@@ -89,7 +90,7 @@ def _safe_pickle(error: BaseException) -> bytes:
     # Dask has exceptions travel with their cause, which may be one that cannot; and not all can be made again from
     # their arguments.
     travellers: list[Callable[[], Any]] = [lambda: type(error)]
-    if len(_safe_text(error)) <= _TEXT_LIMIT:
+    if len(safe_text(error)) <= _TEXT_LIMIT:
         travellers = [
             lambda: error if isinstance(error, WorkbenchError) else copy.copy(error).with_traceback(None),
             lambda: _alone(error),

@@ -47,6 +47,8 @@ class StepTallies:
         if ranks is not None:
             expected = sum(1 for rank in group.rank_of_device.values() if rank in ranks)
         if expected == 1:
+            if self._tallies:
+                self._tallies.pop(serial, None)  # of its merges
             self._completions.complete((DONE, serial, [outcome]))
             return
         with self._lock:

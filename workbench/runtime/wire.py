@@ -21,6 +21,7 @@ Steps, driver to host:
 Steps, host to driver:
   (STRUCTURE, key, pickled)                         of results, before the first DONE that names it
   (DONE, serial, [(rank, structure key, leaves) | (rank, failure report), ...])
+        each leaf as (value,), `PickledLeaf` or `RemoteLeaf`
         of a traced program (ranks, structure key, leaves), where a `RowsLeaf` has a row for each of the ranks
   (MERGE, serial, rank, payload, number of its latest collective)
   (REPLY, request, ok, payload)
@@ -44,6 +45,8 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from workbench.devices import Device
+from workbench.errors import CaptureError
+from workbench.runtime.reports import safe_text
 
 (SHIP, RUN, PUT, FETCH, RELEASE, ROLLBACK, JOIN, CONNECT, LEAVE, MERGED, CALL) = range(11)
 (DONE, MERGE, REPLY, STRUCTURE) = range(20, 24)
@@ -72,6 +75,12 @@ class RemoteLeaf(NamedTuple):
     dtype: str
     shape: tuple[int, ...] | None
     size_bytes: int
+
+
+class PickledLeaf(NamedTuple):
+    """A small result of a type that not every process knows: made again where it is looked at."""
+
+    data: bytes
 
 
 class RowsLeaf(NamedTuple):
@@ -120,3 +129,18 @@ def dumps(value: Any) -> bytes:
 
 
 loads = pickle.loads
+
+
+def unpickled(data: bytes, what: str) -> Any:
+    """What another process has sent, of types that this one may lack; `what` it is, for the error.
+
+    Raises:
+      CaptureError: If it cannot be made here.
+    """
+    try:
+        return pickle.loads(data)
+    except Exception as error:  # unpickling calls code of whatever it is
+        raise CaptureError(
+            f"{what} cannot be made in this process: {type(error).__name__}: {safe_text(error)}; install here too what "
+            f"it is made of, or use arrays and numbers"
+        ) from error
