@@ -147,6 +147,42 @@ def test_the_same_content_travels_once(group: Group) -> None:
     assert worker.shipped == known
 
 
+def _objects(env: ReplicaEnv) -> int:
+    import gc
+
+    from workbench.runtime.objects import ShippedObjects
+
+    return sum(
+        len(each._loaded) + len(each._pickled) for each in gc.get_objects() if type(each) is ShippedObjects
+    )
+
+
+def test_functions_that_differ_in_each_step_are_not_kept_for_good(group: Group, run: Run) -> None:
+    def step_of(number: int) -> Any:
+        return lambda env: number
+
+    kept = run(step_of(-1))
+    held = group.prepare(step_of(-2))
+    for number in range(600):
+        assert run(step_of(number)).value(0) == number
+
+    assert len(group.gang.shipping.pickled) < 400
+    assert max(run(_objects).values()) < 400
+    assert group.run(held).values() == [-2, -2]  # it is held: still there
+    assert run(step_of(0)).values() == [0, 0]  # it was forgotten: travels again
+    assert kept.values() == [-1, -1]
+
+
+def test_large_functions_that_nobody_holds_are_kept_up_to_a_size(group: Group, run: Run) -> None:
+    before = group.gang.shipping.pickled.copy()
+    for number in range(24):
+        batch = np.full(500_000, number, np.float64)
+        run(lambda env, batch=batch: float(batch[0]))
+
+    new = [size for id, size in group.gang.shipping.pickled.items() if id not in before]
+    assert sum(map(len, new)) <= 64 * 1024 * 1024
+
+
 def test_classes_of_the_notebook_travel_by_value_in_arguments_too(run: Run) -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec("class Batch:\n    def __init__(self, x): self.x = x", namespace)

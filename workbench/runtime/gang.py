@@ -36,6 +36,7 @@ from workbench.runtime.wire import (
     REPLY,
     SHIP,
     STRUCTURE,
+    UNSHIP,
     Message,
     unpickled,
 )
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 # A wait looks around at least this often.
 CHECK_SECONDS = 0.5
 FETCH_DEADLINE_SECONDS = 600.0
+_UNUSED = 64  # functions that workers are told to forget together
 
 
 class Health(Protocol):
@@ -155,6 +157,8 @@ class Gang:
     def submit(self, step: Step, message: Message, objects: tuple[Any, ...]) -> None:
         """Sends a step to all workers of its group, pickled once for all."""
         self._steps[step.serial] = step
+        if len(self.shipping.unused) >= _UNUSED:
+            self._unship()
         body = None if self.shipping.by_reference else pickle.dumps(message, protocol=5)
         for name in step.group.worker_names:
             worker = self.workers[name]
@@ -170,6 +174,15 @@ class Gang:
                 self.lose(worker)
         if not step.waiting:
             self._end(step)
+
+    def _unship(self) -> None:
+        """Has workers forget functions that nobody holds any more; all steps that ran them have ended."""
+        unused = self.shipping.unused
+        ids = {unused.popleft() for _ in range(len(unused))}
+        for worker in self.living():
+            if known := worker.shipped & ids:
+                worker.shipped -= known
+                self.post(worker, (UNSHIP, list(known)))
 
     def on_their_way(self, group: Group) -> list[Step]:
         """A group's steps that have not ended, oldest first; for threads that only look, without the lock."""

@@ -36,6 +36,7 @@ from workbench.runtime.wire import (
     ROLLBACK,
     SHIP,
     STRUCTURE,
+    UNSHIP,
     JoinGroup,
     Message,
     dumps,
@@ -170,7 +171,7 @@ class ReplicaHost:
         if message[0] in (JOIN, CONNECT) and self.by_reference:
             # Connecting waits for the peers, which the sender of this message may be about to tell.
             threading.Thread(target=self.handle, args=(message,), name="workbench-join", daemon=True).start()
-        elif message[0] in (JOIN, CONNECT, SHIP, LEAVE, ROLLBACK):
+        elif message[0] in (JOIN, CONNECT, SHIP, UNSHIP, LEAVE, ROLLBACK):
             self.handle(message)
         else:
             self.to_devices(message)
@@ -191,6 +192,8 @@ class ReplicaHost:
         match message[0]:
             case kind if kind == SHIP:
                 self.objects.add(message[1], message[2])
+            case kind if kind == UNSHIP:
+                self.objects.drop(message[1])
             case kind if kind == JOIN:
                 self._reply(message[1], lambda: self._join(message[2]))
             case kind if kind == CONNECT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 from workbench.runtime.wire import loads
@@ -19,6 +20,13 @@ class ShippedObjects:
     def add(self, object_id: int, pickled: bytes) -> None:
         """Keeps the bytes of an object."""
         self._pickled[object_id] = pickled
+
+    def drop(self, object_ids: Iterable[int]) -> None:
+        """Forgets objects that no further step uses."""
+        with self._lock:
+            for object_id in object_ids:
+                self._pickled.pop(object_id, None)
+                self._loaded.pop(object_id, None)
 
     def get(self, object_id: Any) -> Any:
         """The object with this id. Anything that is no id is the object itself (driver in the same process)."""

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import threading
 import weakref
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
@@ -18,6 +19,28 @@ from workbench.runtime.snapshot import Snapshot, snapshot
 from workbench.runtime.wire import dumps
 
 _MOST_SNAPSHOTS = 64  # of one piece of code
+# Functions that nobody holds any more are kept for a while, as the same may be run again.
+_MOST_RECENT = 256
+_MOST_RECENT_BYTES = 64 * 1024 * 1024
+
+
+class Content:
+    """A function that was pickled. Once nothing refers to it, `forget(id)` is called, on any thread.
+
+    Attributes:
+      id: Under which the workers know it.
+      nbytes: Size of it, pickled.
+    """
+
+    __slots__ = ("__weakref__", "_forget", "id", "nbytes")
+
+    def __init__(self, id: int, nbytes: int, forget: Callable[[int], None]) -> None:
+        self.id = id
+        self.nbytes = nbytes
+        self._forget = forget
+
+    def __del__(self) -> None:
+        self._forget(self.id)
 
 
 class Prepared:
@@ -30,25 +53,37 @@ class Prepared:
       structure: Structure of its result, once a first run has shown it; what pipelining needs.
     """
 
-    __slots__ = ("counts", "function", "name", "structure")
+    __slots__ = ("_content", "counts", "function", "name", "structure")
 
-    def __init__(self, function: int | Callable[..., Any], name: str, *, counts: bool) -> None:
-        self.function = function
+    def __init__(self, function: Content | Callable[..., Any], name: str, *, counts: bool) -> None:
+        self._content = function  # workers keep it as long as this is here
+        self.function: Any = function.id if type(function) is Content else function
         self.name = name
         self.counts = counts
         self.structure: Any = None
 
 
 class Shipping:
-    """Ids for content; `pickled[id]` is what a worker that does not know the id must be sent first."""
+    """Ids for content; `pickled[id]` is what a worker that does not know the id must be sent first.
+
+    Functions are not kept for good: those that capture a number or a batch may be others in each step.
+
+    Attributes:
+      by_reference: The workers are in this process: nothing is pickled.
+      pickled: id -> content.
+      unused: Ids that were forgotten here, and that workers may still know.
+    """
 
     def __init__(self, *, by_reference: bool) -> None:
         self.by_reference = by_reference
         self.pickled: dict[int, bytes] = {}
-        self._ids: dict[bytes, int] = {}
+        self.unused: deque[int] = deque()
+        self._contents: weakref.WeakValueDictionary[bytes, Content] = weakref.WeakValueDictionary()
+        self._recent: OrderedDict[int, Content] = OrderedDict()
+        self._recent_bytes = 0
         self._structures: dict[Any, int] = {}
-        # By the code of the user's function and the key of a snapshot: that snapshot, and the id of what was pickled.
-        self._known: weakref.WeakKeyDictionary[CodeType, dict[tuple[int, ...], tuple[Snapshot, int]]] = (
+        # By the code of the user's function and the key of a snapshot: that snapshot, and what was pickled.
+        self._known: weakref.WeakKeyDictionary[CodeType, dict[tuple[int, ...], tuple[Snapshot, Content]]] = (
             weakref.WeakKeyDictionary()
         )
         self._next = itertools.count()
@@ -78,26 +113,40 @@ class Shipping:
             before = known[now.key] = now, self._pickled(program, named)
         return Prepared(before[1], name, counts=counts)
 
-    def _pickled(self, program: Callable[..., Any], named: Callable[..., Any]) -> int:
+    def _pickled(self, program: Callable[..., Any], named: Callable[..., Any]) -> Content:
         try:
             pickled = cloudpickle.dumps(program, protocol=5)
         except Exception as error:
             raise explain_unpicklable(named, error) from error
         check_size(named, len(pickled))
-        return self._intern(pickled)
+        digest = hashlib.sha256(pickled).digest()
+        with self._lock:
+            content = self._contents.get(digest)
+            if content is None:
+                content = Content(next(self._next), len(pickled), self._forget)
+                self.pickled[content.id] = pickled
+                self._contents[digest] = content
+            self._keep(content)
+        return content
+
+    def _keep(self, content: Content) -> None:
+        """Keeps it in favour of those that were used before."""
+        if self._recent.pop(content.id, None) is None:
+            self._recent_bytes += content.nbytes
+        self._recent[content.id] = content
+        while len(self._recent) > _MOST_RECENT or self._recent_bytes > _MOST_RECENT_BYTES:
+            _, oldest = self._recent.popitem(last=False)
+            self._recent_bytes -= oldest.nbytes
+
+    def _forget(self, id: int) -> None:
+        # Atomic steps only: this may run at any point of any thread, also of one that holds the lock.
+        self.pickled.pop(id, None)
+        self.unused.append(id)
 
     def structure_id(self, spec: Any) -> int:
         """The id of the structure of a call's arguments."""
         known = self._structures.get(spec)
         if known is None:
-            known = self._structures[spec] = self._intern(dumps(spec))
+            known = self._structures[spec] = next(self._next)
+            self.pickled[known] = dumps(spec)
         return known
-
-    def _intern(self, pickled: bytes) -> int:
-        digest = hashlib.sha256(pickled).digest()
-        with self._lock:
-            known = self._ids.get(digest)
-            if known is None:
-                known = self._ids[digest] = next(self._next)
-                self.pickled[known] = pickled
-            return known

@@ -6,6 +6,7 @@ pickle reads and writes fastest, and a step is two of them. Two ordered links jo
 
 Steps, driver to host:
   (SHIP, object_id, pickled)                        a function or a structure, once per content
+  (UNSHIP, [object_id, ...])                        functions that no further step uses
   (RUN, serial, group, epoch, step, function, payload, ranks, release, committed, nested)
      payload: None | (structure, leaves, [(index, serial, leaf), ...]) | that pickled; the triples name values that
      the replica has, and stand in the leaves at `index`
@@ -48,12 +49,12 @@ from workbench.devices import Device
 from workbench.errors import CaptureError
 from workbench.runtime.reports import safe_text
 
-(SHIP, RUN, PUT, FETCH, RELEASE, ROLLBACK, JOIN, CONNECT, LEAVE, MERGED, CALL) = range(11)
+(SHIP, RUN, PUT, FETCH, RELEASE, ROLLBACK, JOIN, CONNECT, LEAVE, MERGED, CALL, UNSHIP) = range(12)
 (DONE, MERGE, REPLY, STRUCTURE) = range(20, 24)
 (ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK) = range(30, 37)
 (BEAT, OUTPUT, PONG, LEAVING) = range(40, 44)
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 HEADER = struct.Struct("<I")
 # A leaf up to this size travels with the completion of its step, so that reading it costs nothing.
 INLINE_BYTES = 4096
