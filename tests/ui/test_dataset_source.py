@@ -12,6 +12,7 @@ from workbench.data.explain import Sharding
 from workbench.data.explain_text import progress_lines
 from workbench.data.progress import InputProgress
 from workbench.ui.dataset_source import DatasetSource, Followed
+from workbench.ui.sharding import dataset_source
 
 WHAT_IF = {"kind": "what_if", "batch_size": 4, "hosts": 1, "replicas_per_host": 2, "policy": "AUTO"}
 
@@ -99,6 +100,25 @@ def test_where_a_dataset_came_to_is_known_when_it_is_gone(strategy: wb.MirroredS
     (message,) = filter(None, [source.change(), source.change()])
     assert message["part"]["progress"]["given"] == 2
     assert message["part"]["progress"]["steps"] == (1, 1)
+
+
+@pytest.mark.parametrize("through", ["the strategy", "the distributed dataset"])
+def test_where_a_dataset_came_to_is_known_that_comes_and_goes_between_two_looks(
+    strategy: wb.MirroredStrategy, through: str
+) -> None:
+    data = wb.data.Dataset.range(8).batch(4)
+    distributed = strategy.distribute_dataset(data)
+    found = explained(distributed) if through == "the distributed dataset" else explained(data, strategy)
+    source = dataset_source(found)
+    assert source.model()["progress"] is None
+
+    for batch in distributed:
+        strategy.run(np.sum, args=(batch,))
+    del distributed, batch
+
+    (message,) = filter(None, [source.change(), source.change()])
+    assert message["model"]["progress"]["given"] == 2
+    assert message["model"]["progress"]["steps"] == [1, 1]
 
 
 def test_what_a_function_distributes_is_explained_too(strategy: wb.MirroredStrategy) -> None:

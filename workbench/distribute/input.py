@@ -19,7 +19,7 @@ from workbench.distribute.identity import new_id
 from workbench.distribute.input_elements import HEAD, RemoteElements
 from workbench.distribute.input_plan import InputPlan, plan_input
 from workbench.distribute.input_programs import ByReference, Request, fetch, open_input
-from workbench.distribute.input_progress import ProgressLog
+from workbench.distribute.input_progress import Trail
 from workbench.distribute.values import PerReplica, PerReplicaSpec
 from workbench.errors import CaptureError, OutOfRangeError
 from workbench.runtime.captures import explain_unpicklable
@@ -46,7 +46,7 @@ class DistributedDataset:
         self._strategy = strategy
         self._plan = plan
         self._source = source
-        self._log: ProgressLog | None = None
+        self._trail = Trail()
         self._id = new_id()
         self._epochs = itertools.count()
         self._fetchers: dict[int, Prepared] = {}
@@ -81,12 +81,12 @@ class DistributedDataset:
     @property
     def progress(self) -> InputProgress | None:
         """How far replicas are in the newest epoch, and how long each waited for its input; None before the first."""
-        follow = self.follow()
-        return None if follow is None else follow()
+        return self._trail.now()
 
-    def follow(self) -> Callable[[], InputProgress] | None:
-        """What tells the `progress` of the newest epoch, also when this dataset is gone; None before the first."""
-        return None if self._log is None else partial(self._log.now, self._strategy.group)
+    @property
+    def trail(self) -> Trail:
+        """What tells the `progress` also when this dataset is gone."""
+        return self._trail
 
     def __iter__(self) -> DistributedIterator:
         epoch = next(self._epochs)
@@ -112,7 +112,7 @@ class DistributedDataset:
         inputs, name = self._strategy.inputs, self._id
         fetch = partial(self._fetch, iterator, epoch)
         group = self._strategy.group
-        log = self._log = ProgressLog(epoch, group.size)
+        log = self._trail.begin(epoch, group)
         return RemoteElements(
             self._plan,
             fetch,

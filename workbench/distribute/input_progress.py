@@ -1,4 +1,7 @@
-"""ProgressLog: what the notebook knows of how far replicas are in an epoch; it travels with what they send anyway."""
+"""ProgressLog: what the notebook knows of how far replicas are in an epoch; it travels with what they send anyway.
+
+A Trail has the log of a distributed dataset's newest epoch.
+"""
 
 from __future__ import annotations
 
@@ -52,3 +55,23 @@ class ProgressLog:
             steps=steps,
             waited_seconds=tuple(waited / 1e9 for waited in self._waited_ns),
         )
+
+
+class Trail:
+    """Where the newest epoch of a distributed dataset has come to. Outlives the dataset: who looks may come later."""
+
+    def __init__(self) -> None:
+        self._newest: tuple[ProgressLog, Group] | None = None
+
+    def begin(self, epoch: int, group: Group) -> ProgressLog:
+        """The log of an epoch that begins."""
+        log = ProgressLog(epoch, group.size)
+        self._newest = log, group
+        return log
+
+    def now(self) -> InputProgress | None:
+        """How far replicas are; None before the first epoch."""
+        if self._newest is None:
+            return None
+        log, group = self._newest
+        return log.now(group)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from workbench.data.explain import Shape, explain_sharding
 from workbench.distribute.input import DistributedDataset
+from workbench.distribute.strategy import Strategy
 from workbench.ui.dataset_model import dataset_model
 from workbench.ui.plain import plain
 from workbench.ui.widgets.sources import Message
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from workbench.data.dataset import Dataset
     from workbench.data.explain import Sharding
     from workbench.data.progress import InputProgress
-    from workbench.distribute.strategy import Strategy
 
 
 class Followed:
@@ -32,21 +31,19 @@ class Followed:
         """
         self._what: weakref.ref[DistributedDataset | Strategy] = weakref.ref(what)
         self._dataset = dataset
-        self._latest: Callable[[], InputProgress] | None = None
+        # Kept, so that where it came to is told also of one that has come and gone between two looks.
+        self._trail = what.trail if isinstance(what, DistributedDataset) else None
+        self._latest: InputProgress | None = None
 
     @property
     def progress(self) -> InputProgress | None:
-        """How far replicas are; None where nobody has begun to go through it, or has before it was looked at."""
-        self._latest = self._newest() or self._latest
-        return None if self._latest is None else self._latest()
-
-    def _newest(self) -> Callable[[], InputProgress] | None:
-        what = self._what()
-        if what is None or isinstance(what, DistributedDataset):
-            return None if what is None else what.follow()
-        all_ = () if what.is_default else what.inputs.datasets
-        known = (each.follow() for each in reversed(all_) if each.source is self._dataset)
-        return next((follow for follow in known if follow is not None), None)
+        """How far replicas are; None where nobody has begun to go through it."""
+        if self._trail is not None:
+            return self._trail.now()
+        strategy = self._what()
+        if isinstance(strategy, Strategy) and not strategy.is_default and self._dataset is not None:
+            self._latest = strategy.inputs.progress_of(self._dataset) or self._latest
+        return self._latest
 
     @property
     def ended(self) -> bool:
