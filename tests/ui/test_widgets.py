@@ -78,10 +78,21 @@ class Kernel:
         self.opened: dict[str, dict[str, Any]] = {}
 
     def run(
-        self, code: str, on_message: Callable[[dict[str, Any]], None] = lambda message: None
+        self,
+        code: str,
+        on_message: Callable[[dict[str, Any]], None] = lambda message: None,
+        *,
+        cell: str | None = None,
     ) -> dict[str, Any]:
-        """Executes code; the MIME bundle that it displays, and each message while it runs to `on_message`."""
-        id = self._client.execute(code)
+        """Executes code; the MIME bundle that it displays, and each message while it runs to `on_message`.
+
+        `cell`: its id, which JupyterLab tells, and other front ends do not.
+        """
+        request = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
+        metadata = {} if cell is None else {"cellId": cell}
+        sent = self._client.session.msg("execute_request", request, metadata=metadata)
+        self._client.shell_channel.send(sent)
+        id = sent["header"]["msg_id"]
         shown: dict[str, Any] = {}
         while True:
             message = self._loop.run_until_complete(self._client.get_iopub_msg(timeout=100))
@@ -207,6 +218,78 @@ def test_the_code_of_the_views_is_sent_once_per_kernel(kernel: Kernel) -> None:
         kernel.run("wb.topology()")
 
     assert sum("text" in state and "attach" in state["text"] for state in kernel.opened.values()) == 1
+
+
+VIEWS = """
+from ipywidgets.widgets import widget as _widgets
+def views():
+    return sorted(w.model_id for w in _widgets._instances.values() if type(w).__name__ == "ViewWidget")
+"""
+
+
+@built
+class TestWhatIsClearedGoes:
+    """Views that a front end does not show any more are not kept; those that it shows are."""
+
+    @pytest.fixture
+    def views(self, kernel: Kernel) -> Callable[[], set[str]]:
+        """Those that there are, of the ones that were made since."""
+
+        def now() -> set[str]:
+            told: list[str] = []
+
+            def on_message(message: dict[str, Any]) -> None:
+                if message["msg_type"] == "stream":
+                    told.extend(message["content"]["text"].split())
+
+            kernel.run("print(*views())", on_message)
+            return set(told)
+
+        kernel.run(VIEWS)
+        before = now()
+        return lambda: now() - before
+
+    def test_when_their_cell_runs_again(self, kernel: Kernel, views: Callable[[], set[str]]) -> None:
+        other = kernel.run("cluster", cell="other")[WIDGET]["model_id"]
+        for _ in range(3):
+            last = kernel.run("cluster", cell="one")[WIDGET]["model_id"]
+            assert views() == {other, last}
+        without_id = kernel.run("cluster")[WIDGET]["model_id"]
+        kernel.run("pass", cell="one")
+
+        assert views() == {other, without_id}
+
+    def test_when_the_cell_clears_its_output(self, kernel: Kernel, views: Callable[[], set[str]]) -> None:
+        for wait in (True, False):
+            kernel.run(
+                "from IPython.display import clear_output, display\n"
+                f"for _ in range(4):\n    clear_output(wait={wait})\n    display(cluster)",
+                cell="clears",
+            )
+            assert len(views()) == 1
+
+    def test_when_a_display_is_updated(self, kernel: Kernel, views: Callable[[], set[str]]) -> None:
+        kernel.run("shown = display(cluster, display_id=True)", cell="displays")
+        (first,) = views()
+        kernel.run("shown.update(strategy)", cell="updates")
+        (second,) = views()
+        assert second != first
+        kernel.run("shown.update(3)", cell="updates")
+        assert views() == set()
+
+    def test_but_not_what_an_output_widget_shows(self, kernel: Kernel, views: Callable[[], set[str]]) -> None:
+        show = "with out: display(cluster)"
+        kernel.run("import ipywidgets\nout = ipywidgets.Output()\nout", cell="has")
+        kernel.run(show, cell="fills")
+        first = views()
+        kernel.run("pass", cell="fills")
+        assert views() == first != set()
+        kernel.run(
+            "cluster\nwith out:\n    clear_output(wait=True)\n    display(cluster)\ncluster", cell="fills"
+        )
+
+        assert len(views()) == 2
+        assert not first & views()
 
 
 @built

@@ -31,13 +31,15 @@ def mimebundle(
         return bundle | {MIME: {"version": VERSION, "view": source.view, "model": source.model()}}
     if not in_a_kernel() or not is_built():
         return bundle
+    from workbench.ui.widgets.outputs import WIDGET, outputs
     from workbench.ui.widgets.pusher import pusher
     from workbench.ui.widgets.widget import ViewWidget
 
     widget = ViewWidget(source)
+    outputs().add(widget)
     pusher.add(widget)
     bundle[MIME] = {"version": VERSION, "view": source.view, "model": widget.model}
-    bundle["application/vnd.jupyter.widget-view+json"] = {
+    bundle[WIDGET] = {
         "version_major": 2,
         "version_minor": 0,
         "model_id": widget.model_id,

@@ -1,0 +1,93 @@
+"""Outputs: which views the outputs of cells show, so that those that a front end has cleared do not stay for good.
+
+ipywidgets keeps every widget until somebody closes it, as it cannot know who still shows it. Of ours a kernel knows
+that nobody does when their cell runs again, when the output is cleared, or when `update_display` replaces them. A front
+end tells which cell it runs; where it does not, and where a person clears an output by hand, they stay until the kernel
+ends.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import ipywidgets
+
+if TYPE_CHECKING:
+    from workbench.ui.widgets.widget import ViewWidget
+
+WIDGET: Final = "application/vnd.jupyter.widget-view+json"
+
+
+class Outputs:
+    """The views that are shown, by where: a cell, or an `ipywidgets.Output`. Closes those that have gone."""
+
+    def __init__(self, shell: Any) -> None:
+        """Looks at what the IPython shell of a kernel runs and displays from now on."""
+        self._kernel = shell.kernel
+        self._shown: dict[str, list[ViewWidget]] = {}
+        self._displays: dict[str, str] = {}  # display id -> the widget that it shows
+        # Closed only when what replaces them was sent: else there would be nothing to see for a moment.
+        self._leaving: list[ViewWidget] = []
+        shell.events.register("pre_run_cell", self._on_cell)
+        shell.events.register("post_run_cell", self._on_end)
+        shell.display_pub.register_hook(self._on_message)
+
+    def add(self, widget: ViewWidget) -> None:
+        """A view that is about to be shown."""
+        if place := self._place():
+            self._shown.setdefault(place, []).append(widget)
+
+    def _place(self) -> str:
+        """Where the output goes of what runs now; "" if that cannot be told."""
+        parent = self._kernel.get_parent() or {}
+        message = parent.get("header", {}).get("msg_id", "")
+        # Only the front end knows where messages go; but an Output says which ones it takes.
+        for widget in tuple(getattr(ipywidgets.widgets.widget, "_instances", {}).values()):
+            if isinstance(widget, ipywidgets.Output) and message and widget.msg_id == message:
+                return f"output {widget.model_id}"
+        return str(parent.get("metadata", {}).get("cellId") or "")
+
+    def _on_cell(self, info: Any) -> None:
+        self._leave(self._place())  # the front end has cleared what it showed
+        self._close()
+
+    def _on_end(self, result: Any) -> None:
+        self._close()
+
+    def _on_message(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._close()
+        content = message["content"]
+        match message["header"]["msg_type"]:
+            case "clear_output":
+                self._leave(self._place())
+            case "display_data" | "update_display_data":
+                display = content["transient"].get("display_id")
+                view = content["data"].get(WIDGET, {}).get("model_id", "")
+                if display is not None:
+                    self._replace(self._displays.pop(display, ""))
+                    if view:
+                        self._displays[display] = view
+        return message
+
+    def _leave(self, place: str) -> None:
+        self._leaving += self._shown.pop(place, ())
+
+    def _replace(self, id: str) -> None:
+        for widgets in tuple(self._shown.values()):  # a thread may display, too
+            for widget in widgets:
+                if widget.model_id == id:
+                    widgets.remove(widget)
+                    self._leaving.append(widget)
+                    return
+
+    def _close(self) -> None:
+        while self._leaving:
+            self._leaving.pop().close()
+
+
+@cache
+def outputs() -> Outputs:
+    """The one of this kernel."""
+    return Outputs(sys.modules["IPython"].get_ipython())
