@@ -85,6 +85,18 @@ test("a pane that lacks a change asks for all of it", () => {
   assert.deepEqual(component.kinds(), ["taken", "resync"]);
 });
 
+test("a pane says that its run is being read, and what is wrong with it", () => {
+  const component = new FakeComponent();
+  const root = place();
+  pane(component, root, { view: "replay", answers: true });
+  assert.equal(textOf(root), "loading …");
+  component.say({ kind: "problem", text: `damaged ${HOSTILE}` });
+  assert.equal(textOf(root), `damaged ${HOSTILE}`);
+  assert.equal(root.querySelector("img"), null);
+  component.say({ kind: "model", model: recorded.replay });
+  assert.doesNotMatch(textOf(root), /damaged/);
+});
+
 test("where nobody answers, nothing is offered to ask", () => {
   const offered = [true, false].map((answers) => {
     const root = place();
@@ -111,6 +123,26 @@ test("the bar shows texts as texts, and tells which tab and which cluster were p
   component.say({ ...STATE, clusters, choose: true });
   root.querySelectorAll<HTMLElement>("li button")[1]?.click();
   assert.deepEqual(component.sent, [{ kind: "cluster", id: "b" }]);
+});
+
+test("the bar says that the server does not answer any more, and calls nothing live then", () => {
+  let lose: () => void = () => assert.fail("nobody listens");
+  const documents = [
+    { on_event: (name: string, lost: () => void) => name === "connection_lost" && (lose = lost) },
+  ];
+  Object.assign(globalThis, { Bokeh: { documents } });
+  const component = new FakeComponent();
+  const root = place();
+  shell(component, root);
+  lose();
+  assert.equal(root.querySelector("h1"), null);
+  component.say(STATE);
+  assert.match(textOf(root), /live/);
+  lose();
+  assert.match(textOf(root), /does not answer any more/);
+  assert.match(textOf(root), /stale/);
+  assert.equal(root.querySelector(".wb-status")?.textContent?.includes("live"), false);
+  Object.assign(globalThis, { Bokeh: undefined });
 });
 
 test("the theme goes round, and the page has it as an attribute", () => {

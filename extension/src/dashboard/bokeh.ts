@@ -19,3 +19,13 @@ export function sendFirst(component: PanelComponent, content: unknown): void {
   oldest ??= component;
   component.send_msg(content);
 }
+
+interface BokehDocument {
+  on_event(name: string, handler: () => void): void;
+}
+
+/** Calls `lost` when the page hears nothing more from its server; BokehJS does not try again. */
+export function onConnectionLost(lost: () => void): void {
+  const { Bokeh } = globalThis as { Bokeh?: { documents: BokehDocument[] } };
+  for (const page of Bokeh?.documents ?? []) page.on_event("connection_lost", lost);
+}

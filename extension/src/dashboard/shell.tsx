@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { StatusWord } from "../parts/head";
 import { TabList } from "../parts/tabs";
-import { type PanelComponent, sendFirst } from "./bokeh";
+import { onConnectionLost, type PanelComponent, sendFirst } from "./bokeh";
 import style from "./shell.css";
 
 /** As workbench/dashboards/shell.py sends it. */
@@ -21,6 +21,8 @@ export interface ShellState {
   tab: string;
 }
 
+const LOST =
+  "✖ The dashboard does not answer any more: it has ended, or cannot be reached. This is the last that came; load the page again to see more.";
 const THEMES = ["auto", "light", "dark"] as const;
 const KEY = "workbench-theme";
 
@@ -41,6 +43,12 @@ export function shell(component: PanelComponent, element: HTMLElement): void {
     state = JSON.parse(text) as ShellState;
     draw();
   };
+  onConnectionLost(() => {
+    if (!state) return;
+    const status = state.status === "live" ? "stale" : state.status;
+    state = { ...state, status, note: LOST };
+    draw();
+  });
   component.on("msg:custom", take);
   component.on("remove", () => render(null, root));
   sendFirst(component, { kind: "ready" });

@@ -81,6 +81,11 @@ export class Pane extends Widget {
     this.#refresh();
   }
 
+  /** Reads again what was recorded: a run may have got another recording under its name, and the list other runs. */
+  lookAgain(): void {
+    if (this.isVisible && this.#isRecorded) void this.#load();
+  }
+
   /** Shows the next of the clusters that there are. */
   next(): void {
     const id = this.#services.connection.after(this.#args.cluster);
@@ -111,16 +116,23 @@ export class Pane extends Widget {
   }
 
   protected override onActivateRequest(_: Message): void {
+    if (!this.#focusInside()) this.node.focus();
+  }
+
+  #focusInside(): boolean {
     const first = this.#body.querySelector<HTMLElement>("[tabindex='0'], button, select, input");
-    (first ?? this.node).focus();
+    first?.focus();
+    return first !== null;
+  }
+
+  get #isRecorded(): boolean {
+    return this.#args.run !== "" || this.#args.view === "runs";
   }
 
   #appear(): void {
     this.#hide();
     this.#shown = new AbortController();
-    const { run, view } = this.#args;
-    if (run && this.#mounted) return; // what was recorded does not change
-    if (run || view === "runs") void this.#load();
+    if (this.#isRecorded) void this.#load();
     else {
       this.#services.connection.listen(() => this.#refresh(), this.#shown.signal);
       this.#refresh();
@@ -212,6 +224,7 @@ export class Pane extends Widget {
       const asks = view === "runs" || view === "replay";
       const options = asks ? { ask: (request: Request) => this.#answer(request) } : {};
       this.#mounted = mount(view, this.#body, model, options);
+      if (document.activeElement === this.node) this.#focusInside(); // it was activated before there was anything
     }
   }
 
@@ -226,6 +239,7 @@ export class Pane extends Widget {
     this.#loading = new AbortController();
     const { signal } = this.#loading;
     let note = "";
+    if (!this.#mounted) this.#tell(trans.__("reading what was recorded …")); // of a large run for some seconds
     try {
       const model = this.#args.run ? await this.#recorded() : await api.runs(this.#compared);
       if (signal.aborted) return;

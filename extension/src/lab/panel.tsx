@@ -11,6 +11,9 @@ import { dragConnectCode } from "./connect_code";
 import type { ClusterInfo } from "./messages";
 import { statusWord, titleOf } from "./words";
 
+/** As many workers a cluster of the panel can have; tests compare it with `workbench/server/clusters.py`. */
+export const MAX_REPLICAS = 256;
+
 /** What the panel can have done. */
 export interface PanelActions {
   start(replicas: number): Promise<unknown>;
@@ -196,24 +199,17 @@ function Contents(props: Props) {
 }
 
 function StartForm({ actions, trans, attempt }: Props) {
-  const [replicas, setReplicas] = useState(2);
+  const [replicas, setReplicas] = useState("2");
   const [starting, setStarting] = useState(false);
   const start = (event: Event) => {
     event.preventDefault();
     setStarting(true);
-    attempt(() => actions.start(replicas).finally(() => setStarting(false)));
+    attempt(() => actions.start(Number(replicas)).finally(() => setStarting(false)));
   };
   return (
     <form class="wb-panel-start" onSubmit={start}>
       <label>
-        {trans.__("Replicas")}{" "}
-        <input
-          type="number"
-          min={1}
-          max={256}
-          value={replicas}
-          onInput={(event) => setReplicas(Number((event.target as HTMLInputElement).value))}
-        />
+        {trans.__("Replicas")} <ReplicasInput value={replicas} onChange={setReplicas} />
       </label>
       <button type="submit" disabled={starting}>
         {starting ? trans.__("Starting …") : trans.__("Start workers")}
@@ -224,7 +220,6 @@ function StartForm({ actions, trans, attempt }: Props) {
 
 function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: ClusterInfo }) {
   const { summary } = cluster;
-  const [replicas, setReplicas] = useState(summary.replicas);
   const over = summary.status === "stopped";
   return (
     <li
@@ -260,23 +255,14 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
           </button>
         )}
         {cluster.kind === "workers" && !over && (
-          <>
-            <input
-              type="number"
-              min={1}
-              max={256}
-              value={replicas}
-              aria-label={named(trans.__("Replicas"), cluster)}
-              onInput={(event) => setReplicas(Number((event.target as HTMLInputElement).value))}
-            />
-            <button
-              type="button"
-              aria-label={named(trans.__("Scale"), cluster)}
-              onClick={() => attempt(() => actions.scale(cluster, replicas))}
-            >
-              {trans.__("Scale")}
-            </button>
-          </>
+          // Begun anew where the number has changed, which another page can do.
+          <ScaleForm
+            key={summary.replicas}
+            cluster={cluster}
+            actions={actions}
+            trans={trans}
+            attempt={attempt}
+          />
         )}
         <button
           type="button"
@@ -287,6 +273,45 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
         </button>
       </div>
     </li>
+  );
+}
+
+function ScaleForm({
+  cluster,
+  actions,
+  trans,
+  attempt,
+}: Pick<Props, "actions" | "trans" | "attempt"> & { cluster: ClusterInfo }) {
+  const [replicas, setReplicas] = useState(String(cluster.summary.replicas));
+  const [scaling, setScaling] = useState(false);
+  const scale = (event: Event) => {
+    event.preventDefault();
+    setScaling(true);
+    attempt(() => actions.scale(cluster, Number(replicas)).finally(() => setScaling(false)));
+  };
+  const label = named(trans.__("Replicas"), cluster);
+  return (
+    <form class="wb-panel-scale" onSubmit={scale}>
+      <ReplicasInput value={replicas} onChange={setReplicas} label={label} />
+      <button type="submit" disabled={scaling} aria-label={named(trans.__("Scale"), cluster)}>
+        {scaling ? trans.__("Scaling …") : trans.__("Scale")}
+      </button>
+    </form>
+  );
+}
+
+/** A number of replicas, as it was typed. The form around it is not sent before it can be one. */
+function ReplicasInput(props: { value: string; onChange(value: string): void; label?: string }) {
+  return (
+    <input
+      type="number"
+      required
+      min={1}
+      max={MAX_REPLICAS}
+      value={props.value}
+      aria-label={props.label}
+      onInput={(event) => props.onChange(event.currentTarget.value)}
+    />
   );
 }
 

@@ -39,6 +39,7 @@ export class Panes {
     );
     const pane = there ?? this.#open({ view, run, cluster, key: key ?? this.#freeKey(args) }, place);
     if (place.activate) this.activate(pane);
+    there?.lookAgain();
     return pane;
   }
 

@@ -23,7 +23,7 @@ import { helpPane } from "./help";
 import { LAYOUT_COMMANDS, Layouts } from "./layout_commands";
 import type { ClusterInfo } from "./messages";
 import type { PaneServices } from "./pane";
-import { Panel } from "./panel";
+import { MAX_REPLICAS, Panel } from "./panel";
 import { Panes, type Place } from "./panes";
 import { ISessions, type Sessions } from "./sessions";
 import { StatusItem } from "./status";
@@ -32,7 +32,6 @@ import { optional } from "./tokens";
 import { titleOf } from "./words";
 
 const PLUGIN = "workbench-lab:plugin";
-const MAX_REPLICAS = 256;
 
 /** Ids of the commands. */
 export const COMMANDS = {
@@ -136,13 +135,19 @@ function activate(
     execute: (given) => {
       const view = textOf(given["view"]) || "collectives";
       if (!Object.hasOwn(VIEWS, view)) throw new Error(trans.__("There is no view “%1”.", view));
-      const pane = {
+      const wanted = {
         view: view as ViewName,
         cluster: textOf(given["cluster"]),
         run: textOf(given["run"]),
         key: typeof given["key"] === "string" ? given["key"] : undefined,
       };
-      return panes.show(pane, panes.beside());
+      const pane = panes.show(wanted, { ...panes.beside(), activate: given["restored"] !== true });
+      // Once more, and later: the palette gives the focus back to what had it, such as the notebook beside.
+      if (given["restored"] !== true)
+        setTimeout(() => {
+          if (!pane.isDisposed) panes.activate(pane);
+        });
+      return pane;
     },
   });
   commands.addCommand(COMMANDS.openRun, {
@@ -198,8 +203,11 @@ function activate(
   });
   const askReplicas = async (title: string, value: number): Promise<number | null> => {
     const answer = await InputDialog.getNumber({ title, label: trans.__("Replicas"), value });
-    if (!answer.button.accept || answer.value === null) return null;
-    return Math.max(1, Math.min(MAX_REPLICAS, Math.round(answer.value)));
+    if (!answer.button.accept) return null;
+    const replicas = Number(answer.value);
+    if (Number.isInteger(replicas) && replicas >= 1 && replicas <= MAX_REPLICAS) return replicas;
+    await failed(trans.__("The number of replicas is a whole number from 1 to %1.", MAX_REPLICAS));
+    return null;
   };
   commands.addCommand(COMMANDS.start, {
     label: trans.__("Start workers …"),
@@ -251,7 +259,7 @@ function activate(
 
   const restoring = restorer?.restore(panes.tracker, {
     command: COMMANDS.openPane,
-    args: (pane) => ({ ...pane.args }),
+    args: (pane) => ({ ...pane.args, restored: true }),
     name: (pane) => pane.id,
   });
   void Promise.all([registry?.load(PLUGIN).catch(() => null), app.restored, restoring]).then(([loaded]) => {

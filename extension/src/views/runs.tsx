@@ -66,6 +66,11 @@ function RunList({ model, context }: { model: Runs; context: Context }) {
   );
 }
 
+/** Of a file that cannot be opened nothing is known. */
+function counts(run: RunEntry, number: number): string {
+  return run.problem ? NOTHING : count(number);
+}
+
 const COLUMNS: Column<RunEntry>[] = [
   {
     title: "run",
@@ -89,16 +94,16 @@ const COLUMNS: Column<RunEntry>[] = [
   {
     title: "duration",
     rank: 1,
-    text: (run) => timeText(run.duration_seconds * 1e6),
+    text: (run) => (run.problem ? NOTHING : timeText(run.duration_seconds * 1e6)),
     order: (run) => run.duration_seconds,
   },
-  { title: "replicas", rank: 5, text: (run) => count(run.replicas), order: (run) => run.replicas },
-  { title: "records", rank: 4, text: (run) => count(run.records), order: (run) => run.records },
+  { title: "replicas", rank: 5, text: (run) => counts(run, run.replicas), order: (run) => run.replicas },
+  { title: "records", rank: 4, text: (run) => counts(run, run.records), order: (run) => run.records },
   {
     title: "alerts",
     rank: 1,
-    text: (run) => count(run.alerts),
-    show: (run) => (run.alerts ? `▲ ${count(run.alerts)}` : "0"),
+    text: (run) => counts(run, run.alerts),
+    show: (run) => (run.alerts ? `▲ ${count(run.alerts)}` : counts(run, run.alerts)),
     order: (run) => run.alerts,
   },
   { title: "file", rank: 6, text: (run) => sizeText(run.size_bytes), order: (run) => run.size_bytes },
