@@ -124,9 +124,9 @@ def test_what_the_user_has_shown_is_shown_in_the_panes(cluster: wb.Cluster) -> N
         async with Page() as page:
             link = await page.only()
             page.watch(link.entry.id, "values")
-            await page.until(lambda: link.models == {"values": {"values": []}})
+            await page.until(lambda: link.models.get("values") == {"values": []})
             look_at({"values": [1]})
-            await page.until(lambda: link.models == {"values": {"values": [1]}})
+            await page.until(lambda: link.models["values"] == {"values": [1]})
 
     asyncio.run(look())
 
@@ -197,11 +197,36 @@ def test_who_closes_leaves_the_last_state(cluster: wb.Cluster) -> None:
 
             assert link.summary["status"] == "stopped"
             assert link.mirror.state["counters"]["collectives"] == 1  # though nobody had watched
+            assert link.models["topology"]["strategies"][0]["step"] == 0
+            assert_stopped(link)
             await page.clusters.stop(link.entry.id)
             assert page.clusters.describe() == []
 
     asyncio.run(look())
     assert Registry().entries() == ()
+
+
+def assert_stopped(link: JobLink) -> None:
+    topology = link.models["topology"]
+    (worker,) = topology["hosts"][0]["workers"]
+    assert {topology["status"], worker["status"], topology["strategies"][0]["status"]} == {"stopped"}
+    assert [device["replicas"][0]["doing"] for device in worker["devices"]] == ["stopped"] * 2
+
+
+def test_of_a_kernel_that_has_no_time_to_close_who_was_there_is_known_nevertheless(
+    cluster: wb.Cluster,
+) -> None:
+    async def look() -> None:
+        async with Page() as page:
+            link = await page.only()
+            strategy = await asyncio.to_thread(wb.MirroredStrategy)
+            await page.until(lambda: link.models.get("topology", {}).get("strategies"))  # nobody watches it
+            await link.close()  # as where the process ends
+            assert link.ended
+            assert_stopped(link)
+            assert strategy.num_replicas_in_sync == 2
+
+    asyncio.run(look())
 
 
 def test_a_cluster_can_be_closed_from_the_panel(cluster: wb.Cluster) -> None:
@@ -306,6 +331,6 @@ def test_a_process_with_many_open_files_is_watched_all_the_same(tmp_path: Path) 
                 async with Page() as page:
                     link = await page.only()
                     page.watch(link.entry.id, "values")
-                    await page.until(lambda: link.models == {"values": {"values": []}})
+                    await page.until(lambda: link.models.get("values") == {"values": []})
 
             asyncio.run(look())

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from workbench.errors import FailedPreconditionError, UnavailableError
@@ -51,7 +52,7 @@ class JobLink:
         self._parts: dict[str, tuple[int, dict[str, Any]]] = {}
         self._wanted: frozenset[str] = frozenset()
         self._writer: asyncio.StreamWriter | None = None
-        self._calls: dict[int, asyncio.Future[str]] = {}
+        self._calls: dict[int, tuple[str, asyncio.Future[str]]] = {}
         self._call = 0
         self._task = asyncio.ensure_future(self._run())
 
@@ -81,7 +82,8 @@ class JobLink:
             raise UnavailableError(f"the process of cluster {self.entry.id} is not there any more")
         self._call += 1
         call = self._call
-        answer = self._calls[call] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._calls[call] = action, answer
         self._send({"do": action, "call": call, **arguments})
         try:
             problem = await asyncio.wait_for(answer, timeout_seconds)
@@ -142,7 +144,7 @@ class JobLink:
                 self._parts[channel] = whole, before | part
                 self._count(channel)
             case {"call": int(call), "problem": str(problem)}:
-                answer = self._calls.get(call)
+                _, answer = self._calls.get(call, ("", None))
                 if answer is not None and not answer.done():
                     answer.set_result(problem)
 
@@ -169,8 +171,31 @@ class JobLink:
             self._count(FEED)
         for channel, model in list(self.models.items()):
             if "status" in model:
-                self._replace(channel, model | {"status": "stopped"})
-        for answer in self._calls.values():
-            if not answer.done():
-                answer.set_result("")  # it was asked to close, and has
+                with suppress(KeyError, TypeError, AttributeError):  # of another version of workbench
+                    self._replace(channel, _stopped(model))
+        for action, answer in self._calls.values():
+            if not answer.done():  # one that was asked to close has
+                answer.set_result("" if action == "close" else "its process has ended meanwhile")
         self._changed()
+
+
+def _stopped(model: dict[str, Any]) -> dict[str, Any]:
+    """The model of a topology, or of devices, whose cluster has ended: what its workers told last is over."""
+    over = {"status": "stopped"}
+    parts = {
+        part: [each | over for each in model[part]] for part in ("strategies", "devices") if part in model
+    }
+    if "hosts" in model:
+        parts["hosts"] = [
+            host | {"workers": list(map(_stopped_worker, host["workers"]))} for host in model["hosts"]
+        ]
+    return model | over | parts
+
+
+def _stopped_worker(worker: dict[str, Any]) -> dict[str, Any]:
+    over = {"busy": False, "doing": "stopped"}
+    devices = [
+        device | {"replicas": [each | over for each in device["replicas"]]} for device in worker["devices"]
+    ]
+    status = worker["status"] if worker["status"] == "lost" else "stopped"
+    return worker | {"status": status, "memory_bytes": None, "devices": devices}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from workbench.runtime import Cluster
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.sweeps import sweeps
 from workbench.ui.cluster_model import DeviceHistory, topology_model
 from workbench.ui.plain import plain
+
+ASKING: Final = frozenset({"devices"})
+"""Channels of which the model is not known without asking Dask's scheduler."""
 
 
 def feed_frame(snapshot: Snapshot, status: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from workbench.runtime import Cluster
 from workbench.server.channels import CHANNELS, FEED
 from workbench.server.frames import Requests, encode
-from workbench.server.job_models import feed_frame, looks
+from workbench.server.job_models import ASKING, feed_frame, looks
 from workbench.server.summary import summarise
 from workbench.ui.widgets.sources import Source
 
@@ -52,6 +52,7 @@ class Publisher:
         # Channel -> what was published, and the source made of it, of which the server has the newest.
         self._sources: dict[str, tuple[Callable[[], Source], Source]] = {}
         self._look_at = 0.0
+        self._members: object = None  # those of the topology that the server has
         self._ending = False
         sock.settimeout(_SEND_SECONDS)
         self._thread = threading.Thread(target=self._serve, name="workbench-publisher", daemon=True)
@@ -145,13 +146,14 @@ class Publisher:
         cluster = self._cluster
         snapshot = cluster.feed.snapshot()
         self._send_if_new("", {"summary": summarise(cluster, snapshot).as_dict()})
-        # Not at the end: the scheduler may hang, and nobody wants to wait for it then.
         look = not self._ending and time.monotonic() >= self._look_at
         if look:
             self._look_at = time.monotonic() + _LOOK_SECONDS
+        self._send_members()
         for channel in sorted(self._wanted - {FEED}):
             if channel in self._looks:
-                if look:
+                # At the end, what asks nobody: the scheduler may hang, and nobody wants to wait for it then.
+                if look or (self._ending and channel not in ASKING):
                     self._send_if_new(channel, {"view": channel, "model": self._looks[channel]()})
             elif (make := self._published.get(channel)) is not None:
                 self._send_shown(channel, make)
@@ -162,6 +164,17 @@ class Publisher:
                 change = {"since": since} | cluster.feed.delta(since)
                 self._sock.sendall(encode({"view": FEED, "frame": frame, "change": change}))
                 self._sent[FEED] = change["version"], frame
+
+    def _send_members(self) -> None:
+        """The topology when somebody has come or gone, also while nobody looks: a kernel that ends has no time to."""
+        gang = self._cluster.gang
+        members = (
+            set(gang.groups),
+            {(worker.name, worker.pid, bool(worker.lost)) for worker in gang.workers.values()},
+        )
+        if members != self._members and "topology" not in self._wanted:
+            self._send_if_new("topology", {"view": "topology", "model": self._looks["topology"]()})
+        self._members = members
 
     def _send_shown(self, channel: str, make: Callable[[], Source]) -> None:
         """The whole once, then what changes in it."""
