@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.contracts.communicator import AcrossProcesses, CommunicatorContract
+from tests.contracts.communicator import AcrossProcesses, AloneContract, CommunicatorContract
 from tests.contracts.processes import Layout
 
 
@@ -12,8 +12,9 @@ class OnGpus(CommunicatorContract):
     test_nothing_is_left_after_close = None  # type: ignore[assignment]
 
 
-class TestAloneOnAGpu(OnGpus):
+class TestAloneOnAGpu(AloneContract):
     layout = Layout((("a", 1),), gpus="own")
+    test_nothing_is_left_after_close = None  # type: ignore[assignment]
 
 
 class TestThreeReplicasOnOneGpu(OnGpus):

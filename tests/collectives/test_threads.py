@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.contracts.communicator import CommunicatorContract
+from tests.contracts.communicator import AloneContract, CommunicatorContract
 from tests.contracts.processes import Layout
 
 
-class TestAlone(CommunicatorContract):
+class TestAlone(AloneContract):
     layout = Layout((("a", 1),))
 
 

@@ -381,8 +381,8 @@ def _after_failure(c: Communicator) -> None:
     c.all_reduce([np.ones(3)], "sum")
 
 
-class CommunicatorContract:
-    """The tests; a subclass sets `layout`."""
+class AloneContract:
+    """What holds for one replica alone, too; a subclass sets `layout`."""
 
     layout: ClassVar[Layout]
 
@@ -392,13 +392,6 @@ class CommunicatorContract:
         yield group
         group.close()
         pool.give_back(group.processes)
-
-    @pytest.fixture
-    def several(self, group: Group) -> Group:
-        """A group of more than one replica; one alone has nobody to disagree with or to wait for."""
-        if group.size == 1:
-            pytest.skip("needs a second replica")
-        return group
 
     @pytest.mark.parametrize("op", OPS)
     def test_all_reduce_of_every_dtype_and_size(self, group: Group, op: str) -> None:
@@ -449,125 +442,8 @@ class CommunicatorContract:
         first, *others = group.run(_random_sums)
         assert all(other == first for other in others)
 
-    @pytest.mark.parametrize("what", MISMATCHES)
-    def test_mismatch_shows_both_calls_to_everybody(self, several: Group, what: str) -> None:
-        for outcome in several.outcomes(_mismatch, what):
-            assert type(outcome) is CollectiveMismatch, outcome
-            text = str(outcome)
-            assert f"replica {several.size - 1}" in text
-            assert "train.py:10" in text
-            assert "train.py:20" in text
-            assert "#2" in text
-            assert outcome.step == 3
-
-    def test_leaving_the_step_while_others_wait_is_a_mismatch(self, several: Group) -> None:
-        *waiting, left = several.outcomes(_leave_early)
-        assert left is None
-        for outcome in waiting:
-            assert type(outcome) is CollectiveMismatch, outcome
-            assert "finished the step after 3 collectives" in str(outcome)
-            assert "all_reduce #4" in str(outcome)
-            assert "train.py:41" in str(outcome)
-
     def test_steps_with_and_without_collectives(self, group: Group) -> None:
         assert len(set(group.run(_steps))) == 1
-
-    @pytest.mark.parametrize("aborting", ["first", "last"])
-    def test_abort_by_any_replica_wakes_all(self, several: Group, aborting: str) -> None:
-        several.start(_wait_unless_last)
-        several.until_waiting(range(several.size - 1))
-        rank = 0 if aborting == "first" else several.size - 1
-        several.process_of(rank)("abort", rank, ReplicaLost("worker 7 was killed by SIGKILL", replica=7))
-        several.all("open_gate")
-        *waiting, last = several.collect()
-        assert last == "stayed out"
-        for outcome in waiting:
-            assert type(outcome) is CollectiveAborted, outcome
-            assert "worker 7 was killed by SIGKILL" in str(outcome)
-            assert outcome.replica == 7
-
-    def test_first_abort_wins(self, several: Group) -> None:
-        several.start(_wait_unless_last)
-        several.until_waiting(range(several.size - 1))
-        process = several.process_of(0)
-        process("abort", 0, ReplicaLost("the first reason"))
-        process("abort", 0, ReplicaLost("a later reason"))
-        several.all("open_gate")
-        assert all("the first reason" in str(outcome) for outcome in several.collect()[:-1])
-
-    def test_an_exception_of_user_code_reaches_those_who_wait(self, several: Group) -> None:
-        *waiting, last = several.outcomes(_raise_on_last)
-        assert type(last) is KeyError
-        for outcome in waiting:
-            assert type(outcome) is CollectiveAborted
-            assert "KeyError" in str(outcome)
-            assert "user code is broken" in str(outcome)
-
-    def test_a_late_replica_is_no_error(self, several: Group) -> None:
-        several.start(_late)
-        several.until_waiting(range(several.size - 1))
-        several.all("open_gate")
-        assert several.collect() == [float(several.size)] * several.size
-
-    @pytest.mark.parametrize(
-        ("op", "late", "impatient"),
-        [
-            ("all_reduce", "first", -1),
-            ("all_reduce", "last", 0),
-            ("large all_reduce", "second", -1),
-            ("shared all_reduce", "all but one", 0),
-            ("broadcast", "last", -1),
-        ],
-    )
-    def test_timeout_names_who_is_missing_and_nobody_else(
-        self, several: Group, op: str, late: str, impatient: int
-    ) -> None:
-        size = several.size
-        missing = {
-            "first": [0],
-            "last": [size - 1],
-            "second": [1],
-            "all but one": [rank for rank in range(size) if rank != size // 2],
-        }[late]
-        waiting = [rank for rank in range(size) if rank not in missing]
-        last = waiting[impatient]
-        several.start(_with_timeout, op, missing, last)
-        several.until_waiting([rank for rank in waiting if rank != last], "#2")
-        several.all("open_gate")
-        several.until_ended([last])  # although those that are late have not come yet
-        several.all("open_last_gate")
-        outcomes = several.collect()
-        names = "replica" if len(missing) == 1 else "replicas"
-        names += f" {', '.join(map(str, missing))}, which {'has' if len(missing) == 1 else 'have'} not come"
-        for outcome in outcomes:
-            assert type(outcome) is DeadlineExceededError, outcome
-            text = str(outcome)
-            assert text.startswith(op.rpartition(" ")[2] + " #2 ")
-            assert "(train.py:7)" in text
-            assert re.search(r"exceeded its timeout of 0\.05 s: after [0-9.e+-]+ s waiting for", text), text
-            assert f"waiting for {names} to it. Look at what" in text
-            assert "CommunicationOptions.timeout_seconds" in text
-            assert (outcome.replica, outcome.step) == (missing[0], 6)
-            assert outcome.collective.endswith(" #2")
-
-    @pytest.mark.parametrize("what", ["mismatch", "abort"])
-    def test_the_same_processes_can_connect_again_after_a_failure(self, several: Group, what: str) -> None:
-        if what == "mismatch":
-            several.outcomes(_mismatch, "shape")
-        else:
-            several.outcomes(_raise_on_last)
-        for outcome in several.outcomes(_after_failure):
-            assert isinstance(outcome, (CollectiveMismatch, CollectiveAborted)), outcome
-        several.close()
-        several.connect()
-        assert several.run(_sum_of_ones) == [float(several.size)] * several.size
-
-    def test_closing_wakes_those_who_wait(self, several: Group) -> None:
-        several.start(_wait_unless_last)
-        several.until_waiting(range(several.size - 1))
-        several.process_of(several.size - 1)("close_rank", several.size - 1)
-        several.all("open_gate")
-        assert all(type(outcome) is StaleGeneration for outcome in several.collect()[:-1])
 
     def test_nothing_is_left_after_close(self, group: Group, pool: Pool) -> None:
         files = pool.files()
@@ -603,22 +479,143 @@ class CommunicatorContract:
                 assert records[0].bytes == 16
 
 
+class CommunicatorContract(AloneContract):
+    """What holds besides for more than one: a replica alone has nobody to disagree with or to wait for."""
+
+    @pytest.mark.parametrize("what", MISMATCHES)
+    def test_mismatch_shows_both_calls_to_everybody(self, group: Group, what: str) -> None:
+        for outcome in group.outcomes(_mismatch, what):
+            assert type(outcome) is CollectiveMismatch, outcome
+            text = str(outcome)
+            assert f"replica {group.size - 1}" in text
+            assert "train.py:10" in text
+            assert "train.py:20" in text
+            assert "#2" in text
+            assert outcome.step == 3
+
+    def test_leaving_the_step_while_others_wait_is_a_mismatch(self, group: Group) -> None:
+        *waiting, left = group.outcomes(_leave_early)
+        assert left is None
+        for outcome in waiting:
+            assert type(outcome) is CollectiveMismatch, outcome
+            assert "finished the step after 3 collectives" in str(outcome)
+            assert "all_reduce #4" in str(outcome)
+            assert "train.py:41" in str(outcome)
+
+    @pytest.mark.parametrize("aborting", ["first", "last"])
+    def test_abort_by_any_replica_wakes_all(self, group: Group, aborting: str) -> None:
+        group.start(_wait_unless_last)
+        group.until_waiting(range(group.size - 1))
+        rank = 0 if aborting == "first" else group.size - 1
+        group.process_of(rank)("abort", rank, ReplicaLost("worker 7 was killed by SIGKILL", replica=7))
+        group.all("open_gate")
+        *waiting, last = group.collect()
+        assert last == "stayed out"
+        for outcome in waiting:
+            assert type(outcome) is CollectiveAborted, outcome
+            assert "worker 7 was killed by SIGKILL" in str(outcome)
+            assert outcome.replica == 7
+
+    def test_first_abort_wins(self, group: Group) -> None:
+        group.start(_wait_unless_last)
+        group.until_waiting(range(group.size - 1))
+        process = group.process_of(0)
+        process("abort", 0, ReplicaLost("the first reason"))
+        process("abort", 0, ReplicaLost("a later reason"))
+        group.all("open_gate")
+        assert all("the first reason" in str(outcome) for outcome in group.collect()[:-1])
+
+    def test_an_exception_of_user_code_reaches_those_who_wait(self, group: Group) -> None:
+        *waiting, last = group.outcomes(_raise_on_last)
+        assert type(last) is KeyError
+        for outcome in waiting:
+            assert type(outcome) is CollectiveAborted
+            assert "KeyError" in str(outcome)
+            assert "user code is broken" in str(outcome)
+
+    def test_a_late_replica_is_no_error(self, group: Group) -> None:
+        group.start(_late)
+        group.until_waiting(range(group.size - 1))
+        group.all("open_gate")
+        assert group.collect() == [float(group.size)] * group.size
+
+    @pytest.mark.parametrize(
+        ("op", "late", "impatient"),
+        [
+            ("all_reduce", "first", -1),
+            ("all_reduce", "last", 0),
+            ("large all_reduce", "second", -1),
+            ("shared all_reduce", "all but one", 0),
+            ("broadcast", "last", -1),
+        ],
+    )
+    def test_timeout_names_who_is_missing_and_nobody_else(
+        self, group: Group, op: str, late: str, impatient: int
+    ) -> None:
+        size = group.size
+        missing = {
+            "first": [0],
+            "last": [size - 1],
+            "second": [1],
+            "all but one": [rank for rank in range(size) if rank != size // 2],
+        }[late]
+        waiting = [rank for rank in range(size) if rank not in missing]
+        last = waiting[impatient]
+        group.start(_with_timeout, op, missing, last)
+        group.until_waiting([rank for rank in waiting if rank != last], "#2")
+        group.all("open_gate")
+        group.until_ended([last])  # although those that are late have not come yet
+        group.all("open_last_gate")
+        outcomes = group.collect()
+        names = "replica" if len(missing) == 1 else "replicas"
+        names += f" {', '.join(map(str, missing))}, which {'has' if len(missing) == 1 else 'have'} not come"
+        for outcome in outcomes:
+            assert type(outcome) is DeadlineExceededError, outcome
+            text = str(outcome)
+            assert text.startswith(op.rpartition(" ")[2] + " #2 ")
+            assert "(train.py:7)" in text
+            assert re.search(r"exceeded its timeout of 0\.05 s: after [0-9.e+-]+ s waiting for", text), text
+            assert f"waiting for {names} to it. Look at what" in text
+            assert "CommunicationOptions.timeout_seconds" in text
+            assert (outcome.replica, outcome.step) == (missing[0], 6)
+            assert outcome.collective.endswith(" #2")
+
+    @pytest.mark.parametrize("what", ["mismatch", "abort"])
+    def test_the_same_processes_can_connect_again_after_a_failure(self, group: Group, what: str) -> None:
+        if what == "mismatch":
+            group.outcomes(_mismatch, "shape")
+        else:
+            group.outcomes(_raise_on_last)
+        for outcome in group.outcomes(_after_failure):
+            assert isinstance(outcome, (CollectiveMismatch, CollectiveAborted)), outcome
+        group.close()
+        group.connect()
+        assert group.run(_sum_of_ones) == [float(group.size)] * group.size
+
+    def test_closing_wakes_those_who_wait(self, group: Group) -> None:
+        group.start(_wait_unless_last)
+        group.until_waiting(range(group.size - 1))
+        group.process_of(group.size - 1)("close_rank", group.size - 1)
+        group.all("open_gate")
+        assert all(type(outcome) is StaleGeneration for outcome in group.collect()[:-1])
+
+
 class AcrossProcesses(CommunicatorContract):
     """What holds besides when replicas are in several processes."""
 
-    def test_sigkill_of_a_process_wakes_those_who_wait(self, several: Group) -> None:
-        several.start(_wait_unless_last)
-        several.until_waiting(range(several.size - 1))
-        several.process_of(several.size - 1).kill()
-        outcomes = several.collect()
+    def test_sigkill_of_a_process_wakes_those_who_wait(self, group: Group) -> None:
+        group.start(_wait_unless_last)
+        group.until_waiting(range(group.size - 1))
+        group.process_of(group.size - 1).kill()
+        outcomes = group.collect()
         assert outcomes
         for outcome in outcomes:
             assert isinstance(outcome, (ReplicaLost, CollectiveAborted)), outcome
 
-    def test_sigkill_leaves_no_shared_memory(self, several: Group, pool: Pool) -> None:
+    def test_sigkill_leaves_no_shared_memory(self, group: Group, pool: Pool) -> None:
         files = pool.files()
-        several.run(_in_place_inputs, 100_000)
-        for process in several.processes:
+        group.run(_in_place_inputs, 100_000)
+        for process in group.processes:
             process.kill()
         assert pool.files() == files
 

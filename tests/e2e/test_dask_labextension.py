@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.chromium import why_not
+from tests.commands import output_of
 from tests.e2e.conftest import (
     ARTIFACTS,
     PATIENCE_SECONDS,
@@ -67,17 +68,12 @@ class Environment:
         Raises:
           AssertionError: if it fails.
         """
-        done = subprocess.run(
+        return output_of(
             [self.home / "bin" / program, *arguments],
-            cwd=self.home,
-            env=self.variables(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=800,
+            environment=self.variables(),
+            timeout_seconds=800,
+            folder=self.home,
         )
-        assert done.returncode == 0, done.stdout
-        return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from distributed import Client, LocalCluster, Security
@@ -30,6 +31,23 @@ def exposed() -> Iterator[LocalCluster]:
         host=get_ip(),
         dashboard_address="127.0.0.1:0",
     ) as cluster:
+        yield cluster
+
+
+@contextmanager
+def on_two_hosts(dask: LocalCluster) -> Iterator[Cluster]:
+    """Its two workers, as if they were on two machines."""
+    first, second = (str(name) for name in dask.workers)
+    with (
+        Client(dask, set_as_default=False) as client,
+        Cluster(
+            client,
+            owned=[],
+            plugin=WorkbenchPlugin({first: ("a", 1), second: ("b", 1)}),
+            remote=set(),
+            stall_seconds=10.0,
+        ) as cluster,
+    ):
         yield cluster
 
 
@@ -90,17 +108,7 @@ def test_where_warnings_are_errors_the_workers_of_an_exposed_cluster_are_given_b
 
 @elsewhere
 def test_replicas_on_several_hosts_of_an_exposed_cluster_are_refused(exposed: LocalCluster) -> None:
-    names = [str(name) for name in exposed.workers]
-    with (
-        Client(exposed, set_as_default=False) as client,
-        Cluster(
-            client,
-            owned=[],
-            plugin=WorkbenchPlugin({names[0]: ("a", 1), names[1]: ("b", 1)}),
-            remote=set(),
-            stall_seconds=10.0,
-        ) as cluster,
-    ):
+    with on_two_hosts(exposed) as cluster:
         with pytest.raises(
             UnsafeBind, match=f"refused to listen on {get_ip()} without TLS.*on several hosts"
         ):
@@ -126,15 +134,5 @@ def test_with_tls_nothing_is_said_and_replicas_may_be_on_several_hosts() -> None
         warnings.simplefilter("error")
         with runtime.connect(dask) as cluster:
             assert len(cluster.devices) == 2
-        names = [str(name) for name in dask.workers]
-        with (
-            Client(dask, set_as_default=False) as client,
-            Cluster(
-                client,
-                owned=[],
-                plugin=WorkbenchPlugin({names[0]: ("a", 1), names[1]: ("b", 1)}),
-                remote=set(),
-                stall_seconds=10.0,
-            ) as laid_out,
-        ):
-            laid_out.group(laid_out.devices, label="Test").close()
+        with on_two_hosts(dask) as cluster:
+            cluster.group(cluster.devices, label="Test").close()

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import output_of
+
 
 def listed(module: str, tmp_path: Path) -> str:
     """What Jupyter says of its extensions."""
     environment = os.environ | {"PATH": str(tmp_path), "JUPYTER_CONFIG_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-m", module, "list"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stdout
-    return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+    return output_of([sys.executable, "-m", module, "list"], environment=environment, timeout_seconds=100)
 
 
 def test_the_extension_of_jupyterlab_is_ok(tmp_path: Path) -> None:
