@@ -182,7 +182,7 @@ class JobLink:
 def _stopped(model: dict[str, Any]) -> dict[str, Any]:
     """The model of a topology, or of devices, whose cluster has ended: what its workers told last is over."""
     over = {"status": "stopped"}
-    parts = {
+    parts: dict[str, list[Any]] = {
         part: [each | over for each in model[part]] for part in ("strategies", "devices") if part in model
     }
     if "hosts" in model:
