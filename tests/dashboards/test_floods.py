@@ -193,6 +193,6 @@ def _upgrade(sock: socket.socket, client: Client) -> None:
         f"Sec-WebSocket-Protocol: bokeh, {session_token(client)}",
     ]
     sock.sendall("\r\n".join([*head, "", ""]).encode())
-    answer = sock.recv(4096).decode()
+    answer = sock.recv(4096).decode("latin-1")  # the first frames may have come along
     assert answer.startswith("HTTP/1.1 101 ")
     assert "permessage-deflate" in answer
