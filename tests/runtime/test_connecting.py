@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import time
 from pathlib import Path
@@ -154,6 +155,13 @@ def test_two_drivers_at_once_are_refused_and_one_after_the_other_are_not() -> No
             assert _works(first) == 1
         with runtime.connect(dask, replicas_per_worker=2) as second:
             assert _works(second) == 2
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_the_script_may_have_a_name_that_is_no_text(monkeypatch: pytest.MonkeyPatch, processes: bool) -> None:
+    monkeypatch.setattr(sys, "argv", ["/home/tr\udcffain.py"])
+    with runtime.connect(replicas=1, processes=processes) as cluster:
+        assert _works(cluster) == 1
 
 
 def test_a_cluster_without_workers_is_told() -> None:

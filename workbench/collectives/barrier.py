@@ -86,7 +86,8 @@ class Barrier:
         self._roll_call = roll_call
         self._looks = _LOOKS + _YIELDING_LOOKS if len(controls) <= allowance.cores() else 0
         self._fence = threading.Lock()  # its atomic operations order our stores and loads
-        self._failing = threading.Lock()  # guards _failure and the writing of this process's record
+        # Guards _failure, the writing of this process's record, and _wakes.
+        self._failing = threading.Lock()
         self._failure: Failure | None = None
         self._outer: Callable[[], Failure | None] = _unbroken
         self._poll = select.poll()
@@ -147,7 +148,7 @@ class Barrier:
         for p in self.peers:
             # It waits for a round that this process will not reach.
             if self.words[p][SLEEPING] > own[ARRIVED]:
-                wake(self._wakes[p])
+                self._wake(p)
 
     def fail(self, failure: Failure) -> None:
         """Publishes what went wrong and wakes everybody; the first record wins. Any thread."""
@@ -195,9 +196,8 @@ class Barrier:
         try:
             self._wait(position, target)
         except BaseException:
-            own[
-                SLEEPING
-            ] = -target  # so that whoever comes later finds out, who would find the round complete
+            # So that whoever comes later finds out, who would find the round complete.
+            own[SLEEPING] = -target
             raise
         own[SLEEPING] = 0
 
@@ -229,6 +229,11 @@ class Barrier:
                 self._adopt_failure()
                 self.check()
             elif target and all(words[ARRIVED] >= target for q, words in enumerate(self.words) if q != p):
+                self._wake(p)
+
+    def _wake(self, p: int) -> None:
+        with self._failing:  # `close`, on another thread, takes the descriptors away
+            if p in self._wakes:
                 wake(self._wakes[p])
 
     def _look_around(self, position: Position, target: int, finished: list[int]) -> None:

@@ -26,6 +26,7 @@ from workbench.runtime.watch import WatchThread
 from workbench.runtime.wire import TELEMETRY
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed import Feed
+from workbench.telemetry.formatting import encodable
 
 _LAST_FLUSH_SECONDS = 0.5
 
@@ -206,7 +207,8 @@ class Cluster:
 
 
 def _holder_name() -> str:
-    return os.environ.get("JPY_SESSION_NAME") or os.path.basename(sys.argv[0] or "") or "a Python session"
+    name = os.environ.get("JPY_SESSION_NAME") or os.path.basename(sys.argv[0] or "")
+    return encodable(name) or "a Python session"
 
 
 def _natural(text: str) -> Iterable[Any]:
