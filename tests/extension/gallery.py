@@ -41,7 +41,7 @@ window.show = (view, model, options) => {
   const place = document.createElement("div");
   place.style.margin = "0 0 18px";
   document.querySelector("main").append(place);
-  window.mounted = mount(view, place, model, options);
+  (window.mounts ??= {})[view] = window.mounted = mount(view, place, model, options);
   window.asked = [];
 };
 window.ready = true;

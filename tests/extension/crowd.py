@@ -1,0 +1,140 @@
+"""Models of runs with any number of replicas, as their producers make them: rings, a feed, explanations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.extension.gallery import model
+from tests.telemetry.simulation import MS, Call, Replicas
+from workbench.data.dataset import Dataset
+from workbench.data.explain import Shape, explain_sharding
+from workbench.telemetry.feed import Feed
+from workbench.ui.collectives_model import collectives_model
+from workbench.ui.dataset_model import dataset_model
+from workbench.ui.models import (
+    ArrayPart,
+    ArraySharding,
+    DeviceNode,
+    Devices,
+    DeviceUse,
+    HostNode,
+    ReplicaNode,
+    StrategyNode,
+    Topology,
+    WorkerNode,
+)
+from workbench.ui.plain import plain
+
+
+@dataclass(slots=True)
+class Crowd:
+    """A run of `replicas`, of which one is late step after step; what it tells goes through rings into a feed.
+
+    Attributes:
+      replicas: How many, eight on a host.
+      capacity: Records that a ring holds: whoever does not drain them in time loses some.
+      feed: What views are drawn of.
+    """
+
+    replicas: int
+    capacity: int = 8
+    feed: Feed = field(default_factory=Feed)
+    _rings: Replicas = field(init=False)
+    _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    _step: int = 0
+
+    def __post_init__(self) -> None:
+        hosts = [f"host-{replica // 8}" for replica in range(self.replicas)]
+        self._rings = Replicas(hosts, capacity=self.capacity)
+
+    def work(self, steps: int) -> None:
+        """Makes so many steps, which wait in the rings."""
+        for _ in range(steps):
+            start = time.monotonic_ns()
+            late = self._random.gamma(2.0, 0.2 * MS, self.replicas)
+            late[self.replicas // 3] += 5 * MS
+            enter = (start + late).astype(np.int64).tolist()
+            op, nbytes = ("all_reduce", 1 << 20) if self._step % 3 else ("all_gather", 4096)
+            self._rings.record(Call(enter, max(enter) + MS, step=self._step, op=op, nbytes=nbytes))
+            self._step += 1
+
+    def speak(self, lines: int) -> None:
+        """Makes replicas print."""
+        for line in range(lines):
+            ring = self._rings.rings[(self._step + line) % self.replicas]
+            ring.emit(
+                "log", "stdout", f"step {self._step}: loss {self._random.random():.3f}", step=self._step
+            )
+
+    def batches(self, part: int = 0, of: int = 1) -> Iterator[bytes]:
+        """What has come since the last call, as workers ship it; those of one part of the replicas `of` so many."""
+        drained = (ring.drain() for ring in self._rings.rings[part::of])
+        yield from filter(None, drained)
+
+    def deliver(self) -> None:
+        """Brings the feed up to date."""
+        for batch in self.batches():
+            self.feed.ingest(batch)
+
+    def collectives(self) -> dict[str, Any]:
+        """The model of timings."""
+        return plain(collectives_model(self.feed.snapshot(), status="live"))
+
+    def topology(self, *, workers: int, hosts: int) -> dict[str, Any]:
+        """Where the replicas are: spread evenly over `workers` on `hosts`."""
+        each = self.replicas // workers
+        nodes = [
+            WorkerNode(str(worker), 1000 + worker, "live", "", 1 << 28, 0.1, self._devices(worker, each))
+            for worker in range(workers)
+        ]
+        on = workers // hosts
+        parts = [HostNode(f"host-{at}", tuple(nodes[at * on : (at + 1) * on])) for at in range(hosts)]
+        strategy = StrategyNode("MirroredStrategy", self.replicas, "live", "threads", 1, self._step)
+        return plain(Topology("crowd", "live", tuple(parts), (strategy,)))
+
+    def devices(self) -> dict[str, Any]:
+        """How much of each device is in use."""
+        uses = [
+            DeviceUse(
+                str(at), f"host-{at // 8}", f"worker {at}", "CPU", "live", use, 1 << 28, 1 << 30, (use,) * 32
+            )
+            for at, use in enumerate(self._random.uniform(0, 100, self.replicas).round(1).tolist())
+        ]
+        return plain(Devices("crowd", "live", tuple(uses)))
+
+    def array(self) -> dict[str, Any]:
+        """Who holds which part of an array."""
+        parts = [
+            ArrayPart(at, f"host-{at // 8}", "cpu:0", (8 * at, 0), (8 * at + 8, 64), 2048)
+            for at in range(self.replicas)
+        ]
+        size = 2048 * self.replicas
+        sentence = f"axis 0 split {self.replicas} ways"
+        shape = (8 * self.replicas, 64)
+        return plain(ArraySharding("w", "PerReplica", shape, "float32", tuple(parts), size, 0.0, sentence))
+
+    def dataset(self) -> dict[str, Any]:
+        """Who reads what."""
+        data = Dataset.range(4 * self.replicas + 3).batch(self.replicas)
+        return plain(dataset_model(explain_sharding(data, Shape(1, self.replicas))))
+
+    def values(self) -> dict[str, Any]:
+        """A value that differs from replica to replica."""
+        shown = model("values")
+        value = shown["values"][0]
+        value["replicas"] = [value["replicas"][at % 2] | {"replica": at} for at in range(self.replicas)]
+        return shown | {"values": [value]}
+
+    def _devices(self, worker: int, each: int) -> tuple[DeviceNode, ...]:
+        doing = f"step {self._step}: all_reduce #0, waiting"
+        return tuple(
+            DeviceNode(
+                f"cpu:{at}", "CPU", (ReplicaNode("MirroredStrategy", worker * each + at, True, doing),)
+            )
+            for at in range(each)
+        )
