@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.runtime.conftest import Run, runner
+from workbench.distribute import PerReplica
 from workbench.errors import CaptureError
 from workbench.runtime import Group
 from workbench.runtime.env import ReplicaEnv
@@ -32,6 +33,14 @@ def only_there(padding: int) -> Any:
     made = kind()
     made.padding = "x" * padding  # type: ignore[attr-defined]
     return made
+
+
+def _held(env: ReplicaEnv) -> int:
+    import gc
+
+    from workbench.runtime.executor import DeviceExecutor
+
+    return sum(each.holds() for each in gc.get_objects() if type(each) is DeviceExecutor)
 
 
 @pytest.fixture
@@ -87,6 +96,26 @@ def test_a_value_whose_class_only_the_notebook_has_is_told_where_it_is_used(
         run(lambda env, value: value, put)
     assert run(lambda env: env.rank).values() == [0, 1]
     assert [worker.pid for worker in group.gang.workers.values()] == pids
+
+
+def test_a_component_that_cannot_be_sent_is_named_and_sent_to_nobody(group: Group, run: Run) -> None:
+    class Fails:
+        def __reduce__(self) -> Any:
+            raise Unreadable
+
+    before = max(run(_held).values())
+    with pytest.raises(
+        CaptureError, match=r"the component of replica 1 .*Fails does not pickle \(<its __str__"
+    ):
+        group.put([np.zeros(3), Fails()])
+    assert max(run(_held).values()) <= before + 1  # that of the step that counts
+
+
+def test_values_of_types_that_are_not_here_can_be_shown(run: Run) -> None:
+    result = run(lambda env: only_there(0))
+
+    assert repr(PerReplica(result)).count("value of a type that this process does not have") == 2
+    assert result.specs() == [None, None]
 
 
 def test_small_results_are_one_object_however_often_they_are_looked_at(run: Run) -> None:

@@ -124,7 +124,10 @@ class DistributedValues:
         if not handle.ready or handle.failed:
             return "being computed" if not handle.ready else "not computed: its step failed"
         if handle.is_here(rank):
-            return _text(handle.value(rank))
+            try:
+                return _text(handle.value(rank))
+            except CaptureError:
+                return "value of a type that this process does not have"
         spec = handle.spec(rank)
         return "value on the replica" if spec is None else f"{spec[0]}[{','.join(map(str, spec[1]))}]"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import optree
 
 from workbench.devices import Device
-from workbench.errors import ClusterClosed, ReplicaLost, RunInterrupted
+from workbench.errors import CaptureError, ClusterClosed, ReplicaLost, RunInterrupted
 from workbench.runtime.arguments import payload
 from workbench.runtime.call_sites import users_call_site
 from workbench.runtime.failures import structure_error
@@ -22,6 +22,7 @@ from workbench.runtime.merges import refuse_merge, run_merge
 from workbench.runtime.overdue import Overdue
 from workbench.runtime.recent import RecentResults
 from workbench.runtime.recovery import rebuild_group
+from workbench.runtime.reports import safe_text
 from workbench.runtime.shipping import Prepared
 from workbench.runtime.step_errors import StepErrors
 from workbench.runtime.steps import MergeFunction, Step
@@ -188,6 +189,9 @@ class Group:
 
         Args:
           components: One per replica, in rank order.
+
+        Raises:
+          CaptureError: naming the first that does not pickle.
         """
         gang = self.gang
         with gang.lock, gang.interrupts:
@@ -195,9 +199,10 @@ class Group:
                 self._make_ready()
             step = Step(self, gang.next_serial(), number=-1, prepared=None, on_merge=None)
             by_reference = gang.shipping.by_reference
+            # All of them before the first is sent: one that does not pickle leaves nothing behind.
+            sent = components if by_reference else [_pickled(value, r) for r, value in enumerate(components)]
             for name in self.worker_names:
-                ranks = self.ranks_of(name)
-                parts = {i: components[r] if by_reference else dumps(components[r]) for r, i in ranks.items()}
+                parts = {i: sent[r] for r, i in self.ranks_of(name).items()}
                 gang.post(gang.workers[name], (PUT, step.serial, parts))
             for rank, value in enumerate(components):
                 step.leaves[rank] = [_known(value, by_reference)]
@@ -415,6 +420,16 @@ def _places(gang: Gang, devices: Sequence[Device]) -> list[tuple[str, int]]:
         by_address[worker.address] = worker
     owners = [(by_address[device.worker], device) for device in devices]
     return [(worker.name, device.index - first_index[worker.name]) for worker, device in owners]
+
+
+def _pickled(value: Any, rank: int) -> bytes:
+    try:
+        return dumps(value)
+    except Exception as error:  # pickling calls code of whatever the value is
+        raise CaptureError(
+            f"the component of replica {rank} cannot be sent to it: a {type(value).__module__}."
+            f"{type(value).__qualname__} does not pickle ({safe_text(error)}). Make it inside the function instead."
+        ) from error
 
 
 def _known(value: Any, by_reference: bool) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from workbench.backends.from_gpu import fetched
+from workbench.errors import CaptureError
 from workbench.runtime.wire import PickledLeaf, RemoteLeaf, unpickled
 
 if TYPE_CHECKING:
@@ -89,7 +90,10 @@ class Handle:
         leaf = self._leaf(rank)
         if type(leaf) is RemoteLeaf:
             return None if leaf.shape is None else (leaf.dtype, leaf.shape)
-        value = self.value(rank)
+        try:
+            value = self.value(rank)
+        except CaptureError:
+            return None
         shape = getattr(value, "shape", None)
         if shape is None:
             return None
