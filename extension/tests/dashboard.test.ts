@@ -141,7 +141,7 @@ test("the bar says that the server does not answer any more, and calls nothing l
   lose();
   assert.match(textOf(root), /does not answer any more/);
   assert.match(textOf(root), /stale/);
-  assert.equal(root.querySelector(".wb-status")?.textContent?.includes("live"), false);
+  assert.equal(root.querySelector(".wb-status")?.textContent.includes("live"), false);
   Object.assign(globalThis, { Bokeh: undefined });
 });
 

@@ -156,7 +156,7 @@ def test_a_job_of_another_process_appears_and_is_followed_while_it_runs(page: An
                 table = page.locator(".wb-collective-table")
                 expect(table).to_contain_text("5 collectives")
                 expect(page.locator(".wb-topology")).to_contain_text("2 CPU devices")
-                expect(page.locator(".wb-devices")).to_contain_text("worker 0")
+                expect(page.get_by_role("group", name="Devices")).to_contain_text("worker 0")
                 expect(page.locator(".wb-log")).to_contain_text(HOSTILE)
                 running.run(9)
                 expect(table).to_contain_text("15 collectives")
@@ -194,6 +194,26 @@ def test_of_several_jobs_one_is_picked_in_the_page(page: Any, built: ModuleType,
         page.get_by_label("Cluster", exact=True).select_option(index=2)
         expect(page.locator(".wb-collective-table")).to_contain_text("3 collectives")
         assert page.evaluate("() => window.hit") is None
+
+
+def test_a_page_keeps_the_job_that_it_shows_and_says_when_the_dashboard_has_ended(
+    page: Any, built: ModuleType, tmp_path: Path
+) -> None:
+    bar = page.locator(".wb-shell-bar")
+    with wb.dashboard() as dashboard, job(tmp_path, "first.py") as first:
+        page.goto(dashboard.url)
+        expect(bar).to_contain_text("first.py")
+        with job(tmp_path, "second.py"):
+            expect(page.get_by_label("Cluster", exact=True)).to_contain_text("second.py")
+            expect(bar.get_by_role("heading", name="first.py")).to_be_visible()
+            first.run(2)
+            expect(page.locator(".wb-collective-table")).to_contain_text("3 collectives")
+            first.end()
+            expect(bar.get_by_role("heading", name="second.py")).to_be_visible()
+            expect(bar).to_contain_text("live")
+            dashboard.close()
+            expect(page.get_by_text("does not answer any more")).to_be_visible()
+            expect(bar).to_contain_text("stale")
 
 
 def test_a_recorded_run_is_shown_with_no_cluster(page: Any, replaying: Dashboard) -> None:

@@ -123,6 +123,27 @@ def running(page: Any, lab: Lab) -> Any:
     return run_one_cell(page, lab)
 
 
+def test_a_number_of_replicas_that_cannot_be_starts_nothing(page: Any, lab: Lab) -> None:
+    open_notebook(page, lab, lab.notebook("nothing.ipynb", ""))
+    command(page, "workbench:show-panel")
+    panel = page.locator("#workbench-panel")
+    field = panel.get_by_label("Replicas").first
+    before = lab.request("GET", "/workbench/api/clusters")
+    for number in ("", "0", "-1", "1.5", "257"):
+        field.fill(number)
+        panel.get_by_role("button", name="Start workers").click()
+        assert field.evaluate("(field) => field.validationMessage") != ""
+    for number in ("0", "-1", "257"):
+        command(page, "workbench:start-workers")
+        dialog = page.locator(".jp-Dialog")
+        dialog.locator("input").fill(number)
+        dialog.get_by_role("button", name="Ok").click()
+        expect(dialog).to_contain_text("a whole number from 1 to 256")
+        dialog.get_by_role("button", name="Close").click()
+        expect(dialog).to_have_count(0)
+    assert lab.request("GET", "/workbench/api/clusters") == before
+
+
 def test_panes_come_back_after_a_reload_and_keep_their_history_after_a_restart(running: Any) -> None:
     with running.expect_response(lambda response: _keeps(response, "workbench-pane-lanes")):
         command(running, "workbench:open-pane", view="lanes")

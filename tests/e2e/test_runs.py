@@ -16,6 +16,7 @@ import pytest
 
 import workbench as wb
 from tests.e2e.conftest import Lab, command, expect, open_notebook
+from tests.telemetry.test_recorder import record
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -82,6 +83,26 @@ def test_a_recorded_run_opens_from_the_panel_with_all_its_views(page: Any, panel
     expect(run.get_by_text("1 collective", exact=True)).to_be_visible()
     run.get_by_role("button", name="All steps").click()
     expect(run.locator(".wb-form input").first).to_have_value(str(first))
+
+
+def test_a_run_that_was_recorded_again_is_shown_as_it_is_now(page: Any, panel: Any, recorded: Path) -> None:
+    again = recorded / "again.parquet"
+    record(again, count=10)
+    panel.get_by_role("button", name="Look again").click()
+    panel.get_by_role("button", name="again", exact=True).click()
+    run = page.locator(".wb-pane .wb-replay")
+    expect(run).to_contain_text("78 records")
+
+    record(again, count=30)
+    panel.get_by_role("button", name="again", exact=True).click()
+    expect(run).to_contain_text("138 records")
+    again.write_bytes(b"")
+    panel.get_by_role("button", name="again", exact=True).click()
+    expect(page.locator(".wb-pane-bar", has_text="damaged")).to_be_visible()
+    again.unlink()
+    command(page, "workbench:open-pane", view="runs")
+    command(page, "workbench:open-pane", view="replay", run="runs/again.parquet")
+    expect(page.locator(".wb-pane-bar", has_text="no recorded run")).to_be_visible()
 
 
 def test_two_recorded_runs_are_compared(page: Any, panel: Any) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from workbench.server.channels import CHANNEL_OF
-from workbench.server.clusters import describe
+from workbench.server.clusters import MAX_REPLICAS, describe
 from workbench.server.summary import StrategySummary, Summary
 from workbench.ui.layouts import LAYOUTS
 from workbench.ui.layouts import MIME as LAYOUT_MIME
@@ -34,6 +34,11 @@ def test_a_summary_has_the_same_fields_on_both_sides(model: type) -> None:
     names = re.findall(r"^  (\w+):", body_of(f"export interface {model.__name__}"), re.MULTILINE)
 
     assert names == [field.name for field in fields(model)]
+
+
+def test_the_panel_asks_for_as_many_replicas_as_the_server_starts() -> None:
+    text = (LAB / "panel.tsx").read_text(encoding="utf-8")
+    assert f"export const MAX_REPLICAS = {MAX_REPLICAS};" in text
 
 
 def test_a_cluster_has_the_same_fields_on_both_sides() -> None:

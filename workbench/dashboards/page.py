@@ -118,11 +118,17 @@ class JobPage:
         )
 
     def _link(self) -> JobLink | None:
-        """The job to show: the one that was chosen, else the newest, best a live one; None while there is none."""
+        """The job to show: the one that was chosen, else the newest, best a live one; None while there is none.
+
+        Where nobody has picked one, a live one that is shown stays: who reads it must not lose it to a newer one.
+        """
         drivers = self._drivers()
         if self._chosen:
             return next((link for link in drivers if link.entry.id == self._chosen), None)
-        if self._asks(drivers):
+        shown, _ = self._shown
+        if not self._picked and shown in drivers and not shown.ended:
+            return shown
+        if self._asks():
             return None
         return next((link for link in drivers if not link.ended), next(iter(drivers), None))
 
@@ -130,13 +136,14 @@ class JobPage:
         links = self._clusters.links.values()
         return [link for link in links if link.entry.kind == "driver" and link.summary is not None]
 
-    def _asks(self, drivers: Sequence[JobLink]) -> bool:
-        return not self._picked and sum(not link.ended for link in drivers) > 1
+    def _asks(self) -> bool:
+        """Whether there are several, those counted that have not answered yet: they may be the one that is meant."""
+        links = self._clusters.links.values()
+        return not self._picked and sum(link.entry.kind == "driver" and not link.ended for link in links) > 1
 
     def _state(self, link: JobLink | None) -> ShellState:
-        drivers = self._drivers()
-        choices = tuple(map(_choice, drivers))
-        asks = self._asks(drivers)
+        choices = tuple(map(_choice, self._drivers()))
+        asks = self._asks()
         if link is None or link.summary is None:
             note = (
                 "Several jobs of yours run on this machine. Pick one."
@@ -155,7 +162,7 @@ class JobPage:
             status=status,
             note=note,
             clusters=choices,
-            cluster=self._chosen,
+            cluster=self._chosen if self._picked else link.entry.id,
             tabs=tuple(_JOB_TABS),
             tab=self._tab,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import socket
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from panel.io.server import WSHandler
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.iostream import StreamClosedError
-from tornado.log import access_log
+from tornado.log import access_log, app_log
 from tornado.web import OutputTransform, RequestHandler, StaticFileHandler
 from tornado.websocket import WebSocketClosedError
 
@@ -64,7 +65,7 @@ class DashboardServer:
           UnavailableError: if the port is in use, or the address not one of this machine.
         """
         address.check()
-        silence(EMPTY_LAYOUT)  # a page whose job has not answered yet has no views: nothing to warn of
+        _keep_quiet()
         tls = address.tls()
         bound = _bind(address)
         port: int = bound.getsockname()[1]
@@ -159,6 +160,19 @@ def _log(handler: RequestHandler) -> None:
     request, status = handler.request, handler.get_status()
     log = access_log.info if status < 500 else access_log.error
     log("%d %s %s (%s)", status, request.method, request.path, request.remote_ip)
+
+
+def _keep_quiet() -> None:
+    """Nobody needs to know that a browser has gone, or what strangers send; as Dask has it, where that is imported."""
+    silence(EMPTY_LAYOUT)  # a page whose job has not answered yet has no views
+    for name, level in (
+        ("bokeh", logging.ERROR),
+        ("tornado", logging.CRITICAL),
+        (app_log.name, logging.ERROR),
+    ):
+        logger = logging.getLogger(name)
+        if logger.level == logging.NOTSET:  # nobody has asked for more
+            logger.setLevel(level)
 
 
 def _on_lost_task(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -36,6 +36,7 @@ class Clusters:
         self._listeners: dict[Callable[[], None], Callable[[], dict[str, frozenset[str]]]] = {}
         self._looking: asyncio.Task[None] | None = None
         self._started: dict[str, asyncio.subprocess.Process] = {}
+        self._starting = 0
 
     def listen(self, changed: Callable[[], None], wanted: Callable[[], dict[str, frozenset[str]]]) -> None:
         """Calls `changed` when there is something new; `wanted()` tells the channels wanted of each cluster."""
@@ -100,11 +101,17 @@ class Clusters:
           FailedPreconditionError: if there are many already.
           UnavailableError: if they cannot be started.
         """
-        if not 1 <= replicas <= MAX_REPLICAS:
-            raise InvalidArgumentError(f"replicas must be between 1 and {MAX_REPLICAS}, got {replicas}")
+        _check(replicas)
         self._started = {id: one for id, one in self._started.items() if one.returncode is None}
-        if len(self._started) >= _MAX_STARTED:
+        if len(self._started) + self._starting >= _MAX_STARTED:
             raise FailedPreconditionError(f"{_MAX_STARTED} clusters were started here; stop one first")
+        self._starting += 1  # at once: those that ask together must not all have theirs
+        try:
+            return await self._start(replicas)
+        finally:
+            self._starting -= 1
+
+    async def _start(self, replicas: int) -> Entry:
         pipe = asyncio.subprocess.PIPE
         command = (sys.executable, "-m", "workbench.server.workers", "--replicas", str(replicas))
         process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
@@ -128,9 +135,11 @@ class Clusters:
         """Changes the number of workers.
 
         Raises:
+          InvalidArgumentError: as `start`.
           NotFoundError, UnavailableError, FailedPreconditionError: if that is not possible.
         """
         link = self.find(id)
+        _check(replicas)
         if link.entry.kind == "workers" and self._driver_of(id) is not None:
             raise FailedPreconditionError(
                 "a notebook uses these workers: close its cluster first, and connect again after the change"
@@ -205,6 +214,11 @@ def connect_code(link: JobLink) -> str:
     summary = link.summary or {"replicas": 2, "hosts": 1}
     hosts = f", hosts={summary['hosts']}" if summary["hosts"] > 1 else ""
     return f"cluster = wb.connect(replicas={summary['replicas']}{hosts})"
+
+
+def _check(replicas: int) -> None:
+    if not 1 <= replicas <= MAX_REPLICAS:
+        raise InvalidArgumentError(f"replicas must be between 1 and {MAX_REPLICAS}, got {replicas}")
 
 
 def _end(process: asyncio.subprocess.Process) -> None:

@@ -88,7 +88,7 @@ class _Handler(APIHandler):
         body = self.body()
         value = body.get("replicas")
         if set(body) != {"replicas"} or not isinstance(value, int) or isinstance(value, bool):
-            raise HTTPError(400, 'the body reads {"replicas": <a whole number>}')
+            raise HTTPError(400, 'the number of replicas is a whole one: the body reads {"replicas": 2}')
         return value
 
 

@@ -46,13 +46,15 @@ class HeldWorkers:
             workers=replicas, processes=True, listen="127.0.0.1", memory_limit="auto", environment={}
         )
         self._jobs: queue.Queue[Job] = queue.Queue(maxsize=16)
+        self._ending = threading.Event()  # somebody has asked for the end, which scaling must not hold up
         self._lock = threading.Lock()  # guards `_connections`
         self._connections: list[socket.socket] = []
         self._listener = UnixListener(self._accept, thread_name="workbench-announcement")
+        id = new_id()
         self.entry = Entry(
-            id=new_id(),
+            id=id,
             kind="workers",
-            name=f"{replicas} workers",
+            name=f"workers {id}",  # how many there are changes
             pid=os.getpid(),
             machine=socket.gethostname(),
             started=time.time(),
@@ -63,6 +65,7 @@ class HeldWorkers:
 
     def stop(self) -> None:
         """Ends `serve`. Any thread."""
+        self._ending.set()
         self._jobs.put(_STOP)
 
     def serve(self) -> None:
@@ -89,7 +92,8 @@ class HeldWorkers:
         while len(self._cluster.scheduler_info["workers"]) != replicas:
             if time.monotonic() > end:
                 return f"{replicas} workers were asked for, but did not come within {_SCALE_SECONDS:.0f} s"
-            time.sleep(0.1)
+            if self._ending.wait(0.1):
+                return "they are being stopped"
         return ""
 
     def _summary(self) -> dict[str, Any]:
@@ -119,6 +123,7 @@ class HeldWorkers:
                         case {"do": "scale", "call": int(call), "replicas": int(replicas)}:
                             self._jobs.put((sock, call, "scale", replicas), timeout=1.0)
                         case {"do": "close", "call": int(call)}:
+                            self._ending.set()
                             self._jobs.put((sock, call, "close", 0), timeout=1.0)
         except (OSError, ValueError, queue.Full):
             with self._lock:
