@@ -165,6 +165,20 @@ def test_no_table_has_to_be_scrolled_sideways(browser: Browser, view: str, width
     page.close()
 
 
+@pytest.mark.parametrize("view", SHOWN)
+def test_nothing_sticks_out_of_a_narrow_page(browser: Browser, view: str) -> None:
+    page = open_gallery(browser, width=320)
+    for name in SHOWN[view]:
+        show(page, view, model(name))
+    wider = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(wider) == 0
+    for button in page.get_by_role("button", name="Table", exact=True).all():
+        button.click()
+
+    assert page.evaluate(wider) == 0
+    page.close()
+
+
 def test_columns_that_are_folded_away_are_read_below_and_unfolded_by_a_button(browser: Browser) -> None:
     shown = model("collectives")
     page = open_gallery(browser, width=480)

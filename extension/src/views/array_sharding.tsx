@@ -1,13 +1,15 @@
 // An array to scale, and which device holds which part of it.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { category } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Table, type Column } from "../parts/table";
+import { useWidth } from "../parts/width";
 import { count, dtypeText, NOTHING, percent, runsOf, sizeText } from "../format";
 import type { ArrayPart, ArraySharding } from "../models";
 import type { Context, View } from "../view";
 
 const WIDTH = 480;
+const BESIDE = 60;
 const MAX_HEIGHT = 220;
 const MIN_SIDE = 36;
 const MAX_BLOCKS = 64;
@@ -67,7 +69,9 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
   const rows = shape.length > 1 ? shape[shape.length - 2]! : 1;
   const columns = shape.length > 0 ? shape[shape.length - 1]! : 1;
   // To scale as long as both sides can be seen.
-  const scale = Math.min(WIDTH / Math.max(1, columns), MAX_HEIGHT / Math.max(1, rows));
+  const box = useRef<HTMLDivElement>(null);
+  const room = Math.min(WIDTH, useWidth(box) - BESIDE);
+  const scale = Math.min(room / Math.max(1, columns), MAX_HEIGHT / Math.max(1, rows));
   const width = Math.max(MIN_SIDE, columns * scale);
   const height = Math.max(MIN_SIDE, rows * scale);
   const distorted = shape.length > 1 && (columns * scale < MIN_SIDE || rows * scale < MIN_SIDE);
@@ -94,9 +98,10 @@ function Picture({ model, context }: { model: ArraySharding; context: Context })
           <span>{index}</span>
         </label>
       ))}
-      <div class="wb-chart" style={{ maxWidth: `${width + 60}px` }}>
+      <div class="wb-chart" ref={box}>
         <svg
-          viewBox={`0 0 ${width + 60} ${height + 24}`}
+          viewBox={`0 0 ${width + BESIDE} ${height + 24}`}
+          style={{ maxWidth: `${width + BESIDE}px` }}
           role="img"
           aria-label={`${model.sentence}: ${named.join("; ")}${more}`}
         >

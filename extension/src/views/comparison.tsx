@@ -24,6 +24,8 @@ const TOP = 6;
 const BOTTOM = 22;
 const MAX_ROWS = 32;
 const RIGHT = 118;
+const NARROW = 440; // below it names and findings are short: the line below and the table have them whole
+const RIGHT_NARROW = 58;
 const CHARACTER = 6.6; // its width in px
 
 export function Comparison({ model }: { model: Runs }) {
@@ -52,12 +54,19 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
   if (!all.length) return <p class="wb-quiet">no collectives in either</p>;
   const lowest = Math.max(1e-3, Math.min(...all.map((one) => one.p25_us)));
   const highest = Math.max(lowest * 2, ...all.map((one) => one.p75_us));
-  const margin = 16 + CHARACTER * Math.max(...shown.map((row) => nameOf(row).length));
-  const scale = (width: number) =>
-    scaleLog([lowest / 1.2, highest * 1.2], [margin, Math.max(margin + 60, width - RIGHT)]);
+  const name = (row: ComparedRow, width: number) =>
+    width < NARROW ? `${row.op} ${sizeText(row.size_bytes)}` : nameOf(row);
+  const marginOf = (width: number) =>
+    16 + CHARACTER * Math.max(...shown.map((row) => name(row, width).length));
+  const rightOf = (width: number) => (width < NARROW ? RIGHT_NARROW : RIGHT);
+  const scale = (width: number) => {
+    const margin = marginOf(width);
+    return scaleLog([lowest / 1.2, highest * 1.2], [margin, Math.max(margin + 60, width - rightOf(width))]);
+  };
 
   const paint = ({ canvas, width, palette, cursor }: Painting) => {
     const x = scale(width);
+    const margin = marginOf(width);
     const foot = TOP + shown.length * ROW;
     canvas.lineWidth = 1;
     canvas.textAlign = "center";
@@ -76,8 +85,9 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
     shown.forEach((row, index) => {
       const y = TOP + index * ROW;
       canvas.fillStyle = palette.text;
-      canvas.fillText(nameOf(row), 2, y + ROW / 2);
-      canvas.fillText(ratioText(row), width - RIGHT + 8, y + ROW / 2);
+      canvas.fillText(name(row, width), 2, y + ROW / 2);
+      const found = width < NARROW && row.ratio !== null ? `${significant(row.ratio)}×` : ratioText(row);
+      canvas.fillText(found, width - rightOf(width) + 8, y + ROW / 2);
       [row.first, row.second].forEach((spread, which) => {
         if (!spread) return;
         const middle = y + ROW * (which ? 0.68 : 0.32);
