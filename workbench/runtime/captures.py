@@ -104,7 +104,7 @@ def explain_unpicklable(function: Callable[..., Any], error: BaseException) -> C
         return CaptureError(f"{captures}. {refusal}")
     return CaptureError(
         f"{captures}, a {kind.__module__}.{kind.__qualname__}, which does not pickle ({safe_text(refusal)}). "
-        f"the function, or pass what it holds as an argument."
+        f"Create it inside the function, or pass what it holds as an argument."
     )
 
 
