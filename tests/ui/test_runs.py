@@ -365,3 +365,15 @@ def test_a_recording_ends_with_its_cluster(tmp_path: Path) -> None:
         recording = wb.record(tmp_path / "runs" / "run.parquet")
     assert recording.status == "stopped"
     assert wb.open_run(tmp_path / "runs" / "run.parquet").model()["topology"]["hosts"]
+
+
+@pytest.mark.parametrize("path", ["", ".", "folder", "folder.parquet", "first", "first.csv"])
+def test_what_is_no_file_of_a_recording_is_refused_before_anything_is_lost(
+    cluster: wb.Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("folder", "folder.parquet"):
+        (tmp_path / folder).mkdir()
+    with pytest.raises(InvalidArgumentError, match=r"\.parquet"):
+        wb.record(path)
+    assert sorted(file.name for file in tmp_path.rglob("*")) == ["folder", "folder.parquet"]

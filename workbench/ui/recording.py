@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from workbench.errors import FailedPreconditionError, WorkbenchError
+from workbench.errors import FailedPreconditionError, InvalidArgumentError, WorkbenchError
 from workbench.runtime import Cluster, current_cluster
 from workbench.runtime.cells import with_cell_names
 from workbench.telemetry.recorder import Recorder
@@ -149,14 +149,16 @@ def record(path: str | os.PathLike[str], cluster: Cluster | None = None) -> Reco
     ...     strategy.run(step)
 
     Args:
-      path: The file; it is replaced if it exists, and its folder is made if there is none. Runs in a folder named
-        `runs` appear in JupyterLab's panel.
+      path: The file, `….parquet`; it is replaced if it exists, and its folder is made if there is none. Runs in a
+        folder named `runs` appear in JupyterLab's panel.
       cluster: By default the current one.
 
     Raises:
+      InvalidArgumentError: if it is no path of a file, or of one that nobody would find.
       FailedPreconditionError: if there is no cluster yet.
       StorageFull: if there is no space.
     """
+    _check(Path(path))
     cluster = cluster or current_cluster()
     if cluster is None or cluster.closed:
         raise FailedPreconditionError(
@@ -164,3 +166,14 @@ def record(path: str | os.PathLike[str], cluster: Cluster | None = None) -> Reco
         )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     return Recording(path, cluster)
+
+
+def _check(path: Path) -> None:
+    """Now, and not when the recording ends and is lost."""
+    if path.is_dir():
+        inside = str(path / "first.parquet")
+        raise InvalidArgumentError(f"{str(path)!r} is a folder: name a file in it, as wb.record({inside!r})")
+    if path.suffix != ".parquet":
+        raise InvalidArgumentError(
+            f"the name of a recording ends with .parquet, by which wb.runs and JupyterLab find it, got {str(path)!r}"
+        )
