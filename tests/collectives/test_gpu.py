@@ -13,6 +13,7 @@ import pytest
 
 from tests.collectives import simulated_nccl
 from tests.collectives.simulated_gpu import SimArray, SimulatedGpus
+from tests.telemetry.reading import records
 from workbench.collectives import Bootstrap, CommunicationOptions, Gpus, Member, Topology, gpu_timing
 from workbench.collectives import gpu_plane as plane_module
 from workbench.collectives.gpu import GpuCommunicator
@@ -394,7 +395,7 @@ def test_times_come_from_events_and_lie_within_the_call(two: Replicas) -> None:
     ended = time.monotonic_ns()
 
     for ring in two.rings.values():
-        (record,) = ring.recent()
+        (record,) = records(ring)
         assert (record.op, record.algorithm, record.transport, record.state) == (
             "all_reduce",
             "nccl",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.telemetry.reading import records
 from workbench.collectives import Bootstrap, Member, Topology
 from workbench.collectives.communicator import Communicator
 from workbench.telemetry.records import Record, bandwidth
@@ -42,7 +43,7 @@ def recorded(size: int, body: Callable[[Communicator], Any]) -> list[list[Record
         communicators[rank].close()
     bootstrap.close()
     assert failures == []
-    return [rings[rank].recent() for rank in range(size)]
+    return [records(rings[rank]) for rank in range(size)]
 
 
 def sizes(records: list[list[Record]]) -> set[tuple[str, str, int]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.contracts.converting import Converting, of_library
+from tests.telemetry.reading import records
 from workbench.collectives import Bootstrap, Communicator, Gpus, Member, Status, Topology
 from workbench.errors import WorkbenchError
 from workbench.telemetry.ring import Ring
@@ -113,7 +114,7 @@ class _Replicas:
         return {rank: communicator.status() for rank, communicator in self.communicators.items()}
 
     def records(self) -> dict[int, Any]:
-        return {rank: ring.recent() for rank, ring in self.rings.items()}
+        return {rank: records(ring) for rank, ring in self.rings.items()}
 
     def abort(self, rank: int, error: BaseException) -> None:
         self.communicators[rank].abort(error)

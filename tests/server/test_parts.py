@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.telemetry.reading import drained
 from tests.telemetry.simulation import MS, Call, Replicas
 from workbench.server import frames
 from workbench.server.channels import CHANNEL_OF, CHANNELS, FEED
@@ -111,7 +112,7 @@ def test_every_client_comes_to_the_jobs_snapshot_whenever_it_is_served(actions: 
             begin = step * 10 * MS
             replicas.record(Call([begin, begin + MS], begin + 3 * MS, step=step))
             for ring in replicas.rings:
-                feed.ingest(ring.drain())
+                feed.ingest(drained(ring))
         elif action == "job":
             tell()
         else:

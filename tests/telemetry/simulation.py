@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tests.telemetry.reading import drained
 from workbench.telemetry.records import Signature
 from workbench.telemetry.ring import Ring
 
@@ -91,7 +92,7 @@ class Replicas:
                 )
 
     def drain(self) -> list[bytes]:
-        return [data for ring in self.rings if (data := ring.drain())]
+        return [data for ring in self.rings if (data := drained(ring))]
 
 
 def steps(count: int, lateness_ns: Sequence[int], *, first: int = 0) -> list[Call]:

@@ -49,10 +49,10 @@ def test_a_batch_cut_anywhere_is_refused() -> None:
 
 
 def test_a_batch_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "VERSION", 3)
+    monkeypatch.setattr(batches, "VERSION", 4)
     data = one_batch()
     monkeypatch.undo()
-    with pytest.raises(DataCorruption, match="version 3, this workbench reads 2"):
+    with pytest.raises(DataCorruption, match="version 4, this workbench reads 3"):
         batches.decode(data)
 
 

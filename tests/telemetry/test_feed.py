@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.telemetry.reading import drained
 from tests.telemetry.simulation import MS, Call, Replicas, steps
 from workbench.errors import DataCorruption
 from workbench.telemetry.events import Event
@@ -79,7 +80,7 @@ def test_a_replica_that_never_reports_does_not_fill_the_memory() -> None:
     feed = feed_of([], max_pending=100)
     for start in range(0, 1000, 50):
         replicas.record(*steps(50, [0, 0], first=start))
-        feed.ingest(replicas.rings[0].drain())
+        feed.ingest(drained(replicas.rings[0]))
         feed.snapshot()
     counters = feed.snapshot().counters
     assert counters.pending <= 100

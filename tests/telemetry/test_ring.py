@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.telemetry import batches
+from tests.telemetry.reading import drained, records
+from workbench.telemetry import batches, draining
 from workbench.telemetry.records import COLUMNS, InFlight, Signature, schema
-from workbench.telemetry.ring import _MAX_SIGNATURES, Ring
+from workbench.telemetry.ring import _MAX_SIGNATURES, Replica, Ring
 
 
 def write(ring: Ring, seq: int, *, site: str = "train.py:84", step: int = 0) -> None:
@@ -31,7 +33,7 @@ def test_a_drained_batch_has_the_documented_schema_and_values() -> None:
     ring = Ring(8, replica=3, host="b", device="cpu:1", run_id="run", size=4)
     ring.clock_offset_ns, ring.clock_err_ns = 17, 5
     write(ring, 7)
-    batch = table(ring.drain())
+    batch = table(drained(ring))
     assert batch.schema.equals(schema())
     assert batch.column_names == list(COLUMNS)
     assert batch.to_pylist() == [
@@ -67,17 +69,17 @@ def test_a_drained_batch_has_the_documented_schema_and_values() -> None:
 
 def test_draining_an_idle_ring_gives_nothing() -> None:
     ring = Ring(8, replica=0)
-    assert ring.drain() == b""
+    assert drained(ring) == b""
     write(ring, 0)
-    assert ring.drain() != b""
-    assert ring.drain() == b""
+    assert drained(ring) != b""
+    assert drained(ring) == b""
 
 
 def test_a_full_ring_keeps_the_newest_records_and_counts_the_lost_ones() -> None:
     ring = Ring(5, replica=0)
     for seq in range(12):
         write(ring, seq)
-    header, columns = batches.decode(ring.drain())
+    header, columns = batches.decode(drained(ring))
     assert columns["seq"].tolist() == [7, 8, 9, 10, 11]
     assert (header.count, header.dropped) == (5, 7)
 
@@ -86,33 +88,35 @@ def test_a_full_ring_keeps_the_newest_records_and_counts_the_lost_ones() -> None
 def test_every_record_is_drained_once_or_counted_as_dropped(capacity: int, bursts: list[int]) -> None:
     ring = Ring(capacity, replica=0)
     written = 0
-    drained: list[int] = []
+    seqs: list[int] = []
     for burst in bursts:
         for _ in range(burst):
             write(ring, written)
             written += 1
-        if data := ring.drain():
-            drained += map(int, batches.decode(data)[1]["seq"].tolist())
-    assert drained == sorted(set(drained))
-    assert len(drained) + ring.dropped == written
-    assert not bursts or not bursts[-1] or drained[-1] == written - 1
+        if data := drained(ring):
+            seqs += map(int, batches.decode(data)[1]["seq"].tolist())
+    assert seqs == sorted(set(seqs))
+    assert len(seqs) + ring.dropped == written
+    assert not bursts or not bursts[-1] or seqs[-1] == written - 1
 
 
-def test_records_written_after_the_reader_has_looked_come_with_the_next_batch() -> None:
+def test_records_written_after_the_reader_has_looked_come_with_the_next_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ring = Ring(4, replica=0)
     for seq in range(4):
         write(ring, seq)
-    columns = ring._columns
+    columns = draining._columns
 
-    def interrupted(rows: object) -> object:
+    def interrupted(parts: Any) -> Any:
         for seq in range(4, 10):  # the writer goes on while the reader makes columns
             write(ring, seq)
-        return columns(rows)  # type: ignore[arg-type]
+        return columns(parts)
 
-    ring._columns = interrupted  # type: ignore[method-assign,assignment]
-    first = ring.drain()
-    ring._columns = columns  # type: ignore[method-assign]
-    seqs = [batches.decode(data)[1]["seq"].tolist() for data in (first, ring.drain())]
+    with monkeypatch.context() as patch:
+        patch.setattr(draining, "_columns", interrupted)
+        first = drained(ring)
+    seqs = [batches.decode(data)[1]["seq"].tolist() for data in (first, drained(ring))]
     assert seqs == [[0, 1, 2, 3], [6, 7, 8, 9]]
     assert ring.dropped == 2
 
@@ -121,8 +125,8 @@ def test_each_distinct_text_is_stored_once() -> None:
     ring = Ring(64, replica=0)
     for seq in range(64):
         write(ring, seq, site=f"cell:{seq % 3}")
-    assert len(ring._signatures) == 3
-    _, columns = batches.decode(ring.drain())
+    assert len(ring.signatures) == 3
+    _, columns = batches.decode(drained(ring))
     assert isinstance(columns["site"], batches.Text)
     assert columns["site"].values == ("cell:0", "cell:1", "cell:2")
     assert columns["site"].tolist() == [f"cell:{seq % 3}" for seq in range(64)]
@@ -132,22 +136,48 @@ def test_endless_new_call_sites_do_not_grow_the_ring() -> None:
     ring = Ring(8, replica=0)
     for seq in range(_MAX_SIGNATURES + 50):
         write(ring, seq, site=f"cell:{seq}")
-    assert len(ring._signatures) == _MAX_SIGNATURES + 1
-    assert {record.site for record in ring.recent()} == {""}
+    assert len(ring.signatures) == _MAX_SIGNATURES + 1
+    assert {record.site for record in records(ring)} == {""}
 
 
-def test_recent_shows_the_newest_records_and_takes_nothing_out() -> None:
-    ring = Ring(8, replica=2, host="a", size=3)
-    for seq in range(6):
+def test_the_rings_of_a_worker_are_drained_into_one_batch() -> None:
+    rings = [Ring(8, replica=r, host="a", device=f"cpu:{r}", run_id="run", size=2) for r in range(2)]
+    drain = draining.Drain()
+    for seq in range(3):
+        write(rings[0], seq, site="a.py:1")
+    write(rings[1], 5, site="b.py:2")
+    rings[1].emit("log", "stdout", "hello")
+    header, columns = batches.decode(drain.take([(ring, None) for ring in rings]))
+    assert (header.count, header.batch, len(header.events)) == (4, 0, 1)
+    for name, expected in {
+        "seq": [0, 1, 2, 5],
+        "replica": [0, 0, 0, 1],
+        "device": ["cpu:0", "cpu:0", "cpu:0", "cpu:1"],
+        "site": ["a.py:1", "a.py:1", "a.py:1", "b.py:2"],
+    }.items():
+        assert columns[name].tolist() == expected
+    assert drain.take([(ring, None) for ring in rings]) == b""
+
+
+def test_a_batch_tells_what_all_rings_have_lost_so_far_also_those_that_are_gone() -> None:
+    drain = draining.Drain()
+    for replica in range(2):
+        ring = Ring(4, replica=replica)
+        for seq in range(10):
+            write(ring, seq)
+        header, _ = batches.decode(drain.take([(ring, None)]))
+    assert (header.count, header.dropped, header.batch) == (4, 12, 1)
+
+
+def test_a_record_that_holds_of_several_replicas_is_written_once_and_comes_out_for_each() -> None:
+    ring = Ring(2, replica=4, host="a", device="tpu:0", size=8, others=[Replica(5, "tpu:1")])
+    for seq in range(3):
         write(ring, seq)
-    ring.drain()
-    assert [record.seq for record in ring.recent(2)] == [4, 5]
-    write(ring, 6)
-    record = ring.recent()[-1]
-    assert (record.seq, record.host, record.op, record.n) == (6, "a", "all_reduce", 3)
-    assert record.site == "train.py:84"
-    assert type(record.as_dict()["seq"]) is int
-    assert batches.decode(ring.drain())[0].count == 1
+    header, columns = batches.decode(drained(ring))
+    assert (header.count, header.dropped) == (4, 2)
+    assert columns["seq"].tolist() == [1, 1, 2, 2]
+    assert columns["replica"].tolist() == [4, 5, 4, 5]
+    assert columns["device"].tolist() == ["tpu:0", "tpu:1", "tpu:0", "tpu:1"]
 
 
 def test_a_collective_that_lasts_is_told_once_as_entered() -> None:
@@ -155,7 +185,7 @@ def test_a_collective_that_lasts_is_told_once_as_entered() -> None:
     waiting = InFlight(signature, step=0, seq=9, count=256, bytes=1024, t_enter_ns=5000)
     ring = Ring(8, replica=2, host="a", device="cpu:2", run_id="run", size=3)
     write(ring, 8)
-    rows = table(ring.drain(waiting)).to_pylist()
+    rows = table(drained(ring, waiting)).to_pylist()
     assert [(row["seq"], row["state"], row["op"]) for row in rows] == [
         (8, "ok", "all_reduce"),
         (9, "entered", "all_gather"),
@@ -163,21 +193,21 @@ def test_a_collective_that_lasts_is_told_once_as_entered() -> None:
     entered = rows[1]
     assert (entered["t_enter_ns"], entered["t_end_ns"], entered["site"]) == (5000, 0, "x.py:1")
     assert (entered["replica"], entered["host"], entered["run_id"], entered["n"]) == (2, "a", "run", 3)
-    assert ring.drain(waiting) == b""
-    assert ring.drain(None) == b""
-    assert table(ring.drain(replace(waiting, seq=10))).num_rows == 1
+    assert drained(ring, waiting) == b""
+    assert drained(ring, None) == b""
+    assert table(drained(ring, replace(waiting, seq=10))).num_rows == 1
 
 
 def test_events_travel_with_the_batch_and_are_bounded() -> None:
     ring = Ring(8, replica=1, host="a")
     ring.emit("alert", "nan", "loss is NaN", severity="error", step=118)
-    header, columns = batches.decode(ring.drain())
+    header, columns = batches.decode(drained(ring))
     (event,) = header.events
     assert (event.name, event.replica, event.host, event.step) == ("nan", 1, "a", 118)
     assert len(columns["seq"]) == 0
     for line in range(3000):
         ring.emit("log", "stdout", f"{line}")
-    header, _ = batches.decode(ring.drain())
+    header, _ = batches.decode(drained(ring))
     assert header.events[-1].message == "2999"
     assert len(header.events) + header.dropped_events == 3000
 
@@ -185,7 +215,7 @@ def test_events_travel_with_the_batch_and_are_bounded() -> None:
 def test_an_endless_line_of_output_is_cut() -> None:
     ring = Ring(8, replica=0)
     ring.emit("log", "stdout", "x" * 100_000)
-    (event,) = batches.decode(ring.drain())[0].events
+    (event,) = batches.decode(drained(ring))[0].events
     assert len(event.message) == 8192
     assert event.message.endswith("…")
 
@@ -201,9 +231,9 @@ def test_writer_and_reader_at_once_lose_and_tear_nothing() -> None:
     writer = threading.Thread(target=write_all)
     writer.start()
     while writer.is_alive():
-        parts.append(ring.drain())
+        parts.append(drained(ring))
     writer.join(timeout=10)
-    parts.append(ring.drain())
+    parts.append(drained(ring))
     rows = [row for data in parts if data for row in table(data).to_pylist()]
     seqs = [row["seq"] for row in rows]
     assert seqs == sorted(set(seqs))

@@ -124,6 +124,10 @@ class Rows:
         """Bytes of one component."""
         return math.prod(self.shape) * self.dtype.itemsize
 
+    def row(self, position: int) -> Row:
+        """This process's component number `position`, where it is."""
+        return Row(self, position)
+
     def component(self, position: int) -> np.ndarray[Any, Any]:
         """A copy of this process's component number `position`; waits until it is computed."""
         if self._on_host is not None:
@@ -218,9 +222,23 @@ class ReplicaMesh:
         shape = (self.size, *arrays[0].shape)
         return Rows(jax.make_array_from_single_device_arrays(shape, self.by_row, rows), fed=True)
 
+    def in_place(self, components: Sequence[Any]) -> Rows | None:
+        """The rows that all of these are of, one replica's each in rank order; None if that is not so."""
+        first = components[0]
+        if type(first) is not Row or first.rows.array.sharding != self.by_row:
+            return None
+        for position, component in enumerate(components):
+            if (
+                type(component) is not Row
+                or component.rows is not first.rows
+                or component.position != position
+            ):
+                return None
+        return first.rows
+
     def placed(self, rows: Rows) -> Any:
         """The array of `rows` as a program takes it."""
-        if rows.array.size:
+        if 0 not in rows.shape:
             return rows.array
         return self.stack([np.empty(rows.shape, rows.dtype)] * len(self._local)).array
 

@@ -186,9 +186,8 @@ class Cluster:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _on_telemetry(self, event: tuple[Any, list[bytes]]) -> None:
-        for batch in event[1]:
-            self._take_telemetry(batch)
+    def _on_telemetry(self, event: tuple[Any, bytes]) -> None:
+        self._take_telemetry(event[1])
 
     def _on_event(self, event: Event) -> None:
         self.feed.add_event(event)

@@ -47,8 +47,7 @@ class DaskLink:
 
     def send_all(self, messages: list[Message]) -> None:
         """As `Link.send_all`."""
-        for message in messages:
-            self.send(message)
+        self.send((), pickle.dumps(messages, protocol=5))
 
     @property
     def pending(self) -> bool:
@@ -84,7 +83,9 @@ class DaskLink:
                 frame = await self._comm.read()
             except (CommClosedError, OSError):
                 return
-            self._inbox.put(pickle.loads(frame))
+            message = pickle.loads(frame)
+            for each in message if type(message) is list else [message]:
+                self._inbox.put(each)
 
     async def _write(self) -> None:
         while True:

@@ -17,6 +17,10 @@ class Idle:
         self._changed = threading.Condition()
         self._open = 0
 
+    def __bool__(self) -> bool:
+        """Whether there are none. Also of those that hand out messages, no other thread makes that untrue."""
+        return not self._open
+
     def add(self, count: int) -> None:
         """So many more were handed out."""
         with self._changed:

@@ -25,6 +25,7 @@ from workbench.errors import (
 from workbench.runtime.env import ReplicaEnv, set_current_env
 from workbench.runtime.output import ReplicaOutput
 from workbench.runtime.reports import FailureReport, report, safe_text
+from workbench.runtime.step_rows import DeviceValues
 from workbench.runtime.wire import (
     CALL,
     FETCH,
@@ -82,7 +83,9 @@ class DeviceExecutor:
         self._index = index
         self._next_message = next_message
         self._backlog: deque[Message] = deque()
-        self._values: dict[tuple[int, int], Any] = {}
+        self._values: dict[tuple[int, int], Any] = (
+            {} if host.traced is None else DeviceValues(host.traced.step_rows, index)
+        )
         self._unreadable: dict[tuple[int, int], str] = {}  # key -> why there is no such value
         self._merge_serial = -1
         self._merge_leaf = -1
@@ -110,10 +113,6 @@ class DeviceExecutor:
             pass  # for another replica of this worker, or for one that has given up waiting
         else:
             self._host.handle(message)
-
-    def keep(self, key: tuple[int, int], value: Any) -> None:
-        """Keeps a value that a traced program made; while this device is idle."""
-        self._values[key] = value
 
     def kept(self, key: tuple[int, int]) -> Any:
         """The value kept as `key`.

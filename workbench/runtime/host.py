@@ -8,7 +8,7 @@ import queue
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from workbench.collectives import Bootstrap, Gpus, Member, Topology
@@ -23,8 +23,9 @@ from workbench.runtime.links import Link, LinkClosed, readable
 from workbench.runtime.local_group import LocalGroup
 from workbench.runtime.objects import ShippedObjects
 from workbench.runtime.output import ReplicaOutput
-from workbench.runtime.replica_store import ReplicaStore, RowStore
+from workbench.runtime.replica_store import ReplicaStore
 from workbench.runtime.reports import report
+from workbench.runtime.row_store import RowStore
 from workbench.runtime.step_tallies import StepTallies
 from workbench.runtime.traced import TracedExecutor
 from workbench.runtime.wire import (
@@ -41,8 +42,9 @@ from workbench.runtime.wire import (
     Message,
     dumps,
 )
-from workbench.telemetry.ring import Ring
+from workbench.telemetry.ring import Replica, Ring
 
+ALL = -1  # stands for all replicas of a host, in the place of a rank
 CONNECT_DEADLINE_SECONDS = 30.0
 
 
@@ -56,7 +58,7 @@ class ReplicaHost:
       by_reference: The driver is in this process.
       objects: Functions and structures that the driver sent.
       groups: group id -> this host's part of it.
-      rings: (group id, rank) -> telemetry ring, drained by the telemetry thread.
+      rings: (group id, rank, or `ALL` of this host) -> telemetry ring, drained by the telemetry thread.
       retired_rings: Rings of groups that have ended, to be drained once more.
       executors: One per device.
       traced: Runs traced programs, on workers with TPUs.
@@ -268,7 +270,8 @@ class ReplicaHost:
 
     def holds(self) -> int:
         """Number of values kept for the driver's handles."""
-        return sum(executor.holds() for executor in self.executors)
+        shared = 0 if self.traced is None else len(self.traced.step_rows)
+        return shared + sum(executor.holds() for executor in self.executors)
 
     def close(self) -> None:
         """The driver is gone: peers wake, threads end, everything kept is dropped. Idempotent."""
@@ -312,8 +315,7 @@ class ReplicaHost:
         topology = Topology(
             tuple(Member(rank=rank, host=m.host, process=m.worker) for rank, m in enumerate(join.devices))
         )
-        recorded = os.environ.get("WB_TELEMETRY") != "off"  # the environment of the worker, which writes them
-        rings = {rank: self._ring(join, rank) for rank in join.local if recorded}
+        rings = {rank: self._ring(join, rank, [rank]) for rank in join.local if _is_recorded()}
         bootstrap = Bootstrap(
             topology,
             self.worker,
@@ -353,6 +355,8 @@ class ReplicaHost:
                 store=self.stores.setdefault((group_id, rank), RowStore() if self.traced else ReplicaStore()),
                 merge=self.executors[device].merge,
             )
+        if self.traced is not None:
+            self.traced.joined(group)
         return os.getpid()
 
     def _gpus(self, join: JoinGroup) -> Gpus | None:
@@ -366,19 +370,24 @@ class ReplicaHost:
             gpus.use(gpus.ordinal(index, self._device_count, in_driver=self.by_reference))
             self._on_device.add(threading.get_ident())
 
-    def _ring(self, join: JoinGroup, rank: int) -> Ring:
-        ring = self.rings.get((join.group, rank))
+    def shared_ring(self, join: JoinGroup) -> Ring | None:
+        """The ring for records that hold of all replicas here, None if nothing is recorded."""
+        return self._ring(join, ALL, sorted(join.local)) if _is_recorded() else None
+
+    def _ring(self, join: JoinGroup, key: int, ranks: Sequence[int]) -> Ring:
+        ring = self.rings.get((join.group, key))
         if ring is None:
-            device = join.devices[rank]
+            first, *others = [Replica(rank, join.devices[rank].short) for rank in ranks]
             ring = Ring(
                 4096,
-                replica=rank,
-                host=device.host,
-                device=device.short,
+                replica=first.id,
+                host=join.devices[ranks[0]].host,
+                device=first.device,
                 run_id=join.run_id,
                 size=len(join.devices),
+                others=others,
             )
-            self.rings[join.group, rank] = ring
+            self.rings[join.group, key] = ring
         return ring
 
     def _leave(self, group_id: int, *, forget: bool) -> None:
@@ -391,11 +400,15 @@ class ReplicaHost:
         if forget and self.traced is not None:
             self.traced.leave(group_id)
         if forget:
-            for rank in group.join.local:
+            for rank in (*group.join.local, ALL):
                 self.stores.pop((group_id, rank), None)
                 ring = self.rings.pop((group_id, rank), None)
                 if ring is not None:
                     self.retired_rings.append(ring)
+
+
+def _is_recorded() -> bool:
+    return os.environ.get("WB_TELEMETRY") != "off"  # the environment of the worker, which writes the records
 
 
 def _next_from_queue(

@@ -49,7 +49,7 @@ class Link(Protocol):
         """
 
     def send_all(self, messages: list[Message]) -> None:
-        """As `send`, for several messages in order."""
+        """As `send`, for several messages in order: in one frame, where what they have in common is pickled once."""
 
     @property
     def pending(self) -> bool:
@@ -80,7 +80,7 @@ def readable(descriptor: int, timeout_seconds: float) -> bool:
 
 
 class UnixLink:
-    """A link over a connected stream socket, with pickled messages behind a four-byte length."""
+    """A link over a connected stream socket; its frames are messages, or lists of them, pickled behind their length."""
 
     by_reference = False
 
@@ -105,9 +105,9 @@ class UnixLink:
         self._write(HEADER.pack(len(body)) + body)
 
     def send_all(self, messages: list[Message]) -> None:
-        """Sends several messages at once: the receiver wakes once."""
-        bodies = [pickle.dumps(message, protocol=5) for message in messages]
-        self._write(b"".join([part for body in bodies for part in (HEADER.pack(len(body)), body)]))
+        """See `Link.send_all`."""
+        body = pickle.dumps(messages, protocol=5)
+        self._write(HEADER.pack(len(body)) + body)
 
     def _write(self, data: bytes) -> None:
         with self._send_lock:
@@ -180,7 +180,11 @@ class UnixLink:
             after = start + 4 + size
             if after > end:
                 break
-            self._arrived.append(pickle.loads(view[start + 4 : after]))
+            message = pickle.loads(view[start + 4 : after])
+            if type(message) is list:
+                self._arrived += message
+            else:
+                self._arrived.append(message)
             start = after
         self._filled = end - start
         if self._filled >= 4:

@@ -203,10 +203,10 @@ class WorkerSide:
         host.start()
         SignalsThread(signals, host, self._publish).start()
 
-    def _publish(self, batches: list[bytes]) -> None:
-        """Ships telemetry of all replicas through the scheduler, as one message, from the worker's own loop."""
+    def _publish(self, batch: bytes) -> None:
+        """Ships telemetry of all replicas through the scheduler, from the worker's own loop."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the worker is going away
-            self._worker.loop.add_callback(self._worker.log_event, TELEMETRY_TOPIC, batches)
+            self._worker.loop.add_callback(self._worker.log_event, TELEMETRY_TOPIC, batch)
 
     def close(self) -> None:
         """The worker closes: so does everything of the driver here."""

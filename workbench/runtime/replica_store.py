@@ -27,8 +27,20 @@ class Written(NamedTuple):
     outside_times: int = 0
     outside_after: int = -1
 
+    def again(self, step: int, latest_step: int) -> Written:
+        """After one more assignment, now.
 
-_NEVER = Written(0, -1, 0)
+        Args:
+          step: In which of the user's steps, -1 if between them.
+          latest_step: Which of them has begun last.
+        """
+        times, now = self.times + 1, time.monotonic_ns()
+        if step < 0:
+            return Written(times, step, now, times, latest_step)
+        return Written(times, step, now, self.outside_times, self.outside_after)
+
+
+NEVER = Written(0, -1, 0)
 
 
 class ReplicaStore(dict[Hashable, Any]):
@@ -56,23 +68,19 @@ class ReplicaStore(dict[Hashable, Any]):
 
     def written(self, key: Hashable) -> Written:
         """How the value came to be there."""
-        return self._written.get(key, _NEVER)
+        return self._written.get(key, NEVER)
 
     def __setitem__(self, key: Hashable, value: Any) -> None:
-        before = self._written.get(key, _NEVER)
+        before = self._written.get(key, NEVER)
         if key not in self._logged:
             self._remember(key, before)
-        times, now = before.times + 1, time.monotonic_ns()
-        outside = (
-            (before.outside_times, before.outside_after) if self._step >= 0 else (times, self._latest_step)
-        )
-        self._written[key] = Written(times, self._step, now, *outside)
+        self._written[key] = before.again(self._step, self._latest_step)
         super().__setitem__(key, value)
 
     def __delitem__(self, key: Hashable) -> None:
         if key not in self:
             raise KeyError(key)
-        before = self._written.pop(key, _NEVER)
+        before = self._written.pop(key, NEVER)
         if key not in self._logged:
             self._remember(key, before)
         super().__delitem__(key)
@@ -99,9 +107,10 @@ class ReplicaStore(dict[Hashable, Any]):
         while log and log[0][0] <= serial:
             log.popleft()
 
-    def kept(self, key: Hashable) -> Any:
-        """The value as it is stored."""
-        return super().__getitem__(key)
+    @property
+    def has_log(self) -> bool:
+        """Whether there is anything that can be undone."""
+        return bool(self._log)
 
     def rollback(self, serial: int) -> None:
         """Undoes everything since before step `serial`."""
@@ -115,11 +124,3 @@ class ReplicaStore(dict[Hashable, Any]):
             else:
                 super().__setitem__(key, old)
                 self._written[key] = written
-
-
-class RowStore(ReplicaStore):
-    """A store whose arrays may be rows of what a traced program left on the devices; looked at, they are NumPy's."""
-
-    def __getitem__(self, key: Hashable) -> Any:
-        value = super().__getitem__(key)
-        return value.numpy() if type(value).__name__ == "Row" else value

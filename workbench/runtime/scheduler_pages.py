@@ -62,9 +62,8 @@ class SchedulerPages(SchedulerPlugin):
 
     def log_event(self, topic: str, msg: Any) -> None:
         """Called by Dask on the scheduler for everything that workers publish."""
-        if topic == TELEMETRY_TOPIC and isinstance(msg, list | tuple):  # msgpack makes a tuple of a list
-            for batch in msg:
-                self.site.ingest(batch)
+        if topic == TELEMETRY_TOPIC and isinstance(msg, bytes):
+            self.site.ingest(msg)
 
 
 def add(cluster: Cluster, make: Callable[[], Site]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from workbench.runtime.host import ReplicaHost
 from workbench.runtime.local_group import LocalGroup
+from workbench.telemetry.draining import Drain
 from workbench.telemetry.records import InFlight, Signature
+from workbench.telemetry.ring import Ring
 
 # What was published a moment ago may still be on its way through the scheduler when the driver asks.
 ON_ITS_WAY_SECONDS = 3.0
@@ -19,11 +21,12 @@ LONG_WAIT_SECONDS = 0.5
 class TelemetryShipper:
     """Drains the rings of one `ReplicaHost`; used by its telemetry thread only (`set_clock`: by any).
 
-    `publish` ships one batch of each ring that has something: together, as a message costs more than a batch.
+    `publish` ships a batch.
     """
 
-    def __init__(self, host: ReplicaHost, publish: Callable[[list[bytes]], None]) -> None:
+    def __init__(self, host: ReplicaHost, publish: Callable[[bytes], None]) -> None:
         self._host = host
+        self._drain = Drain()
         self._publish = publish
         self._published: deque[tuple[float, bytes]] = deque()
         self._waits: dict[tuple[int, int], tuple[int, int, int]] = {}
@@ -37,26 +40,28 @@ class TelemetryShipper:
     def ship(self) -> None:
         """Publishes what has come since the last call."""
         now = time.monotonic()
-        batches = self._drain()
-        if batches:
-            self._published += [(now, batch) for batch in batches]
-            self._publish(batches)
+        batch = self._drain.take(self._rings())
+        if batch:
+            self._published.append((now, batch))
+            self._publish(batch)
         while self._published and self._published[0][0] < now - ON_ITS_WAY_SECONDS:
             self._published.popleft()
 
     def flush(self) -> list[bytes]:
         """Everything that the driver may not have yet; it recognises what it has."""
-        return [*(batch for _, batch in self._published), *self._drain()]
+        batches = [batch for _, batch in self._published]
+        if last := self._drain.take(self._rings()):
+            batches.append(last)
+        return batches
 
-    def _drain(self) -> list[bytes]:
-        batches = []
+    def _rings(self) -> Iterator[tuple[Ring, InFlight | None]]:
+        """Each with the collective that its replica has been waiting in for long."""
         for (group_id, rank), ring in list(self._host.rings.items()):
             ring.clock_offset_ns, ring.clock_err_ns = self._offset_ns, self._error_ns
             group = self._host.groups.get(group_id)
-            batches.append(ring.drain(None if group is None else self._long_wait(group, rank)))
+            yield ring, None if group is None else self._long_wait(group, rank)
         while self._host.retired_rings:
-            batches.append(self._host.retired_rings.popleft().drain())
-        return [batch for batch in batches if batch]
+            yield self._host.retired_rings.popleft(), None
 
     def _long_wait(self, group: LocalGroup, rank: int) -> InFlight | None:
         """The collective that a replica has been waiting in for long. Must be looked up before draining."""

@@ -43,7 +43,7 @@ class SignalsThread(threading.Thread):
     something.
     """
 
-    def __init__(self, link: Link, host: ReplicaHost, publish: Callable[[list[bytes]], None]) -> None:
+    def __init__(self, link: Link, host: ReplicaHost, publish: Callable[[bytes], None]) -> None:
         super().__init__(name="workbench-signals", daemon=True)
         self._link = link
         self._host = host

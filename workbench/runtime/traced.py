@@ -11,10 +11,8 @@ import dataclasses
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from workbench.errors import (
     CollectiveAborted,
@@ -25,11 +23,13 @@ from workbench.faults import fault
 from workbench.runtime.device_threads import Idle, Interruptible
 from workbench.runtime.executor import StepInterrupted, StepSkipped
 from workbench.runtime.reports import report
+from workbench.runtime.step_rows import StepRows
 from workbench.runtime.traced_arguments import Arguments, PartialBatch, arguments_of
 from workbench.runtime.traced_exchange import HostExchange
 from workbench.runtime.traced_group import GroupPrograms
 from workbench.runtime.traced_program import Traced
-from workbench.runtime.traced_slices import SlicesRows, contracted
+from workbench.runtime.traced_ready import ReadyProgram
+from workbench.runtime.traced_slices import contracted
 from workbench.runtime.traced_started import Started
 from workbench.runtime.traced_trace import trace_program
 from workbench.runtime.wire import (
@@ -44,8 +44,8 @@ from workbench.runtime.wire import (
 )
 
 if TYPE_CHECKING:
+    from workbench.backends.jax import Rows
     from workbench.backends.jax_program import Compiled
-    from workbench.runtime.env import ReplicaEnv
     from workbench.runtime.host import ReplicaHost
     from workbench.runtime.local_group import LocalGroup
 
@@ -61,12 +61,14 @@ class TracedExecutor:
         self._host = host
         self._device_count = device_count
         self.idle = Idle()
+        self.step_rows = StepRows()
         self._hosts = HostExchange(host, self.idle)
         self._joining: dict[int, JoinGroup] = {}
         self._groups: dict[int, GroupPrograms] = {}
         self._started: deque[Started] = deque()
         self._unsent: list[Message] = []
         self._last_end_ns = 0
+        self._unneeded: list[tuple[int, int]] = []  # values that the notebook has let go of
         self.traces = 0
 
     @property
@@ -77,7 +79,7 @@ class TracedExecutor:
     @staticmethod
     def on_host(value: Any) -> Any:
         """A value for a program that is not traced: rows on devices become NumPy arrays."""
-        return value.numpy() if type(value).__name__ == "Row" else value
+        return value.numpy() if type(value).__name__ == "Row" else value  # its module imports JAX
 
     def open(self, join: JoinGroup, bind_host: str, open_group: Callable[[], Any]) -> tuple[Any, str]:
         """First half of joining: (address for the peers or None without replicas here, where JAX's processes meet)."""
@@ -102,9 +104,12 @@ class TracedExecutor:
             return {}
         if group_id not in self._groups:  # else rebuilt in the same processes: compiled programs stay
             mesh, local = backend.ReplicaMesh(join.places), sorted(join.local.items())
-            self._groups[group_id] = GroupPrograms(mesh, local, tuple(rank for rank, _ in local))
-        self._groups[group_id].agreed.clear()  # a host may have failed after the others had agreed with it
+            self._groups[group_id] = GroupPrograms(mesh, local)
         return {worker: address for worker, (address, _) in addresses.items() if address is not None}
+
+    def joined(self, group: LocalGroup) -> None:
+        """The group's replicas exist."""
+        self._groups[group.join.group].joined(group)
 
     def handle(self, message: Message) -> bool:
         """Runs a traced program; before other messages it reports what was started. Whether that was all to do."""
@@ -113,9 +118,15 @@ class TracedExecutor:
             self.run(message)
             return True
         if message[0] == RELEASE:
-            self._released(message[1])
+            self._unneeded += message[1]
         elif message[0] != SHIP:
             self.settle()
+            for known in self._groups.values():
+                known.hand_over()
+        if message[0] == RUN:
+            self._unneeded += message[8]
+        if self.idle:  # else an earlier program may still have to take them
+            self._free()
         return False
 
     def leave(self, group_id: int) -> None:
@@ -134,9 +145,8 @@ class TracedExecutor:
     def run(self, message: Message) -> None:
         """Starts a step; it is reported when it has been computed, see `finish_one`."""
         _, serial, group_id, epoch, step, function, payload, _, release, committed, _ = message
-        for executor in self._host.executors:
-            executor.release(release)
-        self._released(release)
+        self._unneeded += release
+        self._free()
         group = self._host.groups.get(group_id)
         known = self._groups.get(group_id)
         if group is None or known is None:
@@ -149,14 +159,9 @@ class TracedExecutor:
                 serial, group, known, StepSkipped("not run: an earlier step of this strategy had failed")
             )
             return
-        for rank, _ in known.local:
-            env = group.envs[rank]
-            env.store.commit(committed)
-            env.store.begin(serial, step)
+        known.begin(serial, step, committed)
         try:
-            started = self._start(
-                serial, step, group, known, self._host.objects.get(function), function, payload
-            )
+            started = self._start(group, known, function, payload)
         except BaseException as error:
             self.settle()
             self._report_failure(serial, group, known, error)
@@ -181,14 +186,15 @@ class TracedExecutor:
         started = self._started[0]
         try:
             started.wait(self._host)
-            outcomes = [started.outcome(self._host, awaited=awaited)]
+            outcomes = [started.program.outcome(started.leaves, awaited=awaited)]
         except BaseException as error:
             self._started.popleft()
             self._report_failure(started.serial, started.group, started.known, error)
             return
         self._started.popleft()
         ended_ns = time.monotonic_ns()
-        started.record(self._host, max(started.started_ns, self._last_end_ns), ended_ns)
+        began_ns = max(started.started_ns, self._last_end_ns)
+        started.program.record(started.group, started.step, started.started_ns, began_ns, ended_ns)
         self._last_end_ns = ended_ns
         self._unsent.append((DONE, started.serial, outcomes))
         if awaited or len(self._unsent) >= _TOGETHER:
@@ -203,45 +209,40 @@ class TracedExecutor:
 
     def _start(
         self,
-        serial: int,
-        step: int,
         group: LocalGroup,
         known: GroupPrograms,
-        traced: Traced,
         function: Any,
         payload: Any,
     ) -> Started:
-        envs = [group.envs[rank] for rank, _ in known.local]
-        arguments = self._arguments(serial, group, known, payload, function, traced.partial_batch)
+        traced: Traced = self._host.objects.get(function)
+        arguments = self._arguments(group, known, payload, function, traced.partial_batch)
         key = function, arguments.signature
         program = known.programs.get(key)
         if program is None:
             with Interruptible(group, known.local[0][0]):
-                program = self._compile(serial, group, known, traced, arguments, envs)
+                compiled = self._compile(group, known, traced, arguments)
             if len(known.programs) >= _CACHED:
                 known.programs.clear()
-            known.programs[key] = program
+            site = getattr(traced.user_function, "__name__", "step")
+            program = known.programs[key] = ReadyProgram(self._host, known, compiled, site)
         fault("traced.before_start")
+        compiled = program.compiled
         variables = {
-            name: known.mesh.placed(known.rows_of(envs, name)) for name in (*program.writes, *program.reads)
+            name: known.mesh.placed(known.rows_of(name, given_away=given_away))
+            for names, given_away in ((compiled.writes, True), (compiled.reads, False))
+            for name in names
         }
-        envs[0].operations = program.operations
-        flat, new = program(variables, arguments.rows, arguments.shared)
-        from workbench.backends.jax import Row, Rows
-
-        leaves = list(contracted(flat, program.structure[1]))
+        group.envs[known.ranks[0]].operations = compiled.operations
+        flat, new = compiled(variables, arguments.rows, arguments.shared)
+        from workbench.backends.jax import Rows
 
         for name, rows in new.items():
-            for position, env in enumerate(envs):
-                env.store[name] = Row(rows, position)
+            known.assign(name, rows)
+        serial, step, _, _ = known.begun
+        leaves = list(contracted(flat, compiled.structure[1]))
         for index, leaf in enumerate(leaves):
-            for position, (_, device) in enumerate(known.local):
-                value: Any = Row(leaf, position) if type(leaf) is Rows else leaf
-                if type(leaf) is SlicesRows:
-                    value = leaf.fixed.with_arrays(Row(leaf.values, position), Row(leaf.indices, position))
-                self._host.executors[device].keep((serial, index), value)
+            self.step_rows.keep((serial, index), known, leaf)
         waits_for = [leaf for leaf in flat if type(leaf) is Rows] + list(new.values())
-        site = getattr(traced.user_function, "__name__", "step")
         return Started(
             serial,
             step,
@@ -250,14 +251,12 @@ class TracedExecutor:
             leaves,
             waits_for,
             program,
-            site,
             time.monotonic_ns(),
             traced.timeout_seconds,
         )
 
     def _arguments(
         self,
-        serial: int,
         group: LocalGroup,
         known: GroupPrograms,
         payload: Any,
@@ -276,11 +275,13 @@ class TracedExecutor:
         try:
             return arguments_of(
                 known.mesh,
-                [self._host.executors[device] for _, device in known.local],
+                [self._host.executors[device] for device in known.positions],
+                lambda ref: self.step_rows.rows(ref, known),
+                lambda ref, rows: self._keep_in_place(ref, known, rows),
                 spec,
                 leaves,
                 partial_batch,
-                self._hosts.agree(serial, group, known, leaves, partial_batch),
+                self._hosts.agree(known.begun.serial, group, known, leaves, partial_batch),
                 lambda index, rows: known.padded((function, structure, index), rows),
             )
         except KeyError as error:
@@ -288,31 +289,31 @@ class TracedExecutor:
                 "an argument is gone: its replica was replaced since it was made; compute it again"
             ) from error
 
-    def _released(self, values: Sequence[tuple[int, int]]) -> None:
-        """The notebook has let go of these."""
+    def _keep_in_place(self, ref: Ref, known: GroupPrograms, rows: Rows) -> None:
+        for device in known.positions:
+            self._host.executors[device].release([ref])
+        self.step_rows.keep(ref, known, rows)
+
+    def _free(self) -> None:
+        """Drops what the notebook has let go of."""
+        if not self._unneeded:
+            return
         for known in self._groups.values():
-            for serial, leaf in values if known.agreed else ():
-                known.agreed.pop(Ref(serial, leaf), None)
+            for ref in self._unneeded if known.agreed else ():
+                known.agreed.pop(Ref(*ref), None)
+        elsewhere = self.step_rows.release(self._unneeded)
+        self._unneeded.clear()
+        if elsewhere:
+            for executor in self._host.executors:
+                executor.release(elsewhere)
 
     def _compile(
-        self,
-        serial: int,
-        group: LocalGroup,
-        known: GroupPrograms,
-        traced: Traced,
-        arguments: Arguments,
-        envs: Sequence[ReplicaEnv],
+        self, group: LocalGroup, known: GroupPrograms, traced: Traced, arguments: Arguments
     ) -> Compiled:
-        variables = {
-            name: (tuple(value.shape), np.dtype(value.dtype))
-            for name, value in envs[
-                0
-            ].store.items()  # as they are stored: looking at shapes brings nothing home
-            if hasattr(value, "shape") and hasattr(value, "dtype") and value.dtype != object
-        }
         self.traces += 1
-        program = trace_program(known.mesh, traced, arguments, variables, envs[0])
-        self._hosts.compare(serial, group, known, program)
+        first = group.envs[known.ranks[0]]
+        program = trace_program(known.mesh, traced, arguments, known.shapes(), first)
+        self._hosts.compare(known.begun.serial, group, known, program)
         return program
 
     # -- ending -------------------------------------------------------------------------------------------------

@@ -42,6 +42,8 @@ class Arguments:
 def arguments_of(
     mesh: ReplicaMesh,
     executors: Sequence[DeviceExecutor],
+    kept_rows: Callable[[Ref], Rows | None],
+    keep_rows: Callable[[Ref, Rows], None],
     structure: Any,
     leaves: Sequence[Any],
     partial_batch: PartialBatch,
@@ -53,6 +55,8 @@ def arguments_of(
     Args:
       mesh: The devices.
       executors: Of this worker's replicas, in rank order: they hold the components.
+      kept_rows: Gives the components that are in place already.
+      keep_rows: Takes those that have been put in place of NumPy arrays.
       structure: Of the arguments.
       leaves: `Ref`s, or values for all replicas.
       partial_batch: What to do with components of different length.
@@ -73,6 +77,12 @@ def arguments_of(
             if kind == "shared":
                 shared.append(value)
         else:
+            in_place = kept_rows(leaf)
+            if in_place is not None and (partial_batch == "recompile" or not in_place.shape):
+                kinds.append("row")
+                signature.append(("row", in_place.dtype, in_place.shape))
+                rows.append(in_place)
+                continue
             components = [executor.kept(leaf) for executor in executors]
             kind, values, sign = _distributed(
                 mesh,
@@ -83,19 +93,11 @@ def arguments_of(
             )
             rows += values
             if kind == "row" and isinstance(components[0], np.ndarray):
-                _keep_rows(executors, leaf, values[0])
+                keep_rows(leaf, values[0])  # the next step that takes the same value finds it in place
         kinds.append(kind)
         signature.append(sign)
     arrays = [mesh.placed(item) for item in rows]
     return Arguments(structure, tuple(kinds), arrays, shared, (structure, tuple(signature)))
-
-
-def _keep_rows(executors: Sequence[DeviceExecutor], ref: Ref, rows: Rows) -> None:
-    """The next step that takes the same value finds it in place."""
-    from workbench.backends.jax import Row
-
-    for position, executor in enumerate(executors):
-        executor.keep(ref, Row(rows, position))
 
 
 def _shared(mesh: ReplicaMesh, value: Any, index: int) -> tuple[Any, Any, Any]:
@@ -131,8 +133,6 @@ def _distributed(
     partial_batch: PartialBatch,
     padded_to: Callable[[int, int], int],
 ) -> tuple[Any, list[Any], Any]:
-    from workbench.backends.jax import Row
-
     first = components[0]
     slices = Slices.of(first)
     if slices is not None:
@@ -148,10 +148,9 @@ def _distributed(
             _distributed(mesh, part, index, "recompile", padded_to) for part in parts
         )
         return slices, values + indices, (slices, a, b)
-    if type(first) is Row and all(type(c) is Row and c.rows is first.rows for c in components):
-        rows = first.rows
-        if partial_batch == "recompile" or not rows.shape:
-            return "row", [rows], ("row", rows.dtype.str, rows.shape)
+    rows = mesh.in_place(components)
+    if rows is not None and (partial_batch == "recompile" or not rows.shape):
+        return "row", [rows], ("row", rows.dtype, rows.shape)
     if not _is_numeric(first):
         return _same_for_all(components, index)
     arrays = [np.asarray(component) for component in components]
@@ -164,7 +163,7 @@ def _distributed(
         target = padded_to(index, max(len(array) for array in arrays))
         counts = [np.int32(len(array)) for array in arrays]
         rows = mesh.stack([_padded(array, target) for array in arrays])
-        return "padded", [rows, mesh.stack(counts)], ("padded", rows.dtype.str, rows.shape)
+        return "padded", [rows, mesh.stack(counts)], ("padded", rows.dtype, rows.shape)
     if len({array.shape for array in arrays}) > 1:
         raise InvalidArgumentError(
             f"argument {index} has another shape on some replicas: {_described(arrays)}, and a traced program has one "
@@ -172,7 +171,7 @@ def _distributed(
             f"strategy.run(..., options=wb.distribute.RunOptions(partial_batch='pad')) with ctx.row_mask(x)"
         )
     rows = mesh.stack(arrays)
-    return "row", [rows], ("row", rows.dtype.str, rows.shape)
+    return "row", [rows], ("row", rows.dtype, rows.shape)
 
 
 def _same_for_all(components: Sequence[Any], index: int) -> tuple[Any, list[Any], Any]:

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import CollectiveAborted, DeadlineExceededError
 from workbench.runtime.traced_group import GroupPrograms
-from workbench.runtime.traced_slices import SlicesRows
-from workbench.runtime.wire import INLINE_BYTES, RemoteLeaf, RowsLeaf
-from workbench.telemetry.records import Signature
+from workbench.runtime.traced_ready import ReadyProgram
 
 if TYPE_CHECKING:
     from workbench.backends.jax import Rows
-    from workbench.backends.jax_program import Compiled
     from workbench.runtime.host import ReplicaHost
     from workbench.runtime.local_group import LocalGroup
 
@@ -32,8 +29,7 @@ class Started:
       known: What this worker keeps of that group.
       leaves: Of its result: `Rows`, or what is the same in every step.
       waits_for: Everything that it computes.
-      compiled: The program.
-      site: The user's function.
+      program: What runs.
       started_ns: When it was started.
       deadline_seconds: How long it may take, None for any time.
     """
@@ -44,8 +40,7 @@ class Started:
     known: GroupPrograms
     leaves: list[Any]
     waits_for: list[Rows]
-    compiled: Compiled
-    site: str
+    program: ReadyProgram
     started_ns: int
     deadline_seconds: float | None
 
@@ -73,40 +68,8 @@ class Started:
             if time.monotonic() > ends:
                 host.poisoned = True
                 raise DeadlineExceededError(
-                    f"a step of {self.site!r} did not end within {self.deadline_seconds:g} s: a host is missing "
-                    f"in one of its collectives, or it takes longer (CommunicationOptions.timeout_seconds)"
+                    f"a step of {self.program.site!r} did not end within {self.deadline_seconds:g} s: a host is "
+                    f"missing in one of its collectives, or it takes longer (CommunicationOptions.timeout_seconds)"
                 )
             time.sleep(_POLL_SECONDS)  # JAX has no wait with a deadline
         wait_for(self.waits_for)  # raises what the computation raised
-
-    def outcome(self, host: ReplicaHost, *, awaited: bool) -> tuple[Any, ...]:
-        """What DONE carries: the local ranks, the structure of the result, and its leaves; see `wire`."""
-        from workbench.backends.jax import Rows
-
-        leaves: list[Any] = []
-        for leaf in self.leaves:
-            if type(leaf) is SlicesRows:
-                leaves.append(RemoteLeaf("IndexedSlices", leaf.values.dtype.name, leaf.fixed.dense_shape, 0))
-            elif type(leaf) is not Rows:
-                leaves.append((leaf,))
-            elif awaited and leaf.nbytes <= INLINE_BYTES:
-                leaves.append(RowsLeaf(leaf.bring_home()))
-            else:
-                leaves.append(RemoteLeaf("jax.Array", leaf.dtype.name, leaf.shape, leaf.nbytes))
-        return self.known.ranks, host.structure_key(self.compiled.structure[0]), leaves
-
-    def record(self, host: ReplicaHost, begin: int, end: int) -> None:
-        """Writes one record per replica: the whole step, with what its collectives move as the compiler says.
-
-        Args:
-          host: Has the rings.
-          begin: When it began to be computed, of `time.monotonic_ns`.
-          end: When it had ended.
-        """
-        join, program = self.group.join, self.compiled
-        signature = Signature(join.generation, join.name, "step", "", "", "traced", 0, "xla", site=self.site)
-        numbers = (program.collectives, program.collective_bytes, self.started_ns, begin, end)
-        for rank, _ in self.known.local:
-            ring = host.rings.get((join.group, rank))
-            if ring is not None:
-                ring.write(ring.number(signature), self.step, 0, *numbers)

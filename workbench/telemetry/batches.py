@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEADER_KEY: Final = b"workbench.telemetry"
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,15 @@ class Header:
     """Where a batch comes from and what is missing before it.
 
     Attributes:
-      ring: Id of the ring that it was drained from.
+      drain: Id of the `Drain` that made it.
       count: Records in it.
-      dropped: Records that the ring has lost so far.
-      dropped_events: Events that the ring has lost so far.
+      dropped: Records that were lost there so far.
+      dropped_events: Events that were lost there so far.
       events: The events drained with it.
-      batch: Number of the batch within its ring, from 0.
+      batch: Number of the batch there, from 0.
     """
 
-    ring: str
+    drain: str
     count: int
     dropped: int
     dropped_events: int

@@ -89,7 +89,7 @@ class Feed:
         self._cached: Snapshot | None = None
 
     def ingest(self, data: bytes) -> bool:
-        """Takes in what `Ring.drain` gave. A batch that came before is ignored.
+        """Takes in what `Drain.take` gave. A batch that came before is ignored.
 
         Returns:
           Whether the batch was new.
@@ -105,11 +105,11 @@ class Feed:
     def ingest_columns(self, header: batches.Header, columns: batches.Columns) -> bool:
         """Takes in a batch that was decoded already; otherwise as `ingest`."""
         with self._lock:
-            source = self._source(header.ring)
+            source = self._source(header.drain)
             if not source.is_new(header.batch):
                 self._counts["duplicates"] += 1
                 return False
-            # A ring counts from its beginning, so only what its newest batch says is added.
+            # A drain counts from its beginning, so only what its newest batch says is added.
             self._counts["dropped"] += max(0, header.dropped - source.dropped)
             self._counts["dropped_events"] += max(0, header.dropped_events - source.dropped_events)
             source.dropped = max(source.dropped, header.dropped)
@@ -194,10 +194,10 @@ class Feed:
             self._event_characters -= len(self._events.popleft().message)
             self._counts["dropped_events"] += 1
 
-    def _source(self, ring: str) -> Source:
-        if ring not in self._sources and len(self._sources) >= _MAX_SOURCES:
-            del self._sources[next(iter(self._sources))]  # of a ring closed long ago
-        return self._sources.setdefault(ring, Source())
+    def _source(self, drain: str) -> Source:
+        if drain not in self._sources and len(self._sources) >= _MAX_SOURCES:
+            del self._sources[next(iter(self._sources))]  # of a worker that ended long ago
+        return self._sources.setdefault(drain, Source())
 
     def _fold(self) -> None:
         if not self._changed:

@@ -84,7 +84,7 @@ class Recorder:
             )
 
     def add(self, data: bytes) -> None:
-        """Adds a batch as `Ring.drain` gave it; one that came before is ignored.
+        """Adds a batch as `Drain.take` gave it; one that came before is ignored.
 
         Raises:
           DataCorruption: if `data` is not a batch.
@@ -96,7 +96,7 @@ class Recorder:
         header, columns = batches.decode(data)
         with self._lock:
             self._check_open()
-            source = self._sources.setdefault(header.ring, Source())
+            source = self._sources.setdefault(header.drain, Source())
             if not source.is_new(header.batch):
                 return
             source.dropped = max(source.dropped, header.dropped)

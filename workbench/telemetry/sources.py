@@ -1,4 +1,4 @@
-"""Which batches of a ring have been folded already, so that one that comes twice counts once."""
+"""Which batches of a drain have been folded already, so that one that comes twice counts once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MAX_AHEAD: Final = 64
 
 @dataclass(slots=True)
 class Source:
-    """What is known of one ring.
+    """What is known of one drain.
 
     Attributes:
       dropped: Records that it has lost, by its newest batch.

@@ -12,6 +12,7 @@ import timeit
 from collections.abc import Callable
 
 from tests.benchmarks.measure import Script
+from workbench.telemetry.draining import Drain
 from workbench.telemetry.feed import Feed
 from workbench.telemetry.records import Signature
 from workbench.telemetry.ring import Ring
@@ -43,13 +44,14 @@ def write_ns() -> float:
     return (best(writes) - best(nothing)) / len(times) * 1e9
 
 
-def made_up_run(replicas: int, seconds: int) -> tuple[list[list[bytes]], float]:
+def made_up_run(replicas: int, seconds: int) -> tuple[list[bytes], float]:
     """The batches of a run, by tenth of a second, and the CPU seconds that draining took."""
     rng = random.Random(0)
     rings = [
         Ring(4096, replica=r, host="ab"[r % 2], device=f"cpu:{r}", run_id="run", size=replicas)
         for r in range(replicas)
     ]
+    drain = Drain()
     per_batch = EVENTS_PER_SECOND // BATCHES_PER_SECOND // replicas
     batches, drain_seconds, step = [], 0.0, 0
     for _ in range(seconds * BATCHES_PER_SECOND):
@@ -62,18 +64,17 @@ def made_up_run(replicas: int, seconds: int) -> tuple[list[list[bytes]], float]:
                 number = ring.number(SIGNATURE._replace(op=op))
                 ring.write(number, step, 0, size // 4, size, t, t, ends)
         begin = time.process_time()
-        batches.append([ring.drain() for ring in rings])
+        batches.append(drain.take([(ring, None) for ring in rings]))
         drain_seconds += time.process_time() - begin
     return batches, drain_seconds
 
 
-def fold_seconds(batches: list[list[bytes]]) -> tuple[float, int]:
+def fold_seconds(batches: list[bytes]) -> tuple[float, int]:
     """CPU seconds to fold the run with a snapshot per tenth of a second, and the records folded."""
     feed = Feed()
     begin = time.process_time()
-    for tick in batches:
-        for batch in tick:
-            feed.ingest(batch)
+    for batch in batches:
+        feed.ingest(batch)
         feed.snapshot()
     spent = time.process_time() - begin
     return spent, feed.snapshot().counters.records
@@ -82,16 +83,15 @@ def fold_seconds(batches: list[list[bytes]]) -> tuple[float, int]:
 def main() -> None:
     """Measures all figures."""
     script = Script("telemetry", __doc__, replicas=8, seconds=10)
-    Ring(1, replica=0).drain()
     made_up_run(2, 1)  # imports Arrow, outside of what is timed
     batches, drain_seconds = made_up_run(script.options.replicas, script.options.seconds)
     spent, records = fold_seconds(batches)
-    drains = sum(map(len, batches))
+    drains = len(batches)
     for what, unit, value in (
         ("one record", "ns", write_ns()),
         ("draining a batch", "µs", drain_seconds / drains * 1e6),
         ("folding 10,000 events/s", "% of a core", 100 * spent / records * EVENTS_PER_SECOND),
-        ("size of an event", "bytes", sum(len(batch) for tick in batches for batch in tick) / records),
+        ("size of an event", "bytes", sum(map(len, batches)) / records),
     ):
         with script.case("workbench", what, unit=unit, scale=1, replicas=1) as case:
             case.samples = [value]
