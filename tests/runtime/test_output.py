@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator
 
@@ -76,3 +77,27 @@ def test_replicas_in_this_process_are_told_from_the_driver(capsys: pytest.Captur
         "mine",
     ]
     assert type(sys.stdout).__name__ != "ReplicaOutput"
+
+
+def test_what_the_notebooks_output_cannot_take_is_escaped_and_fails_no_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raw = io.BytesIO()
+    with runtime.connect(replicas=1) as cluster:
+        run = runner(cluster.group(cluster.devices, label="Test"))
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii", write_through=True))
+            assert run(lambda env: print("caf\xe9 \u2713") or 5).values() == [5]
+            assert run(lambda env: 6).values() == [6]
+            assert raw.getvalue().splitlines() == [rb"[replica 0] caf\xe9 \u2713"]
+
+
+def test_an_output_that_was_closed_fails_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    with runtime.connect(replicas=1) as cluster:
+        run = runner(cluster.group(cluster.devices, label="Test"))
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", closed)
+            assert run(lambda env: print("to nobody") or 5).values() == [5]
+            assert run(lambda env: 6).values() == [6]

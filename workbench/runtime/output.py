@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 from collections.abc import Callable
@@ -68,5 +69,13 @@ class ReplicaOutput(io.TextIOBase):
 
 
 def show(rank: int, stream: str, text: str) -> None:
-    """Prints one line of a replica in the notebook."""
-    print(f"[replica {rank}] {text}", file=sys.stderr if stream == "stderr" else sys.stdout)
+    """Prints one line of a replica in the notebook; never raises, as steps are told by the same messages."""
+    file = sys.stderr if stream == "stderr" else sys.stdout
+    line = f"[replica {rank}] {text}"
+    try:
+        print(line, file=file)
+    except UnicodeEncodeError as error:
+        with contextlib.suppress(OSError, ValueError):
+            print(line.encode(error.encoding, "backslashreplace").decode(error.encoding), file=file)
+    except (OSError, ValueError):
+        pass  # nobody reads it any more
