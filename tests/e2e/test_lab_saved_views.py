@@ -97,6 +97,28 @@ def test_a_new_kernel_knows_no_widgets_and_the_views_are_drawn_as_saved(
     page.screenshot(path="artifacts/lab_saved.png")
 
 
+def test_what_is_out_of_sight_is_saved_as_of_the_last_cell(page: Any, lab: Lab) -> None:
+    page.set_viewport_size({"width": 1000, "height": 300})
+    long = "print('\\n' * 60)"
+    open_notebook(page, lab, lab.notebook("below.ipynb", CONNECT + "cluster", long, STEPS))
+    command(page, "notebook:run-cell-and-select-next")
+    view = page.locator(".jp-Notebook .wb-topology")
+    expect(view).to_contain_text("live")
+    page.evaluate(
+        """() => document.addEventListener("workbench:newest", ({ detail }) => {
+          window.step = detail.model.strategies?.[0]?.step;
+        })"""
+    )
+    for _ in range(2):
+        command(page, "notebook:run-cell-and-select-next")
+    expect(page.locator(".jp-Notebook .jp-InputPrompt").nth(2)).to_have_text("[3]:")
+    expect(view).not_to_be_in_viewport()
+    page.wait_for_function("() => window.step === 2")
+    save(page)
+
+    assert saved_model(lab.root / "below.ipynb", "topology")["strategies"][0]["step"] == 2
+
+
 def test_without_any_kernel_the_views_are_drawn_as_saved(page: Any, lab: Lab, saved: str) -> None:
     file = lab.root / saved
     content = json.loads(file.read_text(encoding="utf-8"))

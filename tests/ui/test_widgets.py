@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -387,6 +388,38 @@ class TestPusher:
 
         assert asked[0] == 2  # when it was made, and at the end
         assert len(sent) == 1
+
+    def test_what_costs_much_is_brought_up_to_date_when_no_cell_runs_any_more(
+        self, sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from workbench.ui.widgets import pusher as module
+        from workbench.ui.widgets.widget import ViewWidget
+
+        monkeypatch.setattr(module, "_SHARE", 1e9)  # after a push it rests for good
+        asked: queue.Queue[int] = queue.Queue()
+        over = threading.Event()
+
+        def make() -> _Count:
+            asked.put(0)
+            return _Count(0)
+
+        widget = ViewWidget(Polled("topology", make, interval_seconds=0.0, ended=over.is_set))
+        pusher = module.Pusher()
+        pusher.add(widget)
+        for _ in range(2):  # when it was made, and once by the thread
+            asked.get(timeout=60)
+        (thread,) = [thread for thread in threading.enumerate() if thread.name == "workbench-views"]
+        for watched in (True, True, False):
+            widget.watched = watched
+            assert asked.empty()
+            pusher.begin_cell()
+            pusher.end_cell()
+            asked.get(timeout=60)
+        over.set()
+        pusher.end_cell()
+        thread.join(60)
+        assert not thread.is_alive()
+        widget.close()
 
     def test_a_source_that_fails_is_given_up(
         self, sent: list[dict[str, Any]], caplog: pytest.LogCaptureFixture

@@ -32,12 +32,13 @@ def mimebundle(
     if not in_a_kernel() or not is_built():
         return bundle
     from workbench.ui.widgets.outputs import WIDGET, outputs
-    from workbench.ui.widgets.pusher import pusher
+    from workbench.ui.widgets.pusher import pusher, watch_cells
     from workbench.ui.widgets.widget import ViewWidget
 
     widget = ViewWidget(source)
     outputs().add(widget)
     pusher.add(widget)
+    watch_cells()
     bundle[MIME] = {"version": VERSION, "view": source.view, "model": widget.model}
     bundle[WIDGET] = {
         "version_major": 2,

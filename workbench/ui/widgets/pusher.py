@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
+from functools import cache
 from typing import Final
 
 from workbench.ui.widgets.widget import ViewWidget
@@ -13,6 +15,8 @@ _IDLE_SECONDS: Final = 1.0
 _SHARE: Final = 35
 """A push that took t seconds is followed by a pause of this many t: three hundredths of a core for a view, at most."""
 _MAX_WIDGETS: Final = 32
+_CALM_SECONDS: Final = 0.3
+"""So long after the last cell every view is brought up to date, hidden or not: the notebook may be saved now."""
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +29,10 @@ class Pusher:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards the two below, never held while a source is asked
+        self._lock = threading.Lock()  # guards the three below, never held while a source is asked
         self._due: dict[ViewWidget, float] = {}
         self._thread: threading.Thread | None = None
+        self._calm_at = float("inf")
         self._wake = threading.Event()
 
     def add(self, widget: ViewWidget) -> None:
@@ -43,6 +48,17 @@ class Pusher:
                 self._thread.start()
         self._wake.set()
 
+    def begin_cell(self) -> None:
+        """The kernel has something to do: it must not be disturbed."""
+        with self._lock:
+            self._calm_at = float("inf")
+
+    def end_cell(self) -> None:
+        """The kernel may have nothing to do from now on."""
+        with self._lock:
+            self._calm_at = time.monotonic() + _CALM_SECONDS
+        self._wake.set()
+
     def _run(self) -> None:
         while True:
             self._wake.clear()
@@ -51,17 +67,20 @@ class Pusher:
                 if not self._due:
                     self._thread = None
                     return
-                due = [widget for widget, at in self._due.items() if at <= now]
+                calm = self._calm_at <= now
+                if calm:
+                    self._calm_at = float("inf")
+                due = [widget for widget, at in self._due.items() if calm or at <= now]
             for widget in due:
-                self._push(widget)
+                self._push(widget, hidden=calm)
             with self._lock:
-                next_at = min(self._due.values(), default=0.0)
+                next_at = min([self._calm_at, *self._due.values()]) if self._due else 0.0
             self._wake.wait(max(0.01, min(_IDLE_SECONDS, next_at - time.monotonic())))
 
-    def _push(self, widget: ViewWidget) -> None:
+    def _push(self, widget: ViewWidget, *, hidden: bool) -> None:
         began = time.monotonic()
         ended = widget.comm is None or widget.source.ended
-        if widget.watched or ended:
+        if widget.watched or hidden or ended:
             try:
                 widget.push()
             except Exception:  # one view must not take the others with it
@@ -77,3 +96,11 @@ class Pusher:
 
 pusher: Final = Pusher()
 """The one of this kernel."""
+
+
+@cache
+def watch_cells() -> None:
+    """Tells the pusher of this kernel when cells begin and end, from now on."""
+    events = sys.modules["IPython"].get_ipython().events
+    events.register("pre_run_cell", lambda info: pusher.begin_cell())
+    events.register("post_run_cell", lambda result: pusher.end_cell())
