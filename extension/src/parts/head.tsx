@@ -44,7 +44,7 @@ interface HeadProps {
 
 export function Head({ title, facts = [], status, children }: HeadProps) {
   return (
-    <header class="wb-head">
+    <div class="wb-head">
       <h3>{title}</h3>
       {facts.map((fact) => fact && <FactText fact={fact} />)}
       {status && <StatusWord word={status} />}
@@ -52,7 +52,7 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
         {children}
         <ExportMenu />
       </div>
-    </header>
+    </div>
   );
 }
 
