@@ -134,19 +134,22 @@ class Rows:
             return self._on_host[position, ...].copy()
         if not self.array.size:  # of a result without elements, each device has all of it
             return np.empty(self.shape, self.dtype)
-        shards = sorted(self.array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
-        component: np.ndarray[Any, Any] = np.asarray(np.array(shards[position].data)[0])
+        component: np.ndarray[Any, Any] = np.asarray(np.array(self._shards()[position].data)[0])
         return component
 
     def bring_home(self) -> np.ndarray[Any, Any]:
         """This process's components as rows of one array; for small arrays, as it is kept."""
         if self._on_host is None:
-            if self.array.is_fully_addressable and self.array.size:
-                self._on_host = np.array(self.array)
+            if self.array.size:
+                self._on_host = np.concatenate([np.asarray(shard.data) for shard in self._shards()])
             else:
                 count = len(self.array.addressable_shards)
                 self._on_host = np.stack([self.component(position) for position in range(count)])
         return self._on_host
+
+    def _shards(self) -> list[Any]:
+        """What this process has of the array, a row each, in the order of replicas."""
+        return sorted(self.array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
 
 
 class Row:
@@ -215,6 +218,8 @@ class ReplicaMesh:
         for array in arrays:
             check_width(array)
         # `device_put` may alias memory that its owner writes to later: what is put here is always a fresh copy.
+        if len(self._local) == self.size:  # all at once, for a third of the time
+            return Rows(jax.device_put(np.stack(arrays), self.by_row), fed=True)
         rows = [
             jax.device_put(np.array(array[np.newaxis]), device)
             for array, device in zip(arrays, self._local, strict=True)

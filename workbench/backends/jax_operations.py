@@ -9,11 +9,11 @@ import numpy as np
 
 # A result shape in compiled HLO, such as f32[4,8]{1,0}; the operation that makes it follows.
 _SHAPE = re.compile(r"([a-z]+[0-9]+[a-z0-9]*|pred)\[([0-9,]*)\]")
+_KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 _COLLECTIVE = re.compile(
     r"%?(?P<name>[\w.-]+) = (?P<shapes>.+?) "
-    r"(?P<kind>all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\((?P<rest>.*)"
+    rf"(?P<kind>{'|'.join(_KINDS)})(?:-start)?\((?P<rest>.*)"
 )
-_COMPUTATION = re.compile(r"^%(?P<name>[\w.-]+) \(.*?^  ROOT .*? (?P<function>[a-z]+)\(", re.M | re.S)
 _BITS = {"pred": 8, "bf16": 16}
 _DTYPES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "complex128"}
 _FAMILIES = {"f": "float", "s": "int", "u": "uint"}
@@ -48,15 +48,14 @@ def operations(text: str, replicas: int) -> dict[str, Operation]:
       text: What `compiled.as_text()` gives.
       replicas: On how many devices it runs.
     """
-    functions = {found["name"]: found["function"] for found in _COMPUTATION.finditer(text)}
     return {
-        found["name"]: _operation(found, functions, replicas)
-        for found in map(_COLLECTIVE.search, text.splitlines())
-        if found is not None
+        found["name"]: _operation(found, text, replicas)
+        for line in text.splitlines()
+        if any(kind in line for kind in _KINDS) and (found := _COLLECTIVE.search(line)) is not None
     }
 
 
-def _operation(found: re.Match[str], functions: dict[str, str], replicas: int) -> Operation:
+def _operation(found: re.Match[str], text: str, replicas: int) -> Operation:
     op = found["kind"].replace("-", "_")
     names, count, nbytes = set(), 0, 0
     for name, extent in _SHAPE.findall(found["shapes"]):
@@ -65,7 +64,7 @@ def _operation(found: re.Match[str], functions: dict[str, str], replicas: int) -
         count += elements
         nbytes += elements * _bits(name) // 8
     applied = re.search(r"to_apply=%([\w.-]+)", found["rest"])
-    function = functions.get(applied[1], "") if applied else ""
+    function = _function(text, applied[1]) if applied else ""
     return Operation(
         op=op,
         redop=_REDUCTIONS.get(function, ""),
@@ -74,6 +73,12 @@ def _operation(found: re.Match[str], functions: dict[str, str], replicas: int) -
         nbytes=nbytes * replicas if op == "reduce_scatter" else nbytes,
         result_bytes=nbytes,
     )
+
+
+def _function(text: str, computation: str) -> str:
+    """What a computation such as "%region_0.7 (a: f32[], b: f32[]) -> f32[] { … ROOT %add = f32[] add(…) }" does."""
+    root = re.search(rf"^%{re.escape(computation)} \(.*?^  ROOT .*? ([a-z]+)\(", text, re.M | re.S)
+    return root[1] if root else ""
 
 
 def _bits(name: str) -> int:

@@ -114,35 +114,42 @@ def trace(
         for key, (shape, dtype) in variables.items()
     }
 
-    def replica(own: Any, same: Any, state: Any) -> Any:
+    def replica(state: Any, nothing: Any, own: Any, same: Any) -> Any:
         values = {key: array[0] for key, array in zip(variables, state, strict=True)}
         leaves, structure, read, written = body([array[0] for array in own], same, values)
         kept = [_kept(leaf) for leaf in leaves]
-        found.update(structure=structure, leaves=tuple(kept), read=read, written=tuple(written))
+        found.update(structure=structure, leaves=tuple(kept), read=read, written=set(written))
         results = [
             jnp.asarray(leaf)[jnp.newaxis] for leaf, fixed in zip(leaves, kept, strict=True) if fixed is None
         ]
-        new = [jnp.asarray(written[key], variables[key][1])[jnp.newaxis] for key in written]
+        new = [
+            jnp.asarray(written[key], dtype)[jnp.newaxis]
+            for key, (_, dtype) in variables.items()
+            if key in written
+        ]
         return results, new
 
+    def jitted(function: Any) -> Any:
+        shardings = (mesh.by_row, mesh.by_row, mesh.by_row, mesh.same)
+        return jax.jit(function, donate_argnums=0, in_shardings=shardings, out_shardings=mesh.by_row)
+
     by_row = PartitionSpec(AXIS)
-    spread = jax.shard_map(
-        replica, mesh=mesh.mesh, in_specs=(by_row, PartitionSpec(), by_row), out_specs=by_row, check_vma=False
-    )
-    state = [jax.ShapeDtypeStruct((mesh.size, *shape), dtype) for shape, dtype in variables.values()]
-    traced = jax.jit(spread).trace(list(rows), list(shared), state)
+    specs = by_row, by_row, by_row, PartitionSpec()
+    spread = jax.shard_map(replica, mesh=mesh.mesh, in_specs=specs, out_specs=by_row, check_vma=False)
+    state = {
+        key: jax.ShapeDtypeStruct((mesh.size, *shape), dtype) for key, (shape, dtype) in variables.items()
+    }
+    traced = jitted(spread).trace(list(state.values()), [], list(rows), list(shared))
     if len(traced.jaxpr.jaxpr.invars) != len(rows) + len(shared) + len(state):
         raise TracingError(_LEAK)  # JAX took a value of another trace for one more argument
     writes = tuple(key for key in variables if key in found["written"])
     reads = tuple(key for key in variables if key in found["read"] and key not in found["written"])
-    run = _restricted(traced, tuple(variables), writes, reads, found["written"], state)
-    specs = dict(zip(variables, state, strict=True))
-    lowered = jax.jit(
-        run,
-        donate_argnums=0,
-        in_shardings=(mesh.by_row, mesh.by_row, mesh.by_row, mesh.same),
-        out_shardings=mesh.by_row,
-    ).lower([specs[key] for key in writes], [specs[key] for key in reads], list(rows), list(shared))
+    if len(writes) == len(variables):
+        lowered = traced.lower()
+    else:
+        run = _restricted(traced, state, writes, reads)
+        used = [state[key] for key in writes], [state[key] for key in reads]
+        lowered = jitted(run).lower(*used, list(rows), list(shared))
     digest = hashlib.sha256(lowered.as_text().encode()).digest()
     compiled = lowered.compile()
     inside = operations(compiled.as_text() or "", mesh.size)
@@ -150,27 +157,20 @@ def trace(
 
 
 def _restricted(
-    traced: Any,
-    keys: tuple[Any, ...],
-    writes: tuple[Any, ...],
-    reads: tuple[Any, ...],
-    written: tuple[Any, ...],
-    state: Sequence[Any],
+    traced: Any, state: dict[Any, Any], writes: tuple[Any, ...], reads: tuple[Any, ...]
 ) -> Callable[..., Any]:
     """What was traced, as a function of the variables that it uses; the written ones, to be donated, first."""
     flat = jaxpr_as_fun(traced.jaxpr)
 
     def run(new: Any, old: Any, rows: Any, shared: Any) -> Any:
         present = {**dict(zip(writes, new, strict=True)), **dict(zip(reads, old, strict=True))}
-        unused = {key: spec for key, spec in zip(keys, state, strict=True) if key not in present}
         values = [
-            present[key] if key in present else jnp.zeros(unused[key].shape, unused[key].dtype)
-            for key in keys
+            present[key] if key in present else jnp.zeros(spec.shape, spec.dtype)
+            for key, spec in state.items()
         ]
-        outputs = flat(*rows, *shared, *values)
-        split = len(outputs) - len(written)
-        by_key = dict(zip(written, outputs[split:], strict=True))
-        return list(outputs[:split]), [by_key[key] for key in writes]
+        outputs = flat(*values, *rows, *shared)
+        split = len(outputs) - len(writes)
+        return list(outputs[:split]), list(outputs[split:])
 
     return run
 

@@ -15,6 +15,7 @@ from workbench.distribute.replica_context import ReplicaProgram
 from workbench.distribute.strategy import Strategy
 from workbench.distribute.tpu_sampling import SampledCollective, sample
 from workbench.distribute.value_context import RunOptions
+from workbench.distribute.variable_programs import forget
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.runtime.traced_program import Traced
 
@@ -105,6 +106,10 @@ class TPUStrategy(Strategy):
         if checked and not self._told_of_checks:
             self._told_of_checks = True
             warnings.warn(_NOT_CHECKED, UserWarning, stacklevel=3)
+        if forgotten := self.kept.take_forgotten():
+            self.run_internal(
+                forget, (forgotten,)
+            )  # a program compiles faster that sets all variables there are
         how = options or RunOptions()
         program = Traced(
             ReplicaProgram(self, plain),
