@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tests.extension.gallery import model
 from tests.telemetry.simulation import MS, Call, Replicas
 from workbench.data.dataset import Dataset
 from workbench.data.explain import Shape, explain_sharding
+from workbench.telemetry.draining import Drain
 from workbench.telemetry.feed import Feed
 from workbench.ui.collectives_model import collectives_model
 from workbench.ui.dataset_model import dataset_model
@@ -30,13 +31,16 @@ from workbench.ui.models import (
 )
 from workbench.ui.plain import plain
 
+A_WORKER: Final = 8
+"""Replicas of a worker, which are all of its host."""
+
 
 @dataclass(slots=True)
 class Crowd:
     """A run of `replicas`, of which one is late step after step; what it tells goes through rings into a feed.
 
     Attributes:
-      replicas: How many, eight on a host.
+      replicas: How many; each worker has eight.
       capacity: Records that a ring holds: whoever does not drain them in time loses some.
       feed: What views are drawn of.
     """
@@ -45,12 +49,14 @@ class Crowd:
     capacity: int = 8
     feed: Feed = field(default_factory=Feed)
     _rings: Replicas = field(init=False)
+    _drains: list[Drain] = field(init=False)
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     _step: int = 0
 
     def __post_init__(self) -> None:
-        hosts = [f"host-{replica // 8}" for replica in range(self.replicas)]
+        hosts = [f"host-{replica // A_WORKER}" for replica in range(self.replicas)]
         self._rings = Replicas(hosts, capacity=self.capacity)
+        self._drains = [Drain() for _ in range(0, self.replicas, A_WORKER)]
 
     def work(self, steps: int) -> None:
         """Makes so many steps, which wait in the rings."""
@@ -71,10 +77,12 @@ class Crowd:
                 "log", "stdout", f"step {self._step}: loss {self._random.random():.3f}", step=self._step
             )
 
-    def batches(self, part: int = 0, of: int = 1) -> Iterator[bytes]:
-        """What has come since the last call, as workers ship it; those of one part of the replicas `of` so many."""
-        drained = (ring.drain() for ring in self._rings.rings[part::of])
-        yield from filter(None, drained)
+    def batches(self) -> Iterator[bytes]:
+        """What has come since the last call, as workers ship it."""
+        for at, drain in enumerate(self._drains):
+            rings = self._rings.rings[at * A_WORKER : (at + 1) * A_WORKER]
+            if batch := drain.take((ring, None) for ring in rings):
+                yield batch
 
     def deliver(self) -> None:
         """Brings the feed up to date."""
