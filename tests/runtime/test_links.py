@@ -55,6 +55,19 @@ class LinkContract:
         assert received(two, 500) == sent
         sender.join(30)
 
+    def test_messages_sent_together_arrive_each_by_itself_between_the_others(
+        self, pair: tuple[Link, Link]
+    ) -> None:
+        one, two = pair
+        part = ("same", [1, 2])
+        for i in range(20):
+            one.send((i, "before"))
+            one.send_all([(i, part), (i, part), (i, "last")])
+        expected = [
+            message for i in range(20) for message in ((i, "before"), (i, part), (i, part), (i, "last"))
+        ]
+        assert received(two, 80) == expected
+
     def test_both_ways(self, pair: tuple[Link, Link]) -> None:
         one, two = pair
         one.send((1,))
