@@ -178,7 +178,7 @@ function Worker({ worker, shown, context }: { worker: WorkerNode; shown: Drawn; 
         worker {worker.name} <StatusWord word={worker.status} />
       </div>
       <div class="wb-quiet">{worker.detail || facts.filter(Boolean).join(" · ")}</div>
-      <div class="wb-devices">
+      <div class="wb-places">
         {devices.map((device) => (
           <Device key={device.name} device={device} context={context} />
         ))}
