@@ -189,6 +189,8 @@ class TracedExecutor:
             outcomes = [started.program.outcome(started.leaves, awaited=awaited)]
         except BaseException as error:
             self._started.popleft()
+            # Nobody gets a handle to what it would have been.
+            self.step_rows.release((started.serial, index) for index in range(len(started.leaves)))
             self._report_failure(started.serial, started.group, started.known, error)
             return
         self._started.popleft()
