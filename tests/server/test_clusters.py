@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,15 +25,16 @@ SUMMARY = Summary("live", "2 workers", 2, 2, 1, None, 0, 0, 0, embedded=True, st
 
 
 class Process:
-    """Workers whose process does as the test says.
+    """Workers whose process does as the test says: by default, it ends in the middle of what it is asked.
 
     Attributes:
       id: Of their entry.
       asked: What was asked of them.
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, behave: Callable[[socket.socket], None] | None = None) -> None:
         self.asked: list[str] = []
+        self._behave = behave or self._end_when_asked
         self.id = new_id()
         self._listener = UnixListener(self._accept, thread_name="test-process")
         machine, path = socket.gethostname(), self._listener.path
@@ -40,11 +42,13 @@ class Process:
         self._announced = registry.announce(entry)
 
     def _accept(self, sock: socket.socket) -> None:
-        """Tells how it is; then ends in the middle of the first thing that it is asked."""
         with sock:
-            sock.sendall(encode({"summary": SUMMARY}))
             sock.settimeout(PATIENCE_SECONDS)
-            self.asked += [request["do"] for request in Requests(sock).receive() if "do" in request]
+            sock.sendall(encode({"summary": SUMMARY}))
+            self._behave(sock)
+
+    def _end_when_asked(self, sock: socket.socket) -> None:
+        self.asked += [request["do"] for request in Requests(sock).receive() if "do" in request]
 
     def end(self) -> None:
         self._announced.withdraw()
@@ -57,8 +61,8 @@ def registry(tmp_path: Path) -> Registry:
 
 
 @contextmanager
-def process(registry: Registry) -> Iterator[Process]:
-    one = Process(registry)
+def process(registry: Registry, behave: Callable[[socket.socket], None] | None = None) -> Iterator[Process]:
+    one = Process(registry, behave)
     try:
         yield one
     finally:
@@ -128,4 +132,52 @@ def test_those_that_ask_together_get_no_more_than_one_alone(
     assert len(begun) == 8 + 1
     assert ["8 clusters were started here" in str(answer) for answer in answers] == (
         [False] * 8 + [True] * 12 + [False]
+    )
+
+
+@pytest.mark.parametrize("beats", [True, False], ids=["a driver", "workers"])
+def test_a_process_that_falls_silent_is_stale_until_it_is_heard_again(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, beats: bool
+) -> None:
+    monkeypatch.setattr("workbench.server.job_link.STALE_SECONDS", 0.01)
+    topology = {"status": "live", "hosts": []}
+    go_on, done = threading.Event(), threading.Event()
+    seen: list[tuple[str, ...]] = []
+
+    def behave(sock: socket.socket) -> None:
+        sock.sendall(encode({"view": "topology", "model": topology}))
+        sock.sendall(encode({"beat": True} if beats else {"summary": SUMMARY}))
+        assert go_on.wait(PATIENCE_SECONDS)
+        sock.sendall(encode({"summary": SUMMARY | {"text": "heard again"}}))
+        assert done.wait(PATIENCE_SECONDS)
+
+    async def look() -> None:
+        clusters = Clusters(registry)
+        ended = asyncio.Event()
+
+        def changed() -> None:
+            link = clusters.find(one.id)
+            if link.summary is None or "topology" not in link.models:
+                return
+            now = (link.summary["status"], link.models["topology"]["status"], link.summary["text"])
+            if now not in seen[-1:]:
+                seen.append(now)
+            if now[0] == "stale" or not beats:
+                go_on.set()
+            if "heard again" in now:
+                ended.set()
+
+        clusters.listen(changed, dict)
+        try:
+            await asyncio.wait_for(ended.wait(), PATIENCE_SECONDS)
+        finally:
+            done.set()
+            await clusters.close()
+
+    with process(registry, behave) as one:
+        asyncio.run(look())
+    live, again = ("live", "live", "2 workers"), ("live", "live", "heard again")
+    stale = ("stale", "stale", "2 workers")
+    assert [now for now in seen if now != ("stale", "stale", "heard again")][:4] == (
+        [live, stale, live, again] if beats else [live, again]
     )

@@ -19,8 +19,13 @@ from workbench.server.mirror import Mirror
 
 _CONNECT_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 5.0
+STALE_SECONDS: Final = 5.0
+"""A process that tells every second that it goes on, and has not for so long, is suspended or fully occupied."""
 _LIMIT_BYTES: Final = 1024 * 1024
 _log = logging.getLogger("workbench")
+
+_Shown = tuple[dict[str, Any] | None, dict[str, Any], dict[str, str]]
+"""A summary, a feed's frame, and the status of each model that has one."""
 
 
 class JobLink:
@@ -54,6 +59,8 @@ class JobLink:
         self._writer: asyncio.StreamWriter | None = None
         self._calls: dict[int, tuple[str, asyncio.Future[str]]] = {}
         self._call = 0
+        self._silence: asyncio.TimerHandle | None = None
+        self._before_silence: _Shown | None = None
         self._task = asyncio.ensure_future(self._run())
 
     def watch(self, channels: frozenset[str]) -> None:
@@ -117,8 +124,10 @@ class JobLink:
             if self._wanted:
                 self._send({"watch": sorted(self._wanted)})
             while True:
-                self._take(await frames.read(reader))
-                self._changed()
+                message = await frames.read(reader)
+                self._take(message)
+                if "beat" not in message:
+                    self._changed()
         except (OSError, EOFError, TimeoutError):
             pass  # the process has gone
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -128,6 +137,15 @@ class JobLink:
             self._end()
 
     def _take(self, message: dict[str, Any]) -> None:
+        if self._before_silence is not None:
+            self._show(*self._before_silence)
+            self._before_silence = None
+        if self._silence is not None:
+            self._silence.cancel()
+        if (
+            self._silence is not None or "beat" in message
+        ):  # other processes, as of workers, tell only what is new
+            self._silence = asyncio.get_running_loop().call_later(STALE_SECONDS, self._fall_silent)
         match message:
             case {"summary": dict(summary)}:
                 self.summary = summary
@@ -148,6 +166,24 @@ class JobLink:
                 if answer is not None and not answer.done():
                     answer.set_result(problem)
 
+    def _fall_silent(self) -> None:
+        """What is shown may be long past."""
+        statuses = {channel: model["status"] for channel, model in self.models.items() if "status" in model}
+        self._before_silence = self.summary, self.feed_frame, statuses
+        stale = {"status": "stale"}
+        summary = None if self.summary is None else self.summary | stale
+        frame = self.feed_frame | stale if self.feed_frame else {}
+        self._show(summary, frame, dict.fromkeys(statuses, "stale"))
+
+    def _show(self, summary: dict[str, Any] | None, frame: dict[str, Any], statuses: dict[str, str]) -> None:
+        self.summary = summary
+        self.feed_frame = frame
+        if frame:
+            self._count(FEED)
+        for channel, status in statuses.items():
+            self._replace(channel, self.models[channel] | {"status": status})
+        self._changed()
+
     def _replace(self, channel: str, model: dict[str, Any]) -> None:
         self.models[channel] = model
         self._count(channel)
@@ -158,6 +194,8 @@ class JobLink:
 
     def _end(self) -> None:
         self.ended = True
+        if self._silence is not None:
+            self._silence.cancel()
         self.retry_at = asyncio.get_running_loop().time() + _RETRY_SECONDS
         if self._writer is not None:
             self._writer.close()

@@ -52,6 +52,7 @@ class Publisher:
         # Channel -> what was published, and the source made of it, of which the server has the newest.
         self._sources: dict[str, tuple[Callable[[], Source], Source]] = {}
         self._look_at = 0.0
+        self._beat_at = 0.0
         self._members: object = None  # those of the topology that the server has
         self._ending = False
         sock.settimeout(_SEND_SECONDS)
@@ -157,6 +158,9 @@ class Publisher:
                     self._send_if_new(channel, {"view": channel, "model": self._looks[channel]()})
             elif (make := self._published.get(channel)) is not None:
                 self._send_shown(channel, make)
+        if time.monotonic() >= self._beat_at:  # who hears nothing else knows by it that this process goes on
+            self._beat_at = time.monotonic() + _LOOK_SECONDS
+            self._sock.sendall(encode({"beat": True}))
         if FEED in self._wanted:
             frame = feed_frame(snapshot, cluster.status)
             since, old = self._sent.get(FEED, (0, None))

@@ -4,6 +4,7 @@ import { Widget } from "@lumino/widgets";
 import { rateText } from "../format";
 import type { Connection } from "./connection";
 import type { ClusterInfo } from "./messages";
+import { statusWord } from "./words";
 
 /** As "4/4 replicas • 38 GB/s • 0 NaN". */
 export function statusText(cluster: ClusterInfo, trans: TranslationBundle): string {
@@ -12,6 +13,7 @@ export function statusText(cluster: ClusterInfo, trans: TranslationBundle): stri
   if (summary.busbw !== null) parts.push(rateText(summary.busbw));
   parts.push(trans.__("%1 NaN", summary.nan));
   if (summary.stuck) parts.push(`⚠ ${trans.__("stuck")}`);
+  if (summary.status === "stale") parts.push(`⚠ ${statusWord(summary.status, trans)}`);
   return parts.join(" • ");
 }
 
