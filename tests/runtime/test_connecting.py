@@ -24,6 +24,7 @@ from workbench.errors import (
     UnavailableError,
     WorkbenchError,
 )
+from workbench.runtime import unix_endpoint
 
 
 def _works(cluster: runtime.Cluster) -> int:
@@ -70,7 +71,8 @@ def test_a_refused_connect_leaves_the_current_cluster_alone(arguments: dict[str,
         assert _works(cluster) == 2
 
 
-def test_what_was_not_sent_yet_is_in_the_feed_after_closing() -> None:
+def test_what_was_not_sent_yet_is_in_the_feed_after_closing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.runtime.cluster._LAST_FLUSH_SECONDS", 60.0)  # however busy the machine is
     with runtime.connect(replicas=2) as cluster:
         assert _works(cluster) == 2
 
@@ -155,6 +157,30 @@ def test_two_drivers_at_once_are_refused_and_one_after_the_other_are_not() -> No
             assert _works(first) == 1
         with runtime.connect(dask, replicas_per_worker=2) as second:
             assert _works(second) == 2
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3, 4])
+def test_workers_are_given_back_where_one_link_cannot_be_opened(
+    monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as dask,
+        Client(dask, set_as_default=False) as client,
+    ):
+        opened = unix_endpoint.connect
+        asked: list[str] = []
+
+        def fails_once(path: str, token: str, purpose: str) -> Any:
+            asked.append(purpose)
+            if len(asked) == failing:
+                raise UnavailableError("no such link")
+            return opened(path, token, purpose)
+
+        monkeypatch.setattr(unix_endpoint, "connect", fails_once)
+        with pytest.raises(UnavailableError, match="no such link"):
+            runtime.connect(client)
+        with runtime.connect(client) as cluster:
+            assert _works(cluster) == 2
 
 
 @pytest.mark.parametrize("processes", [True, False])

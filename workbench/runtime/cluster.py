@@ -24,6 +24,7 @@ from workbench.runtime.placement_text import one_line, placement
 from workbench.runtime.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
 from workbench.runtime.watch import WatchThread
 from workbench.runtime.wire import TELEMETRY
+from workbench.runtime.worker_link import WorkerLink
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed import Feed
 from workbench.telemetry.formatting import encodable
@@ -79,12 +80,22 @@ class Cluster:
                 "the Dask cluster has no workers; start some, or scale it up, then connect again"
             )
         self._connector.claim(described)
-        described = self._connector.describe()  # as the claim has shaped them
-        order = sorted(
-            described.values(), key=lambda worker: (_natural(worker["host"]), _natural(worker["name"]))
-        )
-        hosts = list(dict.fromkeys(worker["host"] for worker in order))
-        workers = [self._connector.open(worker, hosts.index(worker["host"])) for worker in order]
+        workers: list[WorkerLink] = []
+        try:
+            described = self._connector.describe()  # as the claim has shaped them
+            order = sorted(
+                described.values(), key=lambda worker: (_natural(worker["host"]), _natural(worker["name"]))
+            )
+            hosts = list(dict.fromkeys(worker["host"] for worker in order))
+            for worker in order:
+                task = hosts.index(worker["host"])
+                workers.append(self._connector.open(worker, task))
+        except BaseException:  # or the workers would be held by nobody
+            for link in workers:
+                link.close()
+            with contextlib.suppress(UnavailableError):
+                self._connector.release(list(described))
+            raise
         self.hosts = tuple(hosts)
         by_reference = all(worker.steps.by_reference for worker in workers)
         health = LocalHealth(

@@ -128,13 +128,17 @@ class Connector:
         if described["pid"] == os.getpid() and address in IN_PROCESS:
             return IN_PROCESS[address].open_in_process(self.token)
         same_user = described["machine"] == machine_id() and described["uid"] == os.getuid()
-        if same_user and described["path"] and not self._remote_hosts(described["host"]):
-            path = described["path"]
-            return (
-                unix_endpoint.connect(path, self.token, "steps"),
-                unix_endpoint.connect(path, self.token, "signals"),
-            )
-        return self._over_comm(address, "steps"), self._over_comm(address, "signals")
+        path = described["path"] if same_user and not self._remote_hosts(described["host"]) else ""
+        steps = self._link(address, path, "steps")
+        try:
+            return steps, self._link(address, path, "signals")
+        except BaseException:
+            steps.close()
+            raise
+
+    def _link(self, address: str, path: str, purpose: str) -> Link:
+        """To a worker of this machine by its socket at `path`, or over a comm to its address if that is ""."""
+        return unix_endpoint.connect(path, self.token, purpose) if path else self._over_comm(address, purpose)
 
     def _over_comm(self, address: str, purpose: str) -> DaskLink:
         link: DaskLink = self._client.sync(self._open_comm, address, purpose)

@@ -179,6 +179,8 @@ class WorkerSide:
             if not held or purpose not in ("steps", "signals"):
                 link.close()
                 return
+            if (abandoned := self._pending.pop(purpose, None)) is not None:
+                abandoned.close()  # of a driver that opened no other
             self._pending[purpose] = link
             if len(self._pending) < 2:
                 return
