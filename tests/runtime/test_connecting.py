@@ -18,6 +18,7 @@ from tests.leaks import Resources, leaked_since
 from tests.runtime.conftest import runner
 from workbench import runtime
 from workbench.errors import (
+    BackendUnavailable,
     ClusterBusy,
     ClusterClosed,
     InvalidArgumentError,
@@ -25,6 +26,7 @@ from workbench.errors import (
     WorkbenchError,
 )
 from workbench.runtime import unix_endpoint
+from workbench.runtime.host import ReplicaHost
 
 
 def _works(cluster: runtime.Cluster) -> int:
@@ -157,6 +159,22 @@ def test_two_drivers_at_once_are_refused_and_one_after_the_other_are_not() -> No
             assert _works(first) == 1
         with runtime.connect(dask, replicas_per_worker=2) as second:
             assert _works(second) == 2
+
+
+def test_what_a_worker_lacks_is_told_as_that_and_its_group_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def lacks(host: ReplicaHost, join: Any) -> Any:
+        raise BackendUnavailable("CuPy is not installed")
+
+    with runtime.connect(replicas=2, processes=False) as cluster:
+        with monkeypatch.context() as patched:
+            patched.setattr(ReplicaHost, "_open", lacks)
+            with pytest.raises(BackendUnavailable, match="CuPy is not installed"):
+                cluster.group(cluster.devices, label="Test")
+        assert not cluster.gang.groups
+        assert not cluster.gang._replies
+        assert _works(cluster) == 2
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3, 4])
