@@ -14,6 +14,7 @@ class Recordings:
     """What there is to open; nothing else is.
 
     Attributes:
+      path: The file or the folder.
       runs: The runs.
       first: Path of the run to open first; "" for a folder, in which a person picks one.
     """
@@ -25,10 +26,10 @@ class Recordings:
           NotFoundError: if it is not there.
           DataCorruption: if the file is damaged or no recorded run.
         """
-        where = Path(path)
-        is_folder = where.is_dir()
-        self.first = "" if is_folder else str(where)
-        self.runs = RecordedRuns(Folder(where) if is_folder else OneFile(where))
+        self.path = Path(path)
+        is_folder = self.path.is_dir()
+        self.first = "" if is_folder else str(self.path)
+        self.runs = RecordedRuns(Folder(self.path) if is_folder else OneFile(self.path))
         if self.first:
             self.runs.replay(self.first)
 
