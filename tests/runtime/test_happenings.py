@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from workbench import runtime
 from workbench.errors import CollectiveMismatch, ReplicaLost
 from workbench.runtime import Cluster
 from workbench.runtime.env import ReplicaEnv
+from workbench.runtime.wire import OUTPUT, REPLY
 from workbench.telemetry.events import Event
 
 
@@ -73,3 +75,21 @@ def test_a_lost_replica_is_an_alert_that_names_it(cluster: Cluster) -> None:
     assert "victims: worker 1" in event.message
     assert "SIGKILL" in event.message
     assert [one.message for one in heard] == [event.message]
+
+
+def test_an_error_of_who_listens_loses_no_message(cluster: Cluster) -> None:
+    def fails(event: Event) -> None:
+        raise ValueError("not ready to listen")
+
+    gang, request = cluster.gang, 1_000_000
+    gang._replies[request] = None
+    arrived = [(OUTPUT, 0, "stdout", "a line"), (REPLY, request, True, b"the answer")]
+    worker = SimpleNamespace(name="0", host="a", steps=SimpleNamespace(receive=lambda: arrived))
+    cluster.event_listeners.append(fails)
+    try:
+        with pytest.raises(ValueError, match="not ready to listen"):
+            gang._receive_from(worker)  # type: ignore[arg-type]
+    finally:
+        cluster.event_listeners.remove(fails)
+
+    assert gang._replies.pop(request) == (True, b"the answer")

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ClusterClosed, WorkbenchError
 from workbench.runtime.failures import gone, read_structure, where_others_wait
@@ -46,32 +46,13 @@ from workbench.telemetry.events import Event
 if TYPE_CHECKING:
     from workbench.runtime.cluster import Cluster
     from workbench.runtime.group import Group
+    from workbench.runtime.health import Health
     from workbench.runtime.steps import Step
 
 # A wait looks around at least this often.
 CHECK_SECONDS = 0.5
 FETCH_DEADLINE_SECONDS = 600.0
 _UNUSED = 64  # functions that workers are told to forget together
-
-
-class Health(Protocol):
-    """What the cluster behind a gang knows and can do about its workers."""
-
-    def examine(self, worker: WorkerLink) -> str:
-        """Why a worker that is still connected must be given up, or ""."""
-
-    def why_lost(self, worker: WorkerLink) -> str:
-        """Why a worker's connection ended."""
-
-    def kill(self, worker: WorkerLink) -> None:
-        """Ends a worker's process."""
-
-    def replacement(self, worker: WorkerLink) -> WorkerLink:
-        """Waits for the restarted worker and connects to it.
-
-        Raises:
-          ReplicaLost: if it does not come back.
-        """
 
 
 class Gang:
@@ -399,8 +380,13 @@ class Gang:
         except LinkClosed:
             self.lose(worker)
             return
-        for message in messages:
-            self._handle(worker, message)
+        rest = iter(messages)
+        try:
+            for message in rest:
+                self._handle(worker, message)
+        finally:  # whatever one has raised, such as a listener's error: those behind it have come, too
+            for message in rest:
+                self._handle(worker, message)
 
     def _look(self) -> None:
         """Marks the workers that are gone or were given up; ends merges that cannot happen."""

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from workbench.runtime.embedded import WorkerExit
 from workbench.runtime.gpus import STUCK_EXIT_CODE
@@ -33,6 +34,26 @@ def kernel_memory_kills() -> int:
                 if line.startswith("oom_kill "):
                     count += int(line.split()[1])
     return count
+
+
+class Health(Protocol):
+    """What the cluster behind a gang knows and can do about its workers."""
+
+    def examine(self, worker: WorkerLink) -> str:
+        """Why a worker that is still connected must be given up, or ""."""
+
+    def why_lost(self, worker: WorkerLink) -> str:
+        """Why a worker's connection ended."""
+
+    def kill(self, worker: WorkerLink) -> None:
+        """Ends a worker's process."""
+
+    def replacement(self, worker: WorkerLink) -> WorkerLink:
+        """Waits for the restarted worker and connects to it.
+
+        Raises:
+          ReplicaLost: if it does not come back.
+        """
 
 
 class LocalHealth:
