@@ -47,6 +47,7 @@ interface Props {
 export class Panel extends Widget {
   #shown = new AbortController();
   #runs: readonly RunEntry[] = [];
+  #asked = 0;
   #problem = "";
 
   constructor(
@@ -86,7 +87,10 @@ export class Panel extends Widget {
 
   /** Lists the recorded runs anew. */
   async refreshRuns(): Promise<void> {
-    this.#runs = await this.actions.listRuns();
+    const asked = ++this.#asked;
+    const runs = await this.actions.listRuns();
+    if (asked !== this.#asked) return; // only the newest answer counts, whichever comes last
+    this.#runs = runs;
     this.#draw();
   }
 
