@@ -95,6 +95,7 @@ SUITES: dict[str, tuple[Job, ...]] = {
         Job("workbench", "ours.views"),
         Job("workbench", "ours.views_flood", needs=("jupyter_client",)),
         Job("workbench", "ours.views_pane", needs=("jupyterlab", "playwright")),
+        Job("workbench", "ours.views_crowd", needs=("jupyterlab", "playwright")),
         _peer("treescope", "views_treescope", "treescope", "jax"),
         Job("workbench", "ours.views_sharding", needs=("jax",)),
         Job("workbench", "ours.views_page", needs=("panel", "playwright")),

@@ -58,10 +58,10 @@ class Crowd:
         self._rings = Replicas(hosts, capacity=self.capacity)
         self._drains = [Drain() for _ in range(0, self.replicas, A_WORKER)]
 
-    def work(self, steps: int) -> None:
-        """Makes so many steps, which wait in the rings."""
+    def work(self, steps: int, *, at_ns: int | None = None) -> None:
+        """Makes so many steps, which wait in the rings; they begin now, or at another time by `time.monotonic_ns`."""
         for _ in range(steps):
-            start = time.monotonic_ns()
+            start = time.monotonic_ns() if at_ns is None else at_ns
             late = self._random.gamma(2.0, 0.2 * MS, self.replicas)
             late[self.replicas // 3] += 5 * MS
             enter = (start + late).astype(np.int64).tolist()
