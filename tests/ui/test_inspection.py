@@ -366,3 +366,20 @@ def test_an_empty_batch_is_named_as_a_reason_for_nan(strategy: wb.MirroredStrate
 
 def test_ages_have_two_digits() -> None:
     assert doctest.testmod(inspection_text).failed == 0
+
+
+def test_of_many_values_those_are_shown_that_are_not_finite_and_few_bytes_are_sent() -> None:
+    many = [np.float32(number) for number in range(3000)]
+    many[2000] = np.float32("nan")
+    found = wb.inspect(many)
+    assert len(found.values) == 3000
+
+    text, page = repr(found), found._repr_html_()
+    model = json.dumps(found.source().model())
+    assert "2,900 more values are not shown" in text
+    assert [len(shown) < 300_000 for shown in (text, page, model)] == [True] * 3
+    for shown in (text, page, model):
+        assert "[2000]" in shown
+        assert "[98]" in shown
+        assert "[99]" not in shown
+    assert "not shown" not in repr(wb.inspect(many[:100]))

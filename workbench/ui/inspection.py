@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from workbench.runtime.handles import Handle
     from workbench.ui.models import Values
 
+_MOST_SHOWN: Final = 100
 EMPTY_BATCH: Final = (
     "{who} got an empty batch in this step: a mean over no rows is NaN. Divide a sum by the global number of rows, "
     "or batch with drop_remainder=True."
@@ -46,6 +48,8 @@ EMPTY_BATCH: Final = (
 
 class Inspection:
     """What `wb.inspect` found. Prints as a table, and draws a heat map of elements below if that was asked for.
+
+    Of many values some are shown, best those that are not finite or have diverged; `values` has all.
 
     Attributes:
       values: One per leaf of the inspected structure.
@@ -57,29 +61,35 @@ class Inspection:
     ) -> None:
         self.values = values
         self.elements = elements
-        self._leaves = tuple(leaves)
+        chosen = _worth_showing(values)
+        self._shown = tuple(values[number] for number in chosen)
+        self._leaves = tuple(leaves[number] for number in chosen) if leaves else ()
+        if hidden := len(values) - len(chosen):
+            last = self._shown[-1]
+            note = f"{hidden:,} more values are not shown: inspect a part of them"
+            self._shown = (*self._shown[:-1], replace(last, hints=(*last.hints, note)))
 
     @property
     def model(self) -> Values:
         """What the view draws."""
         from workbench.ui.models import Values  # which has the classes above
 
-        return Values(self.values, self.elements)
+        return Values(self._shown, self.elements)
 
     def to_dict(self) -> dict[str, Any]:
         """All facts as JSON-able values; None where a number has no meaning."""
         return {"values": [plain(value) for value in self.values]}
 
     def __repr__(self) -> str:
-        return "\n".join([inspection_text(self.values), *self._heat_map()])
+        return "\n".join([inspection_text(self._shown), *self._heat_map()])
 
     def _repr_html_(self) -> str:
         map_ = self._heat_map()
-        return inspection_html(self.values) + (html.preformatted("\n".join(map_)) if map_ else "")
+        return inspection_html(self._shown) + (html.preformatted("\n".join(map_)) if map_ else "")
 
     def source(self) -> ValuesSource:
         """For whoever shows it."""
-        return ValuesSource(self.values, self._leaves, inspected, self.elements)
+        return ValuesSource(self._shown, self._leaves, inspected, self.elements)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)
@@ -89,6 +99,18 @@ class Inspection:
         if elements is None:
             return []
         return elements_text(elements, self.values[elements.value].name or self.values[elements.value].kind)
+
+
+def _worth_showing(values: Sequence[InspectedValue]) -> list[int]:
+    """Numbers of the values that are shown, in their order."""
+
+    def is_fine(number: int) -> bool:
+        value = values[number]
+        summaries = [each.summary for each in value.replicas if isinstance(each.summary, Summary)]
+        finite = not any(summary.nan or summary.inf for summary in summaries)
+        return finite and (value.agreement is None or value.agreement.in_sync)
+
+    return sorted(sorted(range(len(values)), key=is_fine)[:_MOST_SHOWN])
 
 
 def inspect(
