@@ -97,8 +97,6 @@ def texts_by_keys(page: Any, grid: Any) -> list[list[str]]:
 
 
 def texts(grid: Any) -> list[list[str]]:
-    """All cells of a table in which no column is folded away."""
-    assert grid.get_attribute("aria-colcount") is None
     return list(
         grid.evaluate("(node) => [...node.rows].map((row) => [...row.cells].map((cell) => cell.innerText))")
     )
@@ -188,6 +186,7 @@ def unfold_by_keys(page: Any, view: Any) -> None:
 def read_by_keys(page: Any, view: Any) -> list[list[str]]:
     """All of a view's table, which arrow keys must reach, each number of it."""
     grid = view.get_by_role("grid")
+    assert grid.get_attribute("aria-colcount") is None  # no column is folded away
     read = texts_by_keys(page, grid)
     assert read == texts(grid)
     return read
