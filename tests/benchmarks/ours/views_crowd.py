@@ -88,6 +88,7 @@ def produce(connection: Connection, replicas: int, seconds: float) -> None:
             crowd.work(1, at_ns=round(1e9 * (begins + turn * TURN_SECONDS + step / STEPS_PER_SECOND)))
         crowd.speak(round(LINES_PER_SECOND * TURN_SECONDS))
         turns.append(list(crowd.batches()))
+    begins = max(begins, time.monotonic())  # never faster than it should be
     for turn, batches in enumerate(turns):
         time.sleep(max(0.0, begins + (turn + 1) * TURN_SECONDS - time.monotonic()))
         connection.send(batches)
