@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ARTIFACTS, ROOT, Lab, command, expect, open_notebook
+from tests.e2e.conftest import ARTIFACTS, NOTEBOOK_IS_READY, ROOT, Lab, command, expect, open_notebook
 from tests.e2e.test_dashboard import Job
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -61,14 +61,16 @@ with wb.connect(replicas=4, processes=False) as cluster:
     strategy = wb.MirroredStrategy()
     with strategy.scope():
         w = wb.Variable(np.zeros((128, 64), np.float32), name="w")
+        b = wb.Variable(np.zeros(64, np.float32), name="b")
 
     def step(x):
         ctx = wb.distribute.get_replica_context()
-        difference = x @ np.asarray(w) - x[:, :64]
+        difference = x @ np.asarray(w) + np.asarray(b) - x[:, :64]
         w.assign_sub(np.float32(1e-4) * ctx.all_reduce("mean", x.T @ difference))
+        b.assign_sub(np.float32(1e-4) * ctx.all_reduce("mean", difference.sum(axis=0)))
         return ctx.all_reduce("mean", np.square(difference).mean())
 
-    late = inject(step, Slow(2, 0.05))
+    late = inject(step, Slow(2, 0.2))
     batch = random.normal(size=(64, 128)).astype(np.float32)
     print("ready", flush=True)
     for line in sys.stdin:
@@ -110,6 +112,8 @@ def test_the_quickstart_with_its_panes(page: Any, lab: Lab) -> None:
     expect(panes).to_contain_text("all_reduce")
     panes.get_by_role("tab", name="Lanes").click()
     expect(panes.locator("canvas")).to_be_visible()
+    page.wait_for_function(NOTEBOOK_IS_READY)
+    expect(page.locator(".wb-pane .wb-topology").get_by_text("idle", exact=True)).to_have_count(2)
     last.evaluate("(node) => node.scrollIntoView({ block: 'end' })")
     page.screenshot(path=ARTIFACTS / "picture_lab.png")
 
@@ -140,7 +144,7 @@ def test_the_dashboard_of_a_job(browser: Any, training: Job) -> None:
             page = context.new_page()
             page.goto(server.stdout.readline().strip())
             training.run(120)
-            expect(page.locator(".wb-collective-table")).to_contain_text("240 collectives")
+            expect(page.locator(".wb-collective-table")).to_contain_text("360 collectives")
             page.get_by_role("tab", name="Timing").click()
             for view in ("lanes", "heat-map", "sweep"):
                 expect(page.locator(f".wb-{view} :is(canvas, svg)").first).to_be_visible()
