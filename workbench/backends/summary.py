@@ -71,8 +71,8 @@ class Summary:
 def summary(x: Any) -> Summary:
     """Summarises any array that `backends.numpy.view` accepts.
 
-    More than 65,536 floats of 32 bits or less are added up in their own precision, chunk by chunk: the figures have
-    five digits or more.
+    More than 65,536 floats of 32 bits or less, or integers of 16 or less, are added up as floats of 32 bits, chunk by
+    chunk: the figures have five digits or more.
     """
     array = view(x)
     flat = np.ascontiguousarray(array).reshape(-1)
@@ -133,7 +133,7 @@ def _magnitudes(chunk: np.ndarray, *, exact: bool) -> np.ndarray:
         chunk = np.abs(chunk)
     if chunk.dtype == np.float64 or (chunk.dtype == np.float32 and not exact):
         return chunk
-    narrow = chunk.dtype.kind not in "biuf" or chunk.dtype == np.float16
+    narrow = chunk.dtype.kind not in "biuf" or chunk.dtype.itemsize <= 2
     return chunk.astype(np.float32 if narrow and not exact else np.float64)
 
 
