@@ -52,7 +52,14 @@ def start(count: int, *, coordinator: str = "", processes: int = 1, process: int
         jax.config.update("jax_num_cpu_devices", count)
     if processes > 1:
         try:
-            jax.distributed.initialize(coordinator, processes, process, initialization_timeout=30)
+            jax.distributed.initialize(
+                coordinator,
+                processes,
+                process,
+                initialization_timeout=30,
+                # JAX asks nobody who connects who they are, and would listen at all addresses of the machine.
+                coordinator_bind_address=coordinator if process == 0 else None,
+            )
         except RuntimeError as error:
             raise UnavailableError(
                 f"JAX process {process} of {processes} did not meet the others at {coordinator}: {error}"

@@ -306,10 +306,9 @@ class ReplicaHost:
         self._leave(join.group, forget=False)
         if self.traced is None:
             return self._open(join)
-        address, meeting = self.traced.open(join, self._bind_host, lambda: self._open(join))
         if len(join.processes) > 1:
-            tpu.before_meeting(meeting)
-        return address, meeting
+            tpu.before_meeting()
+        return self.traced.open(join, self._bind_host, lambda: self._open(join))
 
     def _open(self, join: JoinGroup) -> Any:
         topology = Topology(

@@ -35,15 +35,8 @@ def worker_environment(devices: int) -> dict[str, str]:
     return {"JAX_PLATFORMS": "cpu", "NPROC": str(_THREADS_PER_DEVICE * devices)}
 
 
-def before_meeting(address: str) -> None:
-    """Prepares this worker for JAX's connecting it with those of other hosts.
-
-    Args:
-      address: Where JAX shall listen for the others, "" if that is in another process. JAX asks nobody who connects who
-        they are, and would listen at all addresses of the machine.
-    """
-    if address:
-        os.environ["JAX_COORDINATOR_BIND_ADDRESS"] = address
+def before_meeting() -> None:
+    """Prepares this worker for JAX's connecting it with those of other hosts."""
     if os.environ.get("JAX_PLATFORMS") == "cpu":
         gloo_lines.leave_out()
 
