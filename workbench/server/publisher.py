@@ -16,7 +16,7 @@ from workbench.server.job_models import ASKING, feed_frame, looks
 from workbench.server.summary import summarise
 from workbench.ui.widgets.sources import Source
 
-_REST_SECONDS: Final = 0.1
+_REST_SECONDS: Final = 0.2  # each telling costs the job and the server some milliseconds of CPU
 _LOOK_SECONDS: Final = 1.0
 _SEND_SECONDS: Final = 10.0
 # Closing waits so long for the server to take the last state; a server that hangs must not hold up a notebook.
@@ -24,7 +24,7 @@ _FAREWELL_SECONDS: Final = 1.0
 
 
 class Publisher:
-    """One connection. Its thread sends at most ten times a second, and sleeps while nothing happens.
+    """One connection. Its thread sends at most five times a second, and sleeps while nothing happens.
 
     A server that reads slowly gets fewer and larger changes: each is made when the last one was taken.
     """
@@ -100,7 +100,7 @@ class Publisher:
             self.wake()
 
     def _wait(self) -> None:
-        """Until there may be news, but a tenth of a second at least; answers requests meanwhile."""
+        """Until there may be news, but for the rest that there is between two tellings; answers requests meanwhile."""
         begin = time.monotonic()
         while not self._ending:
             waited = time.monotonic() - begin
