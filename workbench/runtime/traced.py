@@ -51,7 +51,10 @@ if TYPE_CHECKING:
 
 IN_FLIGHT = 3
 _CACHED = 256
-_TOGETHER = 8  # ended steps that are reported at once while more are waiting
+_TOGETHER = (
+    16  # ended steps that are reported at once while more are waiting; half of those that may be on their way
+)
+_LONGEST_NS = 20_000_000  # but none is kept back for longer
 
 
 class TracedExecutor:
@@ -67,6 +70,7 @@ class TracedExecutor:
         self._groups: dict[int, GroupPrograms] = {}
         self._started: deque[Started] = deque()
         self._unsent: list[Message] = []
+        self._unsent_since_ns = 0
         self._last_end_ns = 0
         self._unneeded: list[tuple[int, int]] = []  # values that the notebook has let go of
         self.traces = 0
@@ -114,7 +118,8 @@ class TracedExecutor:
     def handle(self, message: Message) -> bool:
         """Runs a traced program; before other messages it reports what was started. Whether that was all to do."""
         if self.takes(message):
-            self.idle.wait(lambda: self._host.closed)
+            if not self.idle:
+                self.idle.wait(lambda: self._host.closed)
             self.run(message)
             return True
         if message[0] == RELEASE:
@@ -178,7 +183,7 @@ class TracedExecutor:
         """Waits until the oldest step has been computed, and reports it.
 
         Args:
-          awaited: The notebook may be about to look at its result: small values go along.
+          awaited: The notebook may be waiting for it, or be about to look at its result: small values go along.
         """
         if not self._started:
             self._send()
@@ -186,7 +191,9 @@ class TracedExecutor:
         started = self._started[0]
         try:
             started.wait(self._host)
-            outcomes = [started.program.outcome(started.leaves, awaited=awaited)]
+            # Of several that ended together the last one's result is looked at, or a sum of all.
+            last = awaited and len(self._started) == 1
+            outcomes = [started.program.outcome(started.leaves, awaited=last)]
         except BaseException as error:
             self._started.popleft()
             # Nobody gets a handle to what it would have been.
@@ -198,8 +205,10 @@ class TracedExecutor:
         began_ns = max(started.started_ns, self._last_end_ns)
         started.program.record(started.group, started.step, started.started_ns, began_ns, ended_ns)
         self._last_end_ns = ended_ns
+        if not self._unsent:
+            self._unsent_since_ns = ended_ns
         self._unsent.append((DONE, started.serial, outcomes))
-        if awaited or len(self._unsent) >= _TOGETHER:
+        if awaited or len(self._unsent) >= _TOGETHER or ended_ns - self._unsent_since_ns >= _LONGEST_NS:
             self._send()
 
     def _send(self) -> None:
@@ -217,8 +226,8 @@ class TracedExecutor:
         payload: Any,
     ) -> Started:
         traced: Traced = self._host.objects.get(function)
-        arguments = self._arguments(group, known, payload, function, traced.partial_batch)
-        key = function, arguments.signature
+        structure, arguments = self._arguments(group, known, payload, function, traced.partial_batch)
+        key = function, structure, arguments.signature
         program = known.programs.get(key)
         if program is None:
             with Interruptible(group, known.local[0][0]):
@@ -264,7 +273,8 @@ class TracedExecutor:
         payload: Any,
         function: Any,
         partial_batch: PartialBatch,
-    ) -> Arguments:
+    ) -> tuple[Any, Arguments]:
+        """The id of their structure, and the arguments."""
         if payload is None:
             spec, leaves = None, []
             structure: Any = None
@@ -275,7 +285,7 @@ class TracedExecutor:
                 leaves[index] = Ref(made_by, leaf)
             spec = self._host.objects.get(structure)
         try:
-            return arguments_of(
+            return structure, arguments_of(
                 known.mesh,
                 [self._host.executors[device] for device in known.positions],
                 lambda ref: self.step_rows.rows(ref, known),

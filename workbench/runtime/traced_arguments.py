@@ -29,7 +29,7 @@ class Arguments:
       kinds: Per leaf "row", "shared", "padded", or ("fixed", value) for what is no array.
       rows: Arrays with a row per replica; a padded one is followed by its counts of rows.
       shared: Values that are the same for all replicas.
-      signature: Hashable: equal where a compiled program fits.
+      signature: Of the leaves, hashable: equal where a program fits that was compiled for the same structure.
     """
 
     structure: Any
@@ -80,7 +80,7 @@ def arguments_of(
             in_place = kept_rows(leaf)
             if in_place is not None and (partial_batch == "recompile" or not in_place.shape):
                 kinds.append("row")
-                signature.append(("row", in_place.dtype, in_place.shape))
+                signature.append(_signature("row", in_place))
                 rows.append(in_place)
                 continue
             components = [executor.kept(leaf) for executor in executors]
@@ -97,7 +97,7 @@ def arguments_of(
         kinds.append(kind)
         signature.append(sign)
     arrays = [mesh.placed(item) for item in rows]
-    return Arguments(structure, tuple(kinds), arrays, shared, (structure, tuple(signature)))
+    return Arguments(structure, tuple(kinds), arrays, shared, tuple(signature))
 
 
 def _shared(mesh: ReplicaMesh, value: Any, index: int) -> tuple[Any, Any, Any]:
@@ -150,7 +150,7 @@ def _distributed(
         return slices, values + indices, (slices, a, b)
     rows = mesh.in_place(components)
     if rows is not None and (partial_batch == "recompile" or not rows.shape):
-        return "row", [rows], ("row", rows.dtype, rows.shape)
+        return "row", [rows], _signature("row", rows)
     if not _is_numeric(first):
         return _same_for_all(components, index)
     arrays = [np.asarray(component) for component in components]
@@ -163,7 +163,7 @@ def _distributed(
         target = padded_to(index, max(len(array) for array in arrays))
         counts = [np.int32(len(array)) for array in arrays]
         rows = mesh.stack([_padded(array, target) for array in arrays])
-        return "padded", [rows, mesh.stack(counts)], ("padded", rows.dtype, rows.shape)
+        return "padded", [rows, mesh.stack(counts)], _signature("padded", rows)
     if len({array.shape for array in arrays}) > 1:
         raise InvalidArgumentError(
             f"argument {index} has another shape on some replicas: {_described(arrays)}, and a traced program has one "
@@ -171,7 +171,11 @@ def _distributed(
             f"strategy.run(..., options=wb.distribute.RunOptions(partial_batch='pad')) with ctx.row_mask(x)"
         )
     rows = mesh.stack(arrays)
-    return "row", [rows], ("row", rows.dtype, rows.shape)
+    return "row", [rows], _signature("row", rows)
+
+
+def _signature(kind: str, rows: Rows) -> tuple[Any, ...]:
+    return kind, rows.dtype.num, rows.shape  # hashing a dtype takes longer than starting a program may
 
 
 def _same_for_all(components: Sequence[Any], index: int) -> tuple[Any, list[Any], Any]:
