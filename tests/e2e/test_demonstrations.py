@@ -202,7 +202,8 @@ def test_2_a_replica_killed_in_all_reduce_is_named_and_its_history_outlives_kern
     banner = page.locator(".wb-pane .wb-collectives [role=alert]")
 
     seconds = seconds_to_banner(page)
-    record_property("banner_seconds", seconds)  # less than 2 on a quiet machine; not every machine that tests is one
+    # Less than 2 on a quiet machine; not every machine that tests is one.
+    record_property("banner_seconds", seconds)
     print(f"the banner stood there {seconds:.2f} s after the cell began")
     expect(banner).to_contain_text(
         re.compile(r"step 20\d seq 1 all_reduce: waiting for replica \{1\}.*")

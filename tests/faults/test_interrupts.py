@@ -244,7 +244,9 @@ def deep(env):
     ctypes.PyDLL(None).sleep(60)
 run(deep)
 """)
-    until(lambda: path.with_suffix(".1").exists() and path.with_suffix(".0").exists(), "the start of the step")
+    until(
+        lambda: path.with_suffix(".1").exists() and path.with_suffix(".0").exists(), "the start of the step"
+    )
     kernel.manager.interrupt_kernel()
     while "inside C code" not in (message := kernel.client.get_iopub_msg(timeout=PATIENCE_SECONDS))[
         "content"

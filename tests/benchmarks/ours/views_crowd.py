@@ -143,7 +143,8 @@ def measure(script: Script, page: Any, seconds: float) -> None:
     page.keyboard.press("End")
     page.evaluate(WATCH)
     tools = page.context.new_cdp_session(page)
-    tools.send("Performance.setTimeDomain", {"timeDomain": "threadTicks"})  # what it computes, not how long it waits
+    # What it computes, not how long it waits.
+    tools.send("Performance.setTimeDomain", {"timeDomain": "threadTicks"})
     tools.send("Performance.enable")
     page.wait_for_timeout(1000 * FILLING_SECONDS)
     page.evaluate(TAKE)
