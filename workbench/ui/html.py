@@ -58,6 +58,14 @@ def link(url: str) -> str:
     return f'<a href="{escaped(url)}" target="_blank" rel="noopener noreferrer">{escaped(url)}</a>'
 
 
+def progress(text: str, count: int, total: int | None) -> str:
+    """A bar with a text behind it; without a total only the text."""
+    bar = (
+        "" if total is None else f'<progress value="{count}" max="{total}" aria-label="progress"></progress> '
+    )
+    return f'<div>{bar}<span style="{_CODE}">{escaped(text)}</span></div>'
+
+
 def card(title: str, facts: Sequence[str] = (), *, word: str = "", parts: Sequence[str] = ()) -> str:
     """A framed block.
 

@@ -1,21 +1,27 @@
-"""`wb.progress`: a line of text that tells how far a loop has come."""
+"""`wb.progress`: how far a loop has come; a bar in a notebook, a line of text elsewhere."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sized
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import Any, Final, TypeVar
 
-from workbench.telemetry.formatting import significant
+from workbench.telemetry.formatting import printable_lines, significant
+from workbench.ui import html
 
 _T = TypeVar("_T")
 _REPAINT_SECONDS: Final = 0.1
+_Paint = Callable[[int, float, bool], None]
+"""Called with the count, the seconds since the beginning, and whether that was the end."""
 
 
 def progress(iterable: Iterable[_T], *, total: int | None = None, label: str = "") -> Iterator[_T]:
-    """Gives the elements of `iterable`, and shows how many came and how fast; with tqdm where that is installed.
+    """Gives the elements of `iterable`, and shows how many came and how fast.
+
+    In a notebook that is a bar, which a saved notebook shows as it was last; elsewhere a line, by tqdm where that is
+    installed.
 
     Args:
       iterable: Such as a distributed dataset.
@@ -27,15 +33,18 @@ def progress(iterable: Iterable[_T], *, total: int | None = None, label: str = "
             total = len(iterable)
         except TypeError:  # a dataset that does not know its length
             total = None
-    if importlib.util.find_spec("tqdm") is not None:
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is not None:
+        yield from _counted(iterable, _notebook(total, label))
+    elif importlib.util.find_spec("tqdm") is not None:
         from tqdm import tqdm  # type: ignore[import-untyped]
 
         yield from tqdm(iterable, total=total, desc=label or None, unit="step")
-        return
-    yield from _counted(iterable, total, label)
+    else:
+        yield from _counted(iterable, _terminal(total, label))
 
 
-def _counted(iterable: Iterable[_T], total: int | None, label: str) -> Iterator[_T]:
+def _counted(iterable: Iterable[_T], paint: _Paint) -> Iterator[_T]:
     start = painted = time.monotonic()
     count = 0
     try:
@@ -44,13 +53,34 @@ def _counted(iterable: Iterable[_T], total: int | None, label: str) -> Iterator[
             now = time.monotonic()
             if now - painted >= _REPAINT_SECONDS:
                 painted = now
-                _paint(count, total, label, now - start, end="")
+                paint(count, now - start, False)
     finally:
-        _paint(count, total, label, time.monotonic() - start, end="\n")
+        paint(count, time.monotonic() - start, True)
 
 
-def _paint(count: int, total: int | None, label: str, seconds: float, *, end: str) -> None:
+def _notebook(total: int | None, label: str) -> _Paint:
+    from IPython.display import display
+
+    def bundle(count: int, seconds: float, ended: bool) -> dict[str, Any]:
+        text = _text(total, label, count, seconds, ended=ended)
+        return {"text/plain": printable_lines(text), "text/html": html.progress(text, count, total)}
+
+    shown = display(bundle(0, 0.0, False), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    return lambda count, seconds, ended: shown.update(bundle(count, seconds, ended), raw=True)
+
+
+def _terminal(total: int | None, label: str) -> _Paint:
+    def paint(count: int, seconds: float, ended: bool) -> None:
+        text = _text(total, label, count, seconds, ended=ended)
+        print(f"\r{text:<60}", end="\n" if ended else "", file=sys.stderr, flush=True)
+
+    return paint
+
+
+def _text(total: int | None, label: str, count: int, seconds: float, *, ended: bool) -> str:
     of = "" if total is None else f"/{total}"
-    rate = significant(count / seconds) if seconds > 0 else "–"
-    text = f"{label + ': ' if label else ''}{count}{of} steps, {rate} steps/s"
-    print(f"\r{text:<60}", end=end, file=sys.stderr, flush=True)
+    rate = significant(count / seconds) if seconds > 0 and count else "–"
+    left = ""
+    if total is not None and count and not ended:
+        left = f", {significant(max(0, total - count) * seconds / count)} s left"
+    return f"{label + ': ' if label else ''}{count}{of} steps, {rate} steps/s{left}"
