@@ -121,8 +121,8 @@ def columns_of_a_recorded_run(scene: Scene, text: str) -> Iterator[Shown]:
 
 
 def names_of_recorded_runs(scene: Scene, text: str) -> Iterator[Shown]:
-    name = "".join(character for character in text if character not in "/\0")[:60] or "empty"
-    name = name.encode("utf-8", "ignore").decode()
+    name = "".join(character for character in text if character not in "/\0")[:60]
+    name = name.encode("utf-8", "ignore").decode().lstrip(".") or "empty"  # hidden files are not listed
     folder = scene.folder / "named"
     folder.mkdir(exist_ok=True)
     undecodable = folder / f"{name}\udcff.parquet"
