@@ -49,6 +49,17 @@ def test_replicas_are_numbered_host_by_host(hosts: Any) -> None:
     assert total(strategy) == 10
 
 
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="Linux has this way of sharing cores")
+def test_threads_of_emulated_devices_do_not_push_each_other_off_their_cores(hosts: Any) -> None:
+    strategy = wb.TPUStrategy()
+    total(strategy)
+
+    for worker in hosts.gang.workers.values():
+        policies = [os.sched_getscheduler(each.id) for each in psutil.Process(worker.pid).threads()]
+        assert policies.count(os.SCHED_BATCH) >= 2
+        assert os.sched_getscheduler(worker.pid) == os.SCHED_OTHER
+
+
 def test_programs_that_differ_by_host_are_refused_before_they_run(hosts: Any) -> None:
     strategy = wb.TPUStrategy()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import os
@@ -50,6 +51,7 @@ def start(count: int, *, coordinator: str = "", processes: int = 1, process: int
         )
     if os.environ.get("JAX_PLATFORMS") == "cpu":
         jax.config.update("jax_num_cpu_devices", count)
+        _let_each_other_finish()
     if processes > 1:
         try:
             jax.distributed.initialize(
@@ -74,6 +76,17 @@ def start(count: int, *, coordinator: str = "", processes: int = 1, process: int
     # JAX keeps some hundred thousand objects for good: looking through them for garbage takes 0.1 s, again and again.
     gc.collect()
     gc.freeze()
+
+
+def _let_each_other_finish() -> None:
+    """Threads started by this one will not take a core from another when they wake up, but wait for a free one.
+
+    Emulated devices share few cores and wait for each other in collectives, so that putting one of them off puts off
+    all: steps take up to a sixth less time.
+    """
+    if hasattr(os, "SCHED_BATCH"):  # Linux
+        with contextlib.suppress(OSError):  # a sandbox may forbid it
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def namespace() -> Any:
