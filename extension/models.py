@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workbench.backends.summary import Summary
-from workbench.ui.inspection import Agreement
+from workbench.ui.inspected import Agreement
 from workbench.ui.models import MODELS
 
 TARGET: Final = Path(__file__).with_name("src") / "models.ts"

@@ -54,6 +54,7 @@ export interface Topology {
 export interface Summary {
   shape: number[];
   dtype: string;
+  read: number;
   mean: number | null;
   std: number | null;
   min: number | null;

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import workbench as wb
+from workbench.backends import summary as summaries_of_arrays
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +45,10 @@ class Tags(html.parser.HTMLParser):
 def safe_text() -> type[Tags]:
     """Reads HTML, to look at its tags and its text."""
     return Tags
+
+
+@pytest.fixture
+def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of arrays of more than 2**20 elements four stretches of 2**16 are read."""
+    monkeypatch.setattr(summaries_of_arrays, "MOST_READ", 1 << 20)
+    monkeypatch.setattr(summaries_of_arrays, "_MOST_CHUNKS", 4)

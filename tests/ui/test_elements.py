@@ -13,7 +13,7 @@ import workbench as wb
 from tests.ui.conftest import Tags
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.ui.elements import window_at
-from workbench.ui.inspection import inspected
+from workbench.ui.looking import inspected
 from workbench.ui.values_source import ValuesSource
 from workbench.ui.windows import MOST_CELLS, elements_of, pooled, window
 

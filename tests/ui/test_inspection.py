@@ -383,3 +383,53 @@ def test_of_many_values_those_are_shown_that_are_not_finite_and_few_bytes_are_se
         assert "[98]" in shown
         assert "[99]" not in shown
     assert "not shown" not in repr(wb.inspect(many[:100]))
+
+
+def test_of_very_many_values_the_first_are_looked_at_and_it_says_so() -> None:
+    many = {f"c{number}": np.float32(number) for number in range(5000)}
+    found = wb.inspect(many)
+
+    assert len(found.values) == 4096
+    assert "only the first 4,096 values were looked at: inspect a part, or give exact=True" in " ".join(
+        repr(found).split()
+    )
+    assert len(wb.inspect(many, exact=True).values) == 5000
+
+    [hint] = found.source().answer({"kind": "again"})["model"]["values"][-1]["hints"]
+    assert "only the first 4,096" in hint
+
+
+def test_what_is_said_of_a_part_of_a_huge_array_says_so(low_limits: None) -> None:
+    array = np.zeros(1 << 21, np.int8)
+
+    partly, all_of_it = repr(wb.inspect(array)), repr(wb.inspect(array, exact=True))
+
+    assert "262,144 of 2,097,152 elements were read, evenly spaced" in partly
+    assert "exact=True" in partly
+    assert "were read" not in all_of_it
+
+
+def test_copies_are_compared_where_they_are_read(low_limits: None) -> None:
+    with wb.connect(replicas=2, processes=False):
+        strategy = wb.MirroredStrategy()
+        with strategy.scope():
+            w = wb.Variable(np.zeros(1 << 21, np.float32), name="w")
+
+        def part(first: int) -> None:
+            context = wb.distribute.get_replica_context()
+            array = np.zeros(1 << 21, np.float32)
+            array[first] = context.replica_id_in_sync_group
+            w.assign(array)
+
+        strategy.run(part, (3,))
+        [apart] = wb.inspect(w).values
+        strategy.run(part, ((1 << 16) + 3,))  # between the stretches
+        [unseen] = wb.inspect(w).values
+        [seen] = wb.inspect(w, exact=True).values
+
+        assert (apart.agreement.in_sync, apart.agreement.max_abs_difference) == (False, 1.0)
+        assert unseen.agreement.in_sync
+        assert any("what is said to be equal" in hint for hint in unseen.hints)
+        assert (seen.agreement.in_sync, seen.agreement.max_abs_difference) == (False, 1.0)
+        with pytest.raises(AssertionError, match="'w:0' is not in sync"):
+            wb.testing.assert_in_sync(w)

@@ -176,6 +176,7 @@ def summary(x: Any) -> Summary:
     return Summary(
         shape=values.shape,
         dtype=flat.dtype.name,
+        read=flat.size,
         histogram=_histogram(flat, figures["min"], figures["max"]),
         sha256=digest_of(parts, values.shape, flat.dtype),
         **figures,

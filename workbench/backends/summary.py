@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -16,6 +17,8 @@ BINS: Final = 24
 """Bins of a histogram."""
 MOST_IN_HISTOGRAM: Final = 1 << 16
 """Of larger arrays a histogram counts about so many elements, evenly spaced."""
+MOST_READ: Final = 1 << 28
+"""Of arrays on CPUs with more elements than this some are read, unless all are asked for: an answer takes no longer."""
 PARTIAL: Final = np.dtype(
     [
         *((name, np.float64) for name in ("n", "mean", "m2", "least", "greatest")),
@@ -28,6 +31,7 @@ PARTIAL: Final = np.dtype(
 NONE_BAD: Final = np.iinfo(np.int64).max
 """`first_bad` of a piece in which everything is finite."""
 _CHUNK: Final = 1 << 16  # elements: what is made of a chunk stays in the level-2 cache
+_MOST_CHUNKS: Final = (1 << 26) // _CHUNK  # of a larger array than `MOST_READ`
 _SHORT_BYTES: Final = 1 << 20
 
 
@@ -38,6 +42,7 @@ class Summary:
     Attributes:
       shape: Its dimensions.
       dtype: Name of its dtype.
+      read: How many of its elements were read: all, or evenly spaced stretches; the figures and the digest are theirs.
       mean: Mean of the finite elements, NaN where there is none.
       std: Standard deviation of the finite elements, NaN where there is none.
       min: Smallest finite element, NaN where there is none.
@@ -55,6 +60,7 @@ class Summary:
 
     shape: tuple[int, ...]
     dtype: str
+    read: int
     mean: float
     std: float
     min: float
@@ -68,30 +74,70 @@ class Summary:
     sha256: str
 
 
-def summary(x: Any) -> Summary:
+def summary(x: Any, *, exact: bool = False) -> Summary:
     """Summarises any array that `backends.numpy.view` accepts.
 
     More than 65,536 floats of 32 bits or less, or integers of 16 or less, are added up as floats of 32 bits, chunk by
     chunk: the figures have five digits or more.
+
+    Args:
+      x: The array.
+      exact: Read all elements of arrays of more than `MOST_READ`, too.
     """
     array = view(x)
-    flat = np.ascontiguousarray(array).reshape(-1)
-    long = flat.size > _CHUNK
+    every = 1 if exact else _every(array.size)
+    numbers = range(0, max(1, -(-array.size // _CHUNK)), every)
     digest = hashlib.sha256()
-    parts = np.zeros(max(1, -(-flat.size // _CHUNK)), PARTIAL)
+    parts = np.zeros(len(numbers), PARTIAL)
     room = np.empty(2 * _CHUNK)  # asking for new memory in each chunk takes longer than all sums
+    read = 0
     with np.errstate(all="ignore"):
-        for number in range(len(parts)):
-            low = number * _CHUNK
-            chunk = flat[low : low + _CHUNK]
-            digest.update(_checksum(chunk, room) if flat.nbytes > _SHORT_BYTES else chunk.view(np.uint8).data)
-            parts[number] = _part(_magnitudes(chunk, exact=not long), low, room)
+        for place, (number, chunk) in enumerate(zip(numbers, _chunks(array, numbers), strict=True)):
+            read += chunk.size
+            digest.update(
+                _checksum(chunk, room) if array.nbytes > _SHORT_BYTES else chunk.view(np.uint8).data
+            )
+            parts[place] = _part(_magnitudes(chunk, exact=array.size <= _CHUNK), number * _CHUNK, room)
         figures = merged(parts)
-        sample = flat[:: spacing(flat.size)]
-        counts = _counted(_magnitudes(sample, exact=True), figures["min"], figures["max"])
+        sample = _magnitudes(array.flat[:: spacing(array.size)], exact=True)
+        counts = _counted(sample, figures["min"], figures["max"])
     return Summary(
-        shape=array.shape, dtype=array.dtype.name, histogram=counts, sha256=digest.hexdigest(), **figures
+        shape=array.shape,
+        dtype=array.dtype.name,
+        read=read,
+        histogram=counts,
+        sha256=digest.hexdigest(),
+        **figures,
     )
+
+
+def what_is_read(x: Any) -> Any:
+    """What `summary` reads of an array: the array itself, or of a huge one its evenly spaced stretches in one row."""
+    array = view(x)
+    every = _every(array.size)
+    if every == 1:
+        return x
+    return np.concatenate(
+        [chunk.copy() for chunk in _chunks(array, range(0, -(-array.size // _CHUNK), every))]
+    )
+
+
+def _every(size: int) -> int:
+    """Every how many-th chunk of an array is read."""
+    return 1 if size <= MOST_READ else -(-size // (_CHUNK * _MOST_CHUNKS))
+
+
+def _chunks(array: np.ndarray, numbers: range) -> Iterator[np.ndarray]:
+    """These of the stretches of `_CHUNK` elements, in C order; only what is not contiguous is copied."""
+    if array.flags.c_contiguous:
+        flat = array.reshape(-1)
+        yield from (flat[number * _CHUNK : (number + 1) * _CHUNK] for number in numbers)
+        return
+    flags = ["external_loop", "buffered", "ranged", "zerosize_ok"]
+    iterator = np.nditer(array, flags, [["readonly", "contig"]], order="C", buffersize=_CHUNK)
+    for number in numbers:
+        iterator.iterrange = number * _CHUNK, min((number + 1) * _CHUNK, array.size)
+        yield np.concatenate([piece.copy() for piece in iterator])
 
 
 def merged(parts: np.ndarray) -> dict[str, Any]:
@@ -171,7 +217,7 @@ def _moments(values: np.ndarray, room: np.ndarray) -> tuple[float, float]:
 def _counted(values: np.ndarray, low: float, high: float) -> tuple[int, ...]:
     if not low < high:
         return ()
-    values = values[np.isfinite(values)]
+    values = values[(low <= values) & (values <= high)]  # not NaN, nor beyond what was read
     # Halves: the difference of the largest and the smallest float is not finite.
     places = (values / 2 - low / 2) * (BINS / (high / 2 - low / 2))
     return as_counts(np.bincount(np.minimum(places.astype(np.int64), BINS - 1), minlength=BINS))

@@ -88,7 +88,7 @@ def assert_finite(value: Any) -> None:
 
 def _inspected(_value: Any, caller: FrameType) -> Inspection:
     """What `inspect` finds; by the name that the caller's code has for it, not ours, which the underscore hides."""
-    return inspect(_value, name=name_in(caller, _value))
+    return inspect(_value, name=name_in(caller, _value), exact=True)
 
 
 def _name_of(leaf: DistributedValues, name: str) -> str:

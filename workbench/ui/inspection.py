@@ -2,54 +2,42 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
-import optree
 
 from workbench.backends.summary import Summary
 from workbench.distribute.component import VariableComponent
 from workbench.distribute.strategy import Strategy
-from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variable import Variable
 from workbench.errors import InvalidArgumentError
-from workbench.runtime.replica_store import Written
 from workbench.ui import html, shown
 from workbench.ui.elements import Index, elements_text, look_at, shape_at, window_at
-from workbench.ui.inspected import Agreement, Elements, InspectedValue, ReplicaSummary
+from workbench.ui.inspected import Elements, InspectedValue
 from workbench.ui.inspection_text import inspection_html, inspection_text
-from workbench.ui.not_finite import tell_not_finite
-from workbench.ui.places import central_device, place_of
+from workbench.ui.leaves import leaves_of
+from workbench.ui.looking import inspected
 from workbench.ui.plain import plain
-from workbench.ui.since import UNKNOWN, empty_input, result_since, variable_since
-from workbench.ui.summaries import assigned, described, differences, summarise
 from workbench.ui.values_source import ValuesSource
 from workbench.ui.widgets.bundle import mimebundle
 from workbench.ui.widgets.sources import Fixed
 
 if TYPE_CHECKING:
-    from workbench.devices import Device
-    from workbench.runtime.group import Group
-    from workbench.runtime.handles import Handle
     from workbench.ui.models import Values
 
 _MOST_SHOWN: Final = 100
-EMPTY_BATCH: Final = (
-    "{who} got an empty batch in this step: a mean over no rows is NaN. Divide a sum by the global number of rows, "
-    "or batch with drop_remainder=True."
-)
+_MOST_LOOKED_AT: Final = 4_096
 
 
 class Inspection:
     """What `wb.inspect` found. Prints as a table, and draws a heat map of elements below if that was asked for.
 
-    Of many values some are shown, best those that are not finite or have diverged; `values` has all.
+    Of many values some are shown, best those that are not finite or have diverged; `values` has all that were looked
+    at.
 
     Attributes:
       values: One per leaf of the inspected structure.
@@ -57,17 +45,30 @@ class Inspection:
     """
 
     def __init__(
-        self, values: tuple[InspectedValue, ...], leaves: Sequence[Any] = (), elements: Elements | None = None
+        self,
+        values: tuple[InspectedValue, ...],
+        leaves: Sequence[Any] = (),
+        elements: Elements | None = None,
+        *,
+        exact: bool = False,
+        more: bool = False,
     ) -> None:
+        """Makes an inspection.
+
+        Args:
+          values: One per leaf that was looked at.
+          leaves: Which these were.
+          elements: The elements that were asked for.
+          exact: All of each leaf was read; so it is when somebody asks for it again.
+          more: There are leaves that were not looked at.
+        """
         self.values = values
         self.elements = elements
         chosen = _worth_showing(values)
-        self._shown = tuple(values[number] for number in chosen)
         self._leaves = tuple(leaves[number] for number in chosen) if leaves else ()
-        if hidden := len(values) - len(chosen):
-            last = self._shown[-1]
-            note = f"{hidden:,} more values are not shown: inspect a part of them"
-            self._shown = (*self._shown[:-1], replace(last, hints=(*last.hints, note)))
+        note = _note(len(values) - len(chosen), len(values) if more else 0)
+        self._shown = _with_note(tuple(values[number] for number in chosen), note)
+        self._look = partial(_look_again, note=note, exact=exact)
 
     @property
     def model(self) -> Values:
@@ -89,7 +90,7 @@ class Inspection:
 
     def source(self) -> ValuesSource:
         """For whoever shows it."""
-        return ValuesSource(self._shown, self._leaves, inspected, self.elements)
+        return ValuesSource(self._shown, self._leaves, self._look, self.elements)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)
@@ -99,6 +100,26 @@ class Inspection:
         if elements is None:
             return []
         return elements_text(elements, self.values[elements.value].name or self.values[elements.value].kind)
+
+
+def _look_again(
+    names: Sequence[str], leaves: Sequence[Any], *, note: str, exact: bool
+) -> tuple[InspectedValue, ...]:
+    return _with_note(inspected(names, leaves, exact=exact), note)
+
+
+def _note(hidden: int, looked_at: int) -> str:
+    """On how many values are not shown, and where there are more, how many were looked at."""
+    if looked_at:
+        return f"only the first {looked_at:,} values were looked at: inspect a part, or give exact=True"
+    return f"{hidden:,} more values are not shown: inspect a part of them" if hidden else ""
+
+
+def _with_note(values: tuple[InspectedValue, ...], note: str) -> tuple[InspectedValue, ...]:
+    if not note:
+        return values
+    *others, last = values
+    return (*others, replace(last, hints=(*last.hints, note)))
 
 
 def _worth_showing(values: Sequence[InspectedValue]) -> list[int]:
@@ -120,6 +141,7 @@ def inspect(
     elements: Index | None = None,
     replica: int | None = None,
     difference: bool = False,
+    exact: bool = False,
 ) -> Inspection:
     """Looks at a value, replica by replica: shape, mean, spread, zeros, NaNs, and whether copies agree.
 
@@ -134,13 +156,17 @@ def inspect(
         elements, each stands for the mean of some, and is NaN or infinite if one of them is.
       replica: Whose elements; by default those of the first replica that has NaN or infinity, else that is different.
       difference: Draw how the elements differ from those of replica 0; of several the one that differs most.
+      exact: Look at everything, however long it takes: else, of arrays on CPUs with more than 268 million elements
+        about 67 million are read, in evenly spaced stretches, and of more than 4,096 values the first so many.
 
     Raises:
       InvalidArgumentError: if there are no such elements.
       WorkbenchError: what went wrong in the step that made the value.
     """
     called = name or name_in(sys._getframe(1), value)
-    return inspection_of(value, called, elements=elements, replica=replica, difference=difference)
+    return inspection_of(
+        value, called, elements=elements, replica=replica, difference=difference, exact=exact
+    )
 
 
 def inspection_of(
@@ -150,18 +176,19 @@ def inspection_of(
     elements: Index | None = None,
     replica: int | None = None,
     difference: bool = False,
+    exact: bool = False,
 ) -> Inspection:
     """As `inspect`, of a value that is called so, or "" if it has no name."""
     if isinstance(value, Strategy):
         name, value = "", {variable.name: variable for variable in value.variables}
-    paths, leaves, _ = optree.tree_flatten_with_path(value, is_leaf=_is_distributed, namespace="workbench")
+    structure = leaves_of(value)
+    found = list(itertools.islice(structure, None if exact else _MOST_LOOKED_AT))
+    leaves = [leaf for _, leaf in found]
     names = [
-        leaf.name
-        if isinstance(leaf, Variable | VariableComponent)
-        else name + "".join(f"[{part!r}]" for part in path)
-        for path, leaf in zip(paths, leaves, strict=True)
+        leaf.name if isinstance(leaf, Variable | VariableComponent) else name + "".join(map(_part_text, path))
+        for path, leaf in found
     ]
-    values = inspected(names, leaves)
+    values = inspected(names, leaves, exact=exact)
     drawn = None
     if elements is not None:
         if len(leaves) != 1:
@@ -171,20 +198,9 @@ def inspection_of(
         rank = _most_interesting(values[0], difference) if replica is None else replica
         wanted = window_at(shape_at(values[0], rank, difference=difference), elements)
         drawn = look_at(leaves[0], values[0], 0, replica=rank, difference=difference, wanted=wanted)
-    inspection = Inspection(values, leaves, drawn)
+    inspection = Inspection(values, leaves, drawn, exact=exact, more=next(structure, None) is not None)
     shown.tell("values", lambda: Fixed("values", inspection.model))
     return inspection
-
-
-def inspected(names: Sequence[str], leaves: Sequence[Any]) -> tuple[InspectedValue, ...]:
-    """What is found out about leaves that are called so; what is not finite is also told to the log of the cluster."""
-    found = _Found(list(leaves))
-    values = tuple(
-        InspectedValue(own, _kind(leaf), found.replicas(leaf), found.agreement(leaf), found.hints(leaf))
-        for own, leaf in zip(names, leaves, strict=True)
-    )
-    tell_not_finite(zip(leaves, values, strict=True))
-    return values
 
 
 def _most_interesting(found: InspectedValue, difference: bool) -> int:
@@ -201,141 +217,9 @@ def _most_interesting(found: InspectedValue, difference: bool) -> int:
     return found.replicas[min(int(difference), len(found.replicas) - 1)].replica
 
 
-class _Found:
-    """Facts about leaves, asked of each group of replicas at once."""
-
-    def __init__(self, leaves: list[Any]) -> None:
-        self._groups: dict[int, Group] = {}
-        self._places: dict[int, tuple[Group, Handle | str]] = {}
-        for leaf in leaves:
-            if (place := place_of(leaf)) is not None:
-                self._places[id(leaf)] = place
-        self._summaries = self._asked(summarise, leaves)
-        self._written = self._asked(assigned, [leaf for leaf in leaves if self._is_stored(leaf)])
-        self._now_ns = time.monotonic_ns()
-        unequal = [leaf for leaf in leaves if _should_agree(leaf) and not self._equal(leaf)]
-        self._differences = self._asked(differences, [leaf for leaf in unequal if self._all_arrays(leaf)])
-
-    def replicas(self, leaf: Any) -> tuple[ReplicaSummary, ...]:
-        """The leaf's components."""
-        if id(leaf) not in self._places:
-            return _here(leaf)
-        group, _ = self._places[id(leaf)]
-        if (central := central_device(leaf)) is not None:  # every replica reads the same one
-            return (self._replica(leaf, 0, -1, central),)
-        ranks = [leaf.rank] if isinstance(leaf, VariableComponent) else range(group.size)
-        return tuple(self._replica(leaf, rank, rank, group.devices[rank]) for rank in ranks)
-
-    def _replica(self, leaf: Any, rank: int, shown: int, device: Device) -> ReplicaSummary:
-        group, what = self._places[id(leaf)]
-        summary = self._summaries[id(leaf)][rank]
-        bad = "" if isinstance(summary, str) else "NaN" if summary.nan else "Inf" if summary.inf else ""
-        if isinstance(what, str):
-            *fields, now_ns = self._written[id(leaf)][rank].tolist()
-            written = Written(*fields)
-            age = (now_ns - written.at_ns) / 1e9 if written.times else None
-            since = variable_since(group, (what, "finite", rank), not bad, [written])
-        else:
-            ended_ns = what.step.ended_ns
-            age = (self._now_ns - ended_ns) / 1e9 if ended_ns else None
-            since = result_since(what, rank) if bad else UNKNOWN
-        note = " ".join(part for part in (bad, since.text) if part)
-        if not isinstance(summary, str) and summary.shape and summary.first_bad >= 0:
-            place = np.unravel_index(summary.first_bad, summary.shape)
-            note += f", at [{','.join(map(str, map(int, place)))}]"
-        return ReplicaSummary(shown, device.host, device.short.lower(), summary, age, note, since.step)
-
-    def hints(self, leaf: Any) -> tuple[str, ...]:
-        """Why a result is not finite, where its step tells."""
-        if id(leaf) not in self._places or isinstance(handle := self._places[id(leaf)][1], str):
-            return ()
-        empty = [
-            rank
-            for rank, summary in enumerate(self._summaries[id(leaf)])
-            if isinstance(summary, Summary) and summary.nan and empty_input(handle, rank)
-        ]
-        return (EMPTY_BATCH.format(who=_replicas(empty)),) if empty else ()
-
-    def _is_stored(self, leaf: Any) -> bool:
-        return id(leaf) in self._places and isinstance(self._places[id(leaf)][1], str)
-
-    def agreement(self, leaf: Any) -> Agreement | None:
-        """How the components compare, for leaves whose components should be equal."""
-        if not _should_agree(leaf) or id(leaf) not in self._places or not self._all_arrays(leaf):
-            return None
-        summaries = self._summaries[id(leaf)]
-        first = summaries[0]
-        since = self._parted(leaf)
-        if self._equal(leaf):
-            return Agreement(True, first.sha256, 0.0, -1)
-        gaps = self._differences[id(leaf)]
-        worst = math.nan if any(math.isnan(gap) for gap in gaps) else max(gaps)
-        other = next(rank for rank, summary in enumerate(summaries) if not _same(summary, first))
-        return Agreement(False, first.sha256, worst, other, since)
-
-    def _parted(self, leaf: Any) -> str:
-        """When the components of a leaf ceased to be equal; "" if they are."""
-        group, what = self._places[id(leaf)]
-        if isinstance(what, str):
-            written = [Written(*each[:-1].tolist()) for each in self._written[id(leaf)]]
-            return variable_since(group, (what, "in sync"), self._equal(leaf), written).text
-        return f"at step {what.step.number}" if what.step.number >= 0 else ""
-
-    def _equal(self, leaf: Any) -> bool:
-        summaries = self._summaries.get(id(leaf), [])
-        return all(_same(summary, summaries[0]) for summary in summaries[1:])
-
-    def _all_arrays(self, leaf: Any) -> bool:
-        return all(isinstance(summary, Summary) for summary in self._summaries.get(id(leaf), []))
-
-    def _asked(self, program: Callable[..., Any], leaves: list[Any]) -> dict[int, list[Any]]:
-        """Runs a program of `summaries` for leaves on replicas; by id, one answer per replica."""
-        placed = {id(leaf): self._places[id(leaf)] for leaf in leaves if id(leaf) in self._places}
-        answers: dict[int, list[Any]] = {}
-        for group in {id(group): group for group, _ in placed.values()}.values():
-            stored = [
-                key for key, (owner, what) in placed.items() if owner is group and isinstance(what, str)
-            ]
-            passed = [
-                key for key, (owner, what) in placed.items() if owner is group and not isinstance(what, str)
-            ]
-            arguments = ([placed[key][1] for key in passed], [placed[key][1] for key in stored])
-            # Comparing takes collectives, and those belong to a numbered step.
-            counted = differences if program is differences else None
-            results = group.run(group.prepare(program, user_function=counted), arguments)
-            answers.update(zip([*passed, *stored], (result.values() for result in results), strict=True))
-        return answers
-
-
-def _here(leaf: Any) -> tuple[ReplicaSummary, ...]:
-    """A leaf whose components, or only value, are in the notebook."""
-    if isinstance(leaf, PerReplica | Mirrored):
-        return tuple(ReplicaSummary(rank, "", "", described(part)) for rank, part in enumerate(leaf.values))
-    return (ReplicaSummary(-1, "", "", described(leaf)),)
-
-
-def _kind(leaf: Any) -> str:
-    return leaf.kind if isinstance(leaf, Variable) else type(leaf).__name__
-
-
-def _should_agree(leaf: Any) -> bool:
-    if isinstance(leaf, Variable):
-        return leaf.kind == "MirroredVariable"
-    return isinstance(leaf, Mirrored)
-
-
-def _replicas(ranks: list[int]) -> str:
-    return f"replica{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
-
-
-def _same(one: Summary | str, other: Summary | str) -> bool:
-    if isinstance(one, str) or isinstance(other, str):
-        return False
-    return (one.sha256, one.shape, one.dtype) == (other.sha256, other.shape, other.dtype)
-
-
-def _is_distributed(value: Any) -> bool:
-    return isinstance(value, DistributedValues | VariableComponent)
+def _part_text(part: Any) -> str:
+    """A key or an index in the name of a leaf; what the `repr` of others does nobody knows."""
+    return f"[{part!r}]" if type(part) in (str, int, bool, float, bytes) else f"[<{type(part).__name__}>]"
 
 
 def name_in(frame: FrameType, value: Any) -> str:
