@@ -133,13 +133,7 @@ def _chunks(array: np.ndarray, numbers: range) -> Iterator[np.ndarray]:
         flat = array.reshape(-1)
         yield from (flat[number * _CHUNK : (number + 1) * _CHUNK] for number in numbers)
         return
-    iterator = np.nditer(
-        [array],
-        ["external_loop", "buffered", "ranged", "zerosize_ok"],
-        [["readonly", "contig"]],
-        order="C",
-        buffersize=_CHUNK,
-    )
+    iterator = np.nditer(array, ["external_loop", "buffered", "ranged"], order="C", buffersize=_CHUNK)
     for number in numbers:
         iterator.iterrange = number * _CHUNK, min((number + 1) * _CHUNK, array.size)
         yield np.concatenate([piece.copy() for piece in iterator])
