@@ -133,7 +133,8 @@ def _chunks(array: np.ndarray, numbers: range) -> Iterator[np.ndarray]:
         flat = array.reshape(-1)
         yield from (flat[number * _CHUNK : (number + 1) * _CHUNK] for number in numbers)
         return
-    iterator = np.nditer(array, ["external_loop", "buffered", "ranged"], order="C", buffersize=_CHUNK)
+    # Typed as less than it is: of one array it gives arrays, and its range can be set.
+    iterator: Any = np.nditer(array, ["external_loop", "buffered", "ranged"], order="C", buffersize=_CHUNK)
     for number in numbers:
         iterator.iterrange = number * _CHUNK, min((number + 1) * _CHUNK, array.size)
         yield np.concatenate([piece.copy() for piece in iterator])
