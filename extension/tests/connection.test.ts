@@ -122,6 +122,24 @@ test("changes of a feed are merged; one that begins after the state starts the c
   connection.close();
 });
 
+test("the list of recorded runs is of no cluster, so it stays when clusters come and go", async () => {
+  const socket = new FakeSocket();
+  const connection = new Connection(() => socket);
+  const drawn: unknown[] = [];
+  const draw = () => drawn.push(connection.model("", "runs"));
+  connection.watch("", "runs", draw, new AbortController().signal);
+  socket.open();
+  await round();
+  assert.deepEqual(socket.sent, [{ watch: [["", "runs"]] }]);
+
+  const model = { folder: ".", runs: [], compared: [], rows: [] };
+  socket.say({ type: "model", cluster: "", channel: "runs", model, dropped: 0 });
+  socket.say({ type: "clusters", clusters: [cluster("a", "live")] });
+  assert.deepEqual(drawn, [model]);
+  assert.deepEqual(connection.model("", "runs"), model);
+  connection.close();
+});
+
 test("a connection that is lost is opened again, and told what is open", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const sockets: FakeSocket[] = [];

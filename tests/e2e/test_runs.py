@@ -88,8 +88,8 @@ def test_a_recorded_run_opens_from_the_panel_with_all_its_views(page: Any, panel
 def test_a_run_that_was_recorded_again_is_shown_as_it_is_now(page: Any, panel: Any, recorded: Path) -> None:
     again = recorded / "again.parquet"
     record(again, count=10)
-    panel.get_by_role("button", name="Look again").click()
-    panel.get_by_role("button", name="again", exact=True).click()
+    panel.get_by_role("button", name="again", exact=True).click()  # which is there by itself
+    expect(page.get_by_role("tab", name="again: Recorded run")).to_be_visible()
     run = page.locator(".wb-pane .wb-replay")
     expect(run).to_contain_text("78 records")
 
@@ -97,10 +97,14 @@ def test_a_run_that_was_recorded_again_is_shown_as_it_is_now(page: Any, panel: A
     panel.get_by_role("button", name="again", exact=True).click()
     expect(run).to_contain_text("138 records")
     again.write_bytes(b"")
-    panel.get_by_role("button", name="again", exact=True).click()
+    expect(panel.get_by_role("button", name="again", exact=True)).to_be_disabled()
+    command(page, "workbench:open-run", run="runs/again.parquet")
     expect(page.locator(".wb-pane-bar", has_text="damaged")).to_be_visible()
-    again.unlink()
     command(page, "workbench:open-pane", view="runs")
+    expect(page.locator(".wb-pane .wb-runs")).to_contain_text("again")
+    again.unlink()
+    expect(panel.get_by_role("button", name="again", exact=True)).to_have_count(0)
+    expect(page.locator(".wb-pane .wb-runs")).not_to_contain_text("again")
     command(page, "workbench:open-pane", view="replay", run="runs/again.parquet")
     expect(page.locator(".wb-pane-bar", has_text="no recorded run")).to_be_visible()
 

@@ -28,7 +28,9 @@ from workbench.server.channels import FEED
 from workbench.server.clusters import Clusters
 from workbench.server.job_link import JobLink
 from workbench.server.session import Session
+from workbench.server.watched_runs import WatchedRuns
 from workbench.ui import shown
+from workbench.ui.recorded_runs import Folder, RecordedRuns
 from workbench.ui.widgets.sources import Given
 
 PATIENCE_SECONDS = 30.0
@@ -137,11 +139,12 @@ def test_a_dataset_that_was_explained_is_followed_by_sending_only_where_replicas
     strategy = wb.MirroredStrategy()
     data = strategy.distribute_dataset(wb.data.Dataset.range(400).batch(4))
     wb.explain_sharding(data)
+    runs = WatchedRuns(RecordedRuns(Folder(Path())))
 
     async def look() -> None:
         async with Page() as page:
             link = await page.only()
-            session = Session(page.clusters)
+            session = Session(page.clusters, runs)
             pair = [link.entry.id, "dataset_sharding"]
             page.wanted = {link.entry.id: frozenset({"dataset_sharding"})}
             session.take(json.dumps({"watch": [pair]}))
@@ -169,7 +172,7 @@ def test_a_dataset_that_was_explained_is_followed_by_sending_only_where_replicas
             ]  # first the steps around the one that they are at
             assert set(told["part"]) == {"progress"}
 
-            late = Session(page.clusters)
+            late = Session(page.clusters, runs)
             late.take(json.dumps({"watch": [pair]}))
             told = [json.loads(text) for text in late.due()][-1]
             assert told["model"] == model

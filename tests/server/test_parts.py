@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,9 +20,11 @@ from workbench.server.channels import CHANNEL_OF, CHANNELS, FEED
 from workbench.server.mirror import Mirror
 from workbench.server.rates import Bucket
 from workbench.server.session import MAX_WATCHED, Session
+from workbench.server.watched_runs import WatchedRuns
 from workbench.telemetry.feed import Feed
 from workbench.telemetry.snapshot import Snapshot, merge
 from workbench.ui.models import MODELS
+from workbench.ui.recorded_runs import Folder, RecordedRuns
 
 ID = "0badcafe"
 
@@ -154,7 +157,7 @@ def link() -> FakeLink:
 @pytest.fixture
 def session(link: FakeLink) -> Session:
     clusters: Any = SimpleNamespace(links={ID: link}, describe=list, update_wanted=lambda: None)
-    return Session(clusters)
+    return Session(clusters, WatchedRuns(RecordedRuns(Folder(Path()))))
 
 
 def watch(session: Session, *pairs: tuple[str, str]) -> None:
@@ -223,6 +226,8 @@ def test_a_job_that_was_connected_again_is_told_of_from_the_beginning(
         '{"watch": [["../../etc", "topology"]]}',
         '{"watch": [["127.0.0.1:22", "topology"]]}',
         '{"watch": [["0badcafe", "__class__"]]}',
+        '{"watch": [["0badcafe", "runs"]]}',
+        '{"watch": [["", "topology"]]}',
         '{"watch": [], "host": "evil.com"}',
         json.dumps({"watch": [[ID, "topology"]] * (MAX_WATCHED + 1)}),
     ],

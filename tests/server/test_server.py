@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -21,6 +22,9 @@ from workbench.runtime.registry import Registry
 from workbench.server.client_socket import MAX_CLIENTS
 from workbench.server.clusters import Clusters
 from workbench.server.extension import handlers
+from workbench.server.recorded import RunsBelow
+from workbench.server.watched_runs import WatchedRuns
+from workbench.ui.recorded_runs import RecordedRuns
 
 EXAMPLES = {
     "clusters": "clusters",
@@ -49,8 +53,12 @@ def cluster() -> Iterator[wb.Cluster]:
 # -- authentication and authorization
 
 
+def all_handlers() -> list[tuple[str, type, dict[str, Any]]]:
+    return handlers(Clusters(Registry()), Registry(), WatchedRuns(RecordedRuns(RunsBelow(Path()))))
+
+
 def test_every_handler_is_known_to_these_tests() -> None:
-    assert {path for path, _, _ in handlers(Clusters(Registry()), Registry(), Path())} == EXAMPLES.keys()
+    assert {path for path, _, _ in all_handlers()} == EXAMPLES.keys()
 
 
 @pytest.mark.parametrize("path", EXAMPLES.values())
@@ -67,7 +75,7 @@ def test_nothing_is_answered_without_the_token(
 
 @pytest.mark.parametrize("path", EXAMPLES.values())
 def test_no_handler_allows_unauthenticated_access(path: str) -> None:
-    found = {name: handler for name, handler, _ in handlers(Clusters(Registry()), Registry(), Path())}
+    found = {name: handler for name, handler, _ in all_handlers()}
     handler = found[next(name for name, example in EXAMPLES.items() if example == path)]
 
     assert handler.auth_resource == "workbench"

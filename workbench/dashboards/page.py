@@ -15,6 +15,7 @@ from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.shell import ClusterChoice, Shell, ShellState
 from workbench.dashboards.sources import JobSource
 from workbench.dashboards.target import Jobs
+from workbench.errors import WorkbenchError
 from workbench.server.channels import CHANNEL_OF
 from workbench.server.clusters import Clusters
 from workbench.server.job_link import JobLink
@@ -238,7 +239,15 @@ class RunPage:
 
     def _list(self) -> Given:
         """As it is now: runs come and go while a page is open."""
-        return Given("runs", lambda: self._recordings.runs.all(self._compared), self._answer)
+        return Given("runs", self._listed, self._answer)
+
+    def _listed(self) -> Message:
+        """In a thread."""
+        runs = self._recordings.runs
+        try:
+            return runs.all(self._compared)
+        except WorkbenchError:  # one of those compared has gone meanwhile, or was damaged
+            return runs.all()
 
     def _answer(self, request: Message) -> Message | None:
         """In a thread."""
@@ -264,9 +273,8 @@ def make(target: Jobs | Recordings, clusters: Clusters) -> JobPage | RunPage:
     if isinstance(target, Recordings):
         return RunPage(target, later)
     page = JobPage(target, clusters)
-    pace = Pace(
-        lambda: later(page.refresh)
-    )  # at most ten times a second, and only when there is something new
+    # At most ten times a second, and only when there is something new.
+    pace = Pace(lambda: later(page.refresh))
     page.on_news = pace.ask
     pn.state.on_session_destroyed(lambda context: pace.stop())
     pace.ask()

@@ -3,6 +3,7 @@
     job or kernel                                   Jupyter server                               browser
     Announcement ── entry in the owner-only folder ──► Clusters ── REST /workbench/api ──────► left panel
          └─ Unix socket: summary, models, changes ───► JobLink ──► Session ── WebSocket ─────► panes
+    wb.record ── files in folders named "runs" ──► WatchedRuns ──────┘
 
 The side of the job (announcing, publisher, summary, workers) imports nothing of Jupyter.
 """

@@ -26,3 +26,5 @@ CHANNEL_OF: Final[dict[str, str]] = {
 SHOWN: Final = frozenset({"values", "array_sharding", "dataset_sharding"})
 """Views of what a person has asked for in the notebook; the others can be looked at whenever somebody wants to."""
 CHANNELS: Final = frozenset(CHANNEL_OF.values())
+RUNS: Final = ("", "runs")
+"""Watched like a channel of a cluster, and told of like one: the list of recorded runs, which no cluster has."""

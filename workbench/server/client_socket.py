@@ -15,6 +15,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from workbench.server.clusters import Clusters
 from workbench.server.rates import Bucket
 from workbench.server.session import Session
+from workbench.server.watched_runs import WatchedRuns
 
 RESOURCE: Final = "workbench"
 """What an authorizer is asked about."""
@@ -32,11 +33,12 @@ class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
 
     auth_resource = RESOURCE
 
-    def initialize(self, clusters: Clusters, clients: set[ClientSocket]) -> None:
+    def initialize(self, clusters: Clusters, runs: WatchedRuns, clients: set[ClientSocket]) -> None:
         """Called by tornado; `clients` holds all that are connected."""
         self._clusters = clusters
+        self._runs = runs
         self._clients = clients
-        self._session = Session(clusters)
+        self._session = Session(clusters, runs)
         self._bucket = Bucket(_MESSAGES_PER_SECOND, _BURST)
         self._news = asyncio.Event()
         self._writing: asyncio.Task[None] | None = None
@@ -88,12 +90,17 @@ class ClientSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):
         except (ValueError, RecursionError):
             self.close(_POLICY_VIOLATION, "not a message of workbench")
             return
+        if self._session.watches_runs:
+            self._runs.listen(self._news.set)
+        else:
+            self._runs.unlisten(self._news.set)
         self._news.set()
 
     def on_close(self) -> None:
         """Stops telling."""
         self._clients.discard(self)
         self._clusters.unlisten(self._news.set)
+        self._runs.unlisten(self._news.set)
         if self._writing is not None:
             self._writing.cancel()
         super().on_close()

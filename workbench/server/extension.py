@@ -19,6 +19,7 @@ from workbench.server.handlers import (
     ViewsHandler,
 )
 from workbench.server.recorded import RunsBelow
+from workbench.server.watched_runs import WatchedRuns
 from workbench.ui.recorded_runs import RecordedRuns
 
 ROOT: Final = "/workbench/api"
@@ -29,6 +30,7 @@ class WorkbenchApp(ExtensionApp):
 
     Attributes:
       clusters: What it shows.
+      runs: Likewise.
     """
 
     name = "workbench"
@@ -40,25 +42,28 @@ class WorkbenchApp(ExtensionApp):
         registry = Registry()
         self.clusters = Clusters(registry)
         assert self.serverapp is not None
-        found = handlers(self.clusters, registry, Path(self.serverapp.root_dir))
+        self.runs = WatchedRuns(RecordedRuns(RunsBelow(Path(self.serverapp.root_dir))))
+        found = handlers(self.clusters, registry, self.runs)
         self.handlers.extend(
             (url_path_join(ROOT, path), handler, arguments) for path, handler, arguments in found
         )
 
     async def stop_extension(self) -> None:
         """Called by Jupyter when the server ends."""
+        await self.runs.close()
         await self.clusters.close()
 
 
-def handlers(clusters: Clusters, registry: Registry, root: Path) -> list[tuple[str, type, dict[str, Any]]]:
+def handlers(
+    clusters: Clusters, registry: Registry, runs: WatchedRuns
+) -> list[tuple[str, type, dict[str, Any]]]:
     """Path below `ROOT`, handler and its arguments."""
-    runs = RecordedRuns(RunsBelow(root))
     return [
         (r"clusters", ClustersHandler, {"clusters": clusters}),
         (r"clusters/([0-9a-f]{8})", ClusterHandler, {"clusters": clusters}),
         (r"views", ViewsHandler, {}),
         (r"layouts", LayoutsHandler, {"registry": registry}),
-        (r"runs", RunsHandler, {"runs": runs}),
-        (r"runs/(.+)", RunsHandler, {"runs": runs}),
-        (r"socket", ClientSocket, {"clusters": clusters, "clients": set()}),
+        (r"runs", RunsHandler, {"runs": runs.runs}),
+        (r"runs/(.+)", RunsHandler, {"runs": runs.runs}),
+        (r"socket", ClientSocket, {"clusters": clusters, "runs": runs, "clients": set()}),
     ]

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from workbench.runtime.registry import ID
-from workbench.server.channels import CHANNELS, FEED
+from workbench.server.channels import CHANNELS, FEED, RUNS
 from workbench.server.clusters import Clusters
 from workbench.server.job_link import JobLink
+from workbench.server.watched_runs import WatchedRuns
 
 MAX_WATCHED: Final = 64
 
@@ -29,11 +30,15 @@ class Session:
 
     Attributes:
       dropped: States that were replaced by newer ones before this client was ready for them.
+      watches_runs: Whether the list of recorded runs is open.
     """
 
-    def __init__(self, clusters: Clusters) -> None:
+    def __init__(self, clusters: Clusters, runs: WatchedRuns) -> None:
         self.dropped = 0
+        self.watches_runs = False
         self._clusters = clusters
+        self._runs = runs
+        self._runs_version = 0  # that the client has
         self._watched: dict[tuple[str, str], _Sent | None] = {}
         self._told: list[dict[str, Any]] | None = None
 
@@ -49,7 +54,10 @@ class Session:
                 wanted = dict.fromkeys(map(_pair, pairs))
             case _:
                 raise ValueError('a message reads {"watch": [[cluster id, channel], …]}')
-        self._watched = {pair: self._watched.get(pair) for pair in wanted}
+        self.watches_runs = RUNS in wanted
+        if not self.watches_runs:
+            self._runs_version = 0
+        self._watched = {pair: self._watched.get(pair) for pair in wanted if pair != RUNS}
         self._clusters.update_wanted()
 
     def wanted(self) -> dict[str, frozenset[str]]:
@@ -69,7 +77,13 @@ class Session:
             link = self._clusters.links.get(id)
             message = self._news(link, id, channel) if link is not None else None
             if message is not None:
-                yield _json(message | {"cluster": id, "channel": channel, "dropped": self.dropped})
+                yield self._of(message, id, channel)
+        if self.watches_runs and self._runs_version != self._runs.version:
+            self._runs_version = self._runs.version
+            yield self._of({"type": "model", "model": self._runs.model}, *RUNS)
+
+    def _of(self, message: dict[str, Any], id: str, channel: str) -> str:
+        return _json(message | {"cluster": id, "channel": channel, "dropped": self.dropped})
 
     def _news(self, link: JobLink, id: str, channel: str) -> dict[str, Any] | None:
         if (id, channel) not in self._watched:  # closed while an earlier message was on its way
@@ -94,6 +108,8 @@ def _pair(pair: Any) -> tuple[str, str]:
     match pair:
         case [str(id), str(channel)] if ID.fullmatch(id) and channel in CHANNELS:
             return id, channel
+        case [str(id), str(channel)] if (id, channel) == RUNS:
+            return RUNS
     raise ValueError(f"no cluster id and channel: {str(pair)[:80]}")
 
 

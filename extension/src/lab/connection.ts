@@ -147,7 +147,7 @@ export class Connection {
   #take(message: ServerMessage): void {
     if (message.type === "clusters") {
       this.clusters = message.clusters;
-      const known = new Set(this.clusters.map((cluster) => cluster.id));
+      const known = new Set(["", ...this.clusters.map((cluster) => cluster.id)]); // "": what is of no cluster
       for (const key of this.#models.keys()) {
         if (!known.has(key.split(" ")[0] ?? "")) this.#models.delete(key);
       }

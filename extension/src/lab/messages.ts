@@ -35,7 +35,7 @@ export interface ClusterInfo {
   summary: Summary;
 }
 
-/** View -> the channel that it draws; `runs` is no channel of a cluster. */
+/** View -> the channel of a cluster that it draws. */
 export const CHANNEL_OF = {
   topology: "topology",
   values: "values",
@@ -51,7 +51,10 @@ export const CHANNEL_OF = {
   devices: "devices",
 } as const satisfies Partial<Record<keyof Models, string>>;
 
-export type Channel = (typeof CHANNEL_OF)[keyof typeof CHANNEL_OF];
+/** Watched of the cluster "", as it is of none: the list of recorded runs. */
+export const RUNS = "runs";
+
+export type Channel = (typeof CHANNEL_OF)[keyof typeof CHANNEL_OF] | typeof RUNS;
 export type AnyModel = Models[keyof Models];
 
 export type ServerMessage =

@@ -7,7 +7,7 @@ import type { Request } from "../view";
 import type { ViewName } from "../views";
 import type { Api } from "./api";
 import type { Connection } from "./connection";
-import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo } from "./messages";
+import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo, RUNS } from "./messages";
 import { skippedWords, statusWord, titleOf } from "./words";
 
 /** What a pane shows, as it is kept in the saved layout. */
@@ -52,7 +52,8 @@ export class Pane extends Widget {
     this.addClass("wb-pane");
     this.node.tabIndex = -1;
     const title = titleOf(args.view, trans);
-    this.title.label = args.run ? `${title}: ${args.run.split("/").at(-1) ?? ""}` : title;
+    // The name first: of a narrow tab only the beginning can be read.
+    this.title.label = args.run ? `${nameOf(args.run)}: ${title}` : title;
     this.title.caption = args.run || title;
     this.title.closable = true;
 
@@ -132,8 +133,11 @@ export class Pane extends Widget {
   #appear(): void {
     this.#hide();
     this.#shown = new AbortController();
-    if (this.#isRecorded) void this.#load();
-    else {
+    if (this.#isRecorded) {
+      void this.#load();
+      if (this.#args.view === "runs")
+        this.#services.connection.watch("", RUNS, () => void this.#load(), this.#shown.signal);
+    } else {
       this.#services.connection.listen(() => this.#refresh(), this.#shown.signal);
       this.#refresh();
     }
@@ -233,12 +237,12 @@ export class Pane extends Widget {
     this.#mounted = null;
   }
 
-  async #load(): Promise<void> {
+  async #load(said = ""): Promise<void> {
     const { api, trans } = this.#services;
     this.#loading.abort(); // only the newest answer counts, whichever comes last
     this.#loading = new AbortController();
     const { signal } = this.#loading;
-    let note = "";
+    let note = said;
     if (!this.#mounted) this.#tell(trans.__("reading what was recorded …")); // of a large run for some seconds
     try {
       const model = this.#args.run ? await this.#recorded() : await api.runs(this.#compared);
@@ -247,6 +251,10 @@ export class Pane extends Widget {
       else note = trans.__("nothing of this was recorded");
     } catch (error) {
       note = error instanceof Error ? error.message : String(error);
+      if (!signal.aborted && this.#compared.length) {
+        this.#compared = []; // one of the two has gone, or is damaged: the list without them
+        return this.#load(note);
+      }
     }
     if (!signal.aborted) this.#tell(note);
   }
@@ -270,4 +278,9 @@ export class Pane extends Widget {
       void this.#load();
     }
   }
+}
+
+/** A recorded run as lists call it: without folder and ".parquet". */
+function nameOf(run: string): string {
+  return (run.split("/").at(-1) ?? "").replace(/\.parquet$/, "");
 }

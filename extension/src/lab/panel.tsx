@@ -4,11 +4,11 @@ import { Widget } from "@lumino/widgets";
 import { render } from "preact";
 import { useState } from "preact/hooks";
 import { statusOf } from "../colours";
-import type { RunEntry } from "../models";
+import type { RunEntry, Runs as RunList } from "../models";
 import { OPENED, type ViewName } from "../views";
 import type { Connection } from "./connection";
 import { dragConnectCode } from "./connect_code";
-import type { ClusterInfo } from "./messages";
+import { type ClusterInfo, RUNS } from "./messages";
 import { statusWord, titleOf } from "./words";
 
 /** As many workers a cluster of the panel can have; tests compare it with `workbench/server/clusters.py`. */
@@ -24,7 +24,6 @@ export interface PanelActions {
   openRun(path: string): void;
   openLayout(name: string): void;
   saveLayout(): void;
-  listRuns(): Promise<readonly RunEntry[]>;
 }
 
 /** Names of layouts, which change. */
@@ -38,16 +37,14 @@ interface Props {
   layouts: readonly string[];
   actions: PanelActions;
   trans: TranslationBundle;
-  runs: readonly RunEntry[];
+  /** Undefined until the server has told. */
+  runs: readonly RunEntry[] | undefined;
   problem: string;
   attempt(what: () => Promise<unknown>): void;
-  refresh(): Promise<void>;
 }
 
 export class Panel extends Widget {
   #shown = new AbortController();
-  #runs: readonly RunEntry[] = [];
-  #asked = 0;
   #problem = "";
 
   constructor(
@@ -85,22 +82,14 @@ export class Panel extends Widget {
     this.node.querySelector<HTMLElement>("button, input")?.focus();
   }
 
-  /** Lists the recorded runs anew. */
-  async refreshRuns(): Promise<void> {
-    const asked = ++this.#asked;
-    const runs = await this.actions.listRuns();
-    if (asked !== this.#asked) return; // only the newest answer counts, whichever comes last
-    this.#runs = runs;
-    this.#draw();
-  }
-
   #appear(): void {
     this.#shown.abort();
     this.#shown = new AbortController();
+    this.#problem = "";
     this.connection.listen(() => this.#draw(), this.#shown.signal);
+    this.connection.watch("", RUNS, () => this.#draw(), this.#shown.signal);
     this.layouts.listen(() => this.#draw(), this.#shown.signal);
     this.#draw();
-    this.#attempt(() => this.refreshRuns());
   }
 
   #attempt(what: () => Promise<unknown>): void {
@@ -117,10 +106,10 @@ export class Panel extends Widget {
   #draw(): void {
     const { connection, actions, trans } = this;
     const attempt = (what: () => Promise<unknown>) => this.#attempt(what);
-    const refresh = () => this.refreshRuns();
     const layouts = this.layouts.names;
-    const state = { layouts, runs: this.#runs, problem: this.#problem };
-    const props = { connection, actions, trans, attempt, refresh, ...state };
+    const told = connection.model("", RUNS) as RunList | undefined;
+    const state = { layouts, runs: told?.runs, problem: this.#problem };
+    const props = { connection, actions, trans, attempt, ...state };
     render(<Contents {...props} />, this.node);
   }
 }
@@ -319,13 +308,13 @@ function ReplicasInput(props: { value: string; onChange(value: string): void; la
   );
 }
 
-function Runs({ actions, trans, runs, attempt, refresh }: Props) {
+function Runs({ actions, trans, runs }: Props) {
   return (
     <section aria-label={trans.__("Recorded runs")}>
       <h2>{trans.__("Recorded runs")}</h2>
-      {!runs.length && <p>{trans.__('None yet. wb.record("runs/first.parquet") makes one.')}</p>}
+      {runs?.length === 0 && <p>{trans.__('None yet. wb.record("runs/first.parquet") makes one.')}</p>}
       <ul>
-        {runs.slice(0, 20).map((run) => (
+        {runs?.slice(0, 20).map((run) => (
           <li key={run.path}>
             <button
               type="button"
@@ -340,9 +329,6 @@ function Runs({ actions, trans, runs, attempt, refresh }: Props) {
         ))}
       </ul>
       <div class="wb-panel-buttons">
-        <button type="button" onClick={() => attempt(refresh)}>
-          {trans.__("Look again")}
-        </button>
         <button type="button" onClick={() => actions.openPane("runs", "")}>
           {trans.__("All runs, and compare two")}
         </button>

@@ -107,7 +107,6 @@ function activate(
       openRun: services.openRun,
       openLayout: (name) => run(LAYOUT_COMMANDS.open, { name }),
       saveLayout: () => run(LAYOUT_COMMANDS.save),
-      listRuns: async () => (await api.runs()).runs,
     },
     trans,
   );
