@@ -22,6 +22,18 @@ COLOURS = """() => {
   return [style.color, style.backgroundColor];
 }"""
 
+GROUPS = """() => [...document.querySelectorAll(".wb-group")].map((node) => {
+  const [kind, cell, end] = [node.firstElementChild, node.closest("td"), document.createRange()];
+  end.selectNodeContents(node.lastChild);
+  const [inside, outside] = [end.getBoundingClientRect(), cell.getBoundingClientRect()];
+  return {
+    text: node.textContent,
+    cut: kind.scrollWidth > kind.clientWidth,
+    end: end.toString(),
+    seen: inside.width > 0 && inside.left >= outside.left && inside.right <= outside.right,
+  };
+})"""
+
 
 def faults(page: Page) -> list[str]:
     found: list[str] = page.faults  # type: ignore[attr-defined]
@@ -57,6 +69,23 @@ def test_colours_are_those_of_jupyterlab_where_it_has_some(browser: Browser) -> 
     )
 
     assert page.evaluate(COLOURS) == ["rgb(1, 2, 3)", "rgb(4, 5, 6)"]
+    page.close()
+
+
+def test_names_of_groups_that_have_no_room_keep_the_ends_that_tell_them_apart(browser: Browser) -> None:
+    page = open_gallery(browser, width=480)
+    shown = model("collectives")
+    (row, *_) = shown["snapshot"]["table"]
+    groups = ("MirroredStrategy/1", "MirroredStrategy/2", "MultiWorkerMirroredStrategy/12", "all")
+    shown["snapshot"]["table"] = [row | {"group": group, "key": group} for group in groups]
+    show(page, "collective_table", shown)
+    page.locator(".wb-folded").wait_for()
+
+    found = page.evaluate(GROUPS)
+    assert [one["text"] for one in found] == list(groups)
+    assert [one["cut"] for one in found] == [True, True, True, False]
+    assert [one["end"] for one in found] == ["/1", "/2", "/12", "all"]
+    assert all(one["seen"] for one in found)
     page.close()
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from workbench.server.channels import CHANNEL_OF
+from workbench.server.channels import CHANNEL_OF, RUNS
 from workbench.server.clusters import MAX_REPLICAS, describe
 from workbench.server.summary import StrategySummary, Summary
+from workbench.telemetry.losses import losses
+from workbench.telemetry.snapshot import Counters
 from workbench.ui.layouts import LAYOUTS
 from workbench.ui.layouts import MIME as LAYOUT_MIME
 from workbench.ui.models import MODELS
@@ -60,12 +62,27 @@ def test_views_have_the_same_channels_on_both_sides() -> None:
     assert dict(pairs) == CHANNEL_OF
 
 
+def test_the_list_of_recorded_runs_has_the_same_name_on_both_sides() -> None:
+    assert RUNS == ("", "runs")
+    assert 'export const RUNS = "runs";' in MESSAGES.read_text(encoding="utf-8")
+
+
 def test_the_settings_know_every_view() -> None:
     schema = json.loads((EXTENSION / "schema" / "plugin.json").read_text(encoding="utf-8"))
     setting = schema["properties"]["openOnFirstCluster"]
 
     assert set(setting["items"]["enum"]) == set(MODELS) - {"replay"}  # which is of a file, never of a cluster
     assert set(setting["default"]) <= set(MODELS)
+
+
+def test_views_and_texts_say_the_same_of_what_was_lost() -> None:
+    code = (EXTENSION / "src" / "views" / "collective_table.tsx").read_text(encoding="utf-8")
+    all_kinds = losses(Counters(failed=1, incomplete=1, dropped=1, dropped_events=1))
+
+    assert len(all_kinds) == 4
+    for text, meaning in all_kinds:
+        assert f'"{text.removeprefix("1 ")}"' in code
+        assert f'"{meaning}"' in code
 
 
 def test_outputs_keep_views_in_the_form_that_the_plugin_draws() -> None:

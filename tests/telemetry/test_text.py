@@ -14,7 +14,9 @@ from workbench.telemetry import formatting
 from workbench.telemetry.feed import Feed
 from workbench.telemetry.formatting import dtype_text, rate_text, shorten, significant, size_text, time_unit
 from workbench.telemetry.limits import Limit
+from workbench.telemetry.losses import losses
 from workbench.telemetry.records import SAMPLED
+from workbench.telemetry.snapshot import Counters
 from workbench.telemetry.text import WIDTH, line_text, snapshot_text, table_text
 
 
@@ -103,12 +105,26 @@ def test_what_a_person_should_look_at_stands_below_the_table() -> None:
     replicas = Replicas(["a", "a", "b"], capacity=24)
     calls = [*steps(30, [0, 0, 400_000]), Call([90 * MS, 91 * MS, None], 0, step=99, state="entered")]
     lines = snapshot_text(feed_with(replicas, *calls, now_ns=10**12).snapshot()).splitlines()
-    assert lines[-4:] == [
+    assert lines[-7:] == [
         "! step 99 seq 0 all_reduce: waiting for replicas {2}; it last did step 29 seq 0",
         "  all_reduce at train.py:84",
         "! straggler: r2 b cpu:2 is late step after step",
         "23 collectives, 20 records dropped",
+        "  20 records dropped: Replicas made records faster than these were fetched, so the",
+        "  oldest went. The figures are of those that came; the job itself lost nothing. Fewer",
+        "  collectives make fewer records: one takes several arrays.",
     ]
+
+
+def test_each_kind_of_loss_is_told_with_what_it_means_and_nothing_where_nothing_was_lost() -> None:
+    found = losses(Counters(collectives=9, failed=3, incomplete=4, dropped=5000, dropped_events=6))
+    assert [loss.text for loss in found] == [
+        "3 failed",
+        "4 incomplete",
+        "5,000 records dropped",
+        "6 events dropped",
+    ]
+    assert losses(Counters(collectives=9)) == []
 
 
 def test_the_examples_in_the_text_hold() -> None:

@@ -12,11 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import workbench as wb
 from tests.ui.conftest import Tags
+from workbench.telemetry.snapshot import Counters, Snapshot
 from workbench.ui.limits import measure_limits
+from workbench.ui.timings import Timings
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +74,22 @@ def test_one_replica_has_no_limit(cluster: wb.Cluster) -> None:
 
     assert (row.n, row.algbw, row.busbw, row.limit_percent) == (1, None, None, None)
     assert cluster.feed.limit(row.group) is None
+
+
+def test_what_was_lost_is_explained_where_nobody_can_ask() -> None:
+    class Lossy:
+        def snapshot(self) -> Snapshot:
+            return Snapshot(version=1, counters=Counters(collectives=9, dropped=5000))
+
+        def to_arrow(self) -> pa.Table:
+            raise AssertionError("nobody has asked for records")
+
+    found = Timings(Lossy())
+    assert "9 collectives, 5,000 records dropped" in repr(found)
+    assert "the job itself lost nothing" in " ".join(repr(found).split())
+    drawn = Tags(found._repr_html_())
+    assert "5,000 records dropped" in drawn.text
+    assert "the job itself lost nothing" in drawn.text
 
 
 def test_what_is_busy_is_not_measured(strategy: wb.MirroredStrategy, tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from workbench.telemetry.formatting import (
     size_text,
     time_unit,
 )
+from workbench.telemetry.losses import losses
 from workbench.telemetry.records import SAMPLED
-from workbench.telemetry.snapshot import Counters, GroupView, Snapshot, TableRow
+from workbench.telemetry.snapshot import GroupView, Snapshot, TableRow
 from workbench.telemetry.stuck import stuck_text
 
 WIDTH: Final = 88
@@ -108,15 +109,14 @@ def _group_text(group: str, rows: list[TableRow]) -> str:
 
 def snapshot_text(snapshot: Snapshot) -> str:
     """Table, then what a person should look at: stuck collectives, stragglers, losses."""
-    notes = [
-        line
-        for group in snapshot.groups
-        for note in _notes(group)
-        for line in textwrap.wrap(printable(note), WIDTH, subsequent_indent="  ")
-    ]
-    if losses := _losses(snapshot.counters):
-        notes.append(losses)
-    return "\n".join([table_text(snapshot.table), *([""] if notes else []), *notes])
+    notes = [note for group in snapshot.groups for note in _notes(group)]
+    if lost := losses(snapshot.counters):
+        notes.append(
+            ", ".join([f"{snapshot.counters.collectives:,} collectives", *(loss.text for loss in lost)])
+        )
+        notes += [f"  {loss.text}: {loss.meaning}" for loss in lost]
+    lines = [line for note in notes for line in textwrap.wrap(printable(note), WIDTH, subsequent_indent="  ")]
+    return "\n".join([table_text(snapshot.table), *([""] if lines else []), *lines])
 
 
 def _notes(group: GroupView) -> list[str]:
@@ -129,14 +129,3 @@ def _notes(group: GroupView) -> list[str]:
     if group.lateness.slow_steps:
         notes.append(f"! slow for every replica: steps {', '.join(map(str, group.lateness.slow_steps[-8:]))}")
     return notes
-
-
-def _losses(counters: Counters) -> str:
-    counts = (
-        (counters.failed, "failed"),
-        (counters.incomplete, "incomplete"),
-        (counters.dropped, "records dropped"),
-        (counters.dropped_events, "events dropped"),
-    )
-    told = ", ".join(f"{count:,} {name}" for count, name in counts if count)
-    return f"{counters.collectives:,} collectives, {told}" if told else ""

@@ -53,6 +53,11 @@ def alert(text: str) -> str:
     return f'<div style="{_ALERT}">{escaped(text)}</div>'
 
 
+def remark(text: str) -> str:
+    """A line in the background."""
+    return f'<div style="{_QUIET}">{escaped(text)}</div>'
+
+
 def link(url: str) -> str:
     """A link that opens beside the notebook, and does not tell where it was opened from."""
     return f'<a href="{escaped(url)}" target="_blank" rel="noopener noreferrer">{escaped(url)}</a>'

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.telemetry import exports, frames
 from workbench.telemetry.formatting import printable
+from workbench.telemetry.losses import losses
 from workbench.telemetry.snapshot import Snapshot, TableRow
 from workbench.telemetry.stuck import stuck_text
 from workbench.telemetry.text import snapshot_text
@@ -155,10 +156,11 @@ class Timings:
         ]
         counters = self.snapshot.counters
         facts = [f"{counters.collectives:,} recorded"] if groups else ["none recorded yet"]
-        if counters.failed:
-            facts.append(f"{counters.failed:,} failed")
+        lost = losses(counters)
+        facts += [loss.text for loss in lost]
         silent = [html.alert(_silence(address)) for address in self.silent]
-        return html.card("Collectives", facts, word=self.status, parts=[*stuck, *silent, *parts])
+        meanings = [html.remark(f"{loss.text}: {loss.meaning}") for loss in lost]
+        return html.card("Collectives", facts, word=self.status, parts=[*stuck, *silent, *parts, *meanings])
 
 
 def _only(snapshot: Snapshot, group: str) -> Snapshot:

@@ -148,8 +148,23 @@ function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<TableRow>[
     { title: "how", left: true, rank: 10, least: 90, help: "algorithm and transport", text: howText },
   ];
   if (new Set(rows.map((row) => row.group)).size > 1)
-    columns.unshift({ title: "group", left: true, rank: 1, least: 70, text: (row) => row.group });
+    columns.unshift({
+      ...{ title: "group", left: true, rank: 1, least: 80 },
+      text: (row) => row.group,
+      show: (row) => <Group name={row.group} />,
+    });
   return columns;
+}
+
+/** The name of a group. Of those of one kind only the ends differ, so where there is no room the end is what stays. */
+function Group({ name }: { name: string }) {
+  const [, kind, end] = /^(.*?)(\/\d+)?$/s.exec(name)!;
+  return (
+    <span class="wb-group">
+      <span>{kind}</span>
+      {end}
+    </span>
+  );
 }
 
 function lateText(row: TableRow): string {
@@ -195,7 +210,7 @@ function losses(counters: Counters): Fact[] {
     [
       counters.dropped,
       "records dropped",
-      "Replicas made records faster than these were fetched, so the oldest went. The figures are of those that came; the job itself lost nothing.",
+      "Replicas made records faster than these were fetched, so the oldest went. The figures are of those that came; the job itself lost nothing. Fewer collectives make fewer records: one takes several arrays.",
     ],
     [counters.dropped_events, "events dropped", DROPPED_EVENTS],
   ];
