@@ -121,6 +121,24 @@ def test_requests_are_answered_and_what_is_wrong_with_them_is_told(browser: Brow
     assert browser.next() == {"kind": "problem", "text": "no <b>such</b> thing"}
 
 
+def test_a_view_goes_on_after_a_fault_of_its_source(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    browser.send(kind="resync")
+    browser.send(kind="taken")
+    browser.received.clear()
+    browser.source.count = 7
+    with monkeypatch.context() as faulty:
+        faulty.setattr(browser.source, "change", lambda: [][0])
+        browser.pane.push()
+    assert browser.next()["kind"] == "problem"
+    assert "IndexError" in caplog.text
+
+    browser.send(kind="taken")
+    browser.pane.push()
+    assert browser.next() == {"kind": "model", "model": {"count": 7}}
+
+
 @pytest.mark.parametrize(
     "message", [None, 3, "taken", [], {}, {"kind": 3}, {"visible": True}, {"kind": None}]
 )

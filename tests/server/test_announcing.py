@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from workbench.runtime.registry import Registry
 from workbench.server.channels import FEED
 from workbench.server.clusters import Clusters
 from workbench.server.job_link import JobLink
+from workbench.server.publisher import Publisher
 from workbench.server.session import Session
 from workbench.server.watched_runs import WatchedRuns
 from workbench.ui import shown
@@ -230,6 +232,28 @@ def test_of_a_kernel_that_has_no_time_to_close_who_was_there_is_known_neverthele
             assert strategy.num_replicas_in_sync == 2
 
     asyncio.run(look())
+
+
+def test_a_worker_that_is_replaced_while_its_process_tells_of_it_ends_nothing() -> None:
+    class Worker:
+        pid, lost = 1, ""
+
+        @property
+        def name(self) -> str:  # read in the middle of what another thread may interrupt
+            workers[str(len(workers))] = self
+            return "0"
+
+    workers = {"0": Worker(), "1": Worker()}
+    told: list[dict[str, Any]] = []
+    publisher: Any = SimpleNamespace(
+        _cluster=SimpleNamespace(gang=SimpleNamespace(groups={}, workers=workers)),
+        _members=None,
+        _looks={"topology": dict},
+        _send_if_new=lambda channel, message: told.append(message),
+    )
+    Publisher._send_members(publisher)
+    Publisher._send_members(publisher)
+    assert told == [{"view": "topology", "model": {}}]
 
 
 def test_a_cluster_can_be_closed_from_the_panel(cluster: wb.Cluster) -> None:

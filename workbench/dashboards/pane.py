@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ export async function render({{ model, el }}) {{
   const views = await import(new URL("{VIEWS_ROUTE}/widget.js", document.baseURI).href);
 """
 
+_log = logging.getLogger("workbench")
 
 Work = Callable[[Callable[[], Message | None], Callable[[Message | None], None]], None]
 """Makes a message, here or in a thread, and passes it on: on the event loop, one after the other; see `aside`."""
@@ -129,3 +131,6 @@ def _told(make: Callable[[], Message | None]) -> Message | None:
         return make()
     except (WorkbenchError, ValueError, TypeError, KeyError, OSError) as error:
         return {"kind": "problem", "text": str(error)}
+    except Exception:  # a fault of ours: who waited for the message for good would see nothing any more
+        _log.exception("a view of a dashboard could not be made")
+        return {"kind": "problem", "text": "this could not be shown: the log of the dashboard says why"}

@@ -142,9 +142,8 @@ class JobLink:
             self._before_silence = None
         if self._silence is not None:
             self._silence.cancel()
-        if (
-            self._silence is not None or "beat" in message
-        ):  # other processes, as of workers, tell only what is new
+        # Only from the first beat on: processes that hold workers tell nothing but what is new.
+        if self._silence is not None or "beat" in message:
             self._silence = asyncio.get_running_loop().call_later(STALE_SECONDS, self._fall_silent)
         match message:
             case {"summary": dict(summary)}:

@@ -172,13 +172,11 @@ class Publisher:
     def _send_members(self) -> None:
         """The topology when somebody has come or gone, also while nobody looks: a kernel that ends has no time to."""
         gang = self._cluster.gang
-        members = (
-            set(gang.groups),
-            {(worker.name, worker.pid, bool(worker.lost)) for worker in gang.workers.values()},
-        )
-        if members != self._members and "topology" not in self._wanted:
+        workers = list(gang.workers.values())  # a copy: other threads replace those that are lost
+        members = set(gang.groups), {(worker.name, worker.pid, bool(worker.lost)) for worker in workers}
+        if members != self._members:
             self._send_if_new("topology", {"view": "topology", "model": self._looks["topology"]()})
-        self._members = members
+            self._members = members
 
     def _send_shown(self, channel: str, make: Callable[[], Source]) -> None:
         """The whole once, then what changes in it."""

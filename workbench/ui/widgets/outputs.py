@@ -72,7 +72,7 @@ class Outputs:
         return message
 
     def _leave(self, place: str) -> None:
-        self._leaving += self._shown.pop(place, ())
+        self._leaving.extend(self._shown.pop(place, ()))
 
     def _replace(self, id: str) -> None:
         for widgets in tuple(self._shown.values()):  # a thread may display, too
@@ -83,8 +83,9 @@ class Outputs:
                     return
 
     def _close(self) -> None:
-        while self._leaving:
-            self._leaving.pop().close()
+        leaving, self._leaving = self._leaving, []  # at once: a thread that displays, too, may close some
+        for widget in leaving:
+            widget.close()
 
 
 @cache
