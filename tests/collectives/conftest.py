@@ -1,8 +1,10 @@
-"""Processes for the contract suite, kept for a whole module."""
+"""Processes for the contract suite, kept for a whole module, and threads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -16,3 +18,15 @@ def pool() -> Iterator[Pool]:
     pool = Pool()
     yield pool
     pool.close()
+
+
+@pytest.fixture
+def together() -> Iterator[Callable[..., list[Any]]]:
+    """Runs functions at the same time; gives their results or exceptions."""
+    with ThreadPoolExecutor(8) as pool:
+
+        def run(*functions: Callable[[], Any]) -> list[Any]:
+            futures = [pool.submit(function) for function in functions]
+            return [future.exception(60) or future.result() for future in futures]
+
+        yield run

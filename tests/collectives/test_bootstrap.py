@@ -8,8 +8,6 @@ import stat
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import numpy as np
 import pytest
 from distributed import Security
 
+from tests.collectives.in_one_process import connected
 from workbench.collectives import Bootstrap, Member, Topology, memory, wake
 from workbench.collectives.replica import ReplicaCommunicator
 from workbench.collectives.tcp import TcpListener, Tls
@@ -25,29 +24,6 @@ from workbench.errors import DeadlineExceededError, StaleGeneration, Unavailable
 
 ONE_HOST = Topology([Member(0, "a", "p"), Member(1, "a", "q")])
 TWO_HOSTS = Topology([Member(0, "a", "p"), Member(1, "b", "q")])
-
-
-@pytest.fixture
-def together() -> Iterator[Callable[..., list[Any]]]:
-    """Runs functions at the same time; gives their results or exceptions."""
-    with ThreadPoolExecutor(8) as pool:
-
-        def run(*functions: Callable[[], Any]) -> list[Any]:
-            futures = [pool.submit(function) for function in functions]
-            return [future.exception(60) or future.result() for future in futures]
-
-        yield run
-
-
-def connected(topology: Topology, run: Any, **how: Any) -> list[ReplicaCommunicator]:
-    """Both processes of a topology, in this one."""
-    bootstraps = {process: Bootstrap(topology, process, **how) for process in ("p", "q")}
-    addresses = {process: bootstrap.address for process, bootstrap in bootstraps.items()}
-    parts = run(*(lambda b=b: b.connect(addresses, 20) for b in bootstraps.values()))
-    for part in parts:
-        if isinstance(part, BaseException):
-            raise part
-    return [communicator for part in parts for communicator in part.values()]
 
 
 def summed(communicators: list[ReplicaCommunicator], run: Any, count: int = 3) -> None:

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -219,3 +220,33 @@ def test_waiting_at_a_link_that_was_closed_here_is_its_end() -> None:
     two.close()
     with pytest.raises(LinkClosed, match="this end"):
         readable(link.fileno(), 0.0)
+
+
+class Preempted(socket.socket):
+    """A socket whose reader is held up just before it reads, as any thread may be."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(fileno=descriptor)
+        self.there, self.go_on = threading.Event(), threading.Event()
+
+    def recv_into(self, *args: Any) -> int:
+        self.there.set()
+        assert self.go_on.wait(30)
+        return super().recv_into(*args)
+
+
+def test_a_link_that_is_closed_while_it_is_read_keeps_its_descriptor_until_then() -> None:
+    one, two = socket.socketpair()
+    sock = Preempted(one.detach())
+    link = UnixLink(sock)
+    with ThreadPoolExecutor(2) as pool, two:
+        reading = pool.submit(link.receive)
+        assert sock.there.wait(30)
+        closing = pool.submit(link.close)
+        with pytest.raises(TimeoutError):
+            closing.result(0.2)
+        assert link.fileno() >= 0
+        sock.go_on.set()
+        assert isinstance(reading.exception(30), LinkClosed)
+        closing.result(30)
+    assert link.fileno() < 0

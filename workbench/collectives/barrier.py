@@ -179,7 +179,7 @@ class Barrier:
         return self._failure
 
     def close(self) -> None:
-        """Breaks the group; when this returns, no thread uses the wake-ups of this process and its peers any more."""
+        """Breaks the group and wakes the thread that waits; no other one uses wake-ups any more when this returns."""
         self.fail(Failure("closed", "a replica closed its communicator", generation=self._generation))
         with self._failing:
             self._wakes.clear()

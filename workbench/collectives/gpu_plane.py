@@ -174,7 +174,7 @@ class GpuPlane:
             self._watching.join(_JOIN_SECONDS)
         with self._lock:
             self._queued.clear()
-            self._lanes.clear()
+            self._lanes = {}  # another one: a replica's thread may be going through this one
         if self._device_error and self._on_stuck is not None:
             self._on_stuck(f"the GPU has failed, which only a new process gets over: {self._device_error}")
 

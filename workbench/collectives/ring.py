@@ -66,6 +66,7 @@ class RingLink:
         self._busy = threading.Lock()  # held by whoever uses the connections
         self._failing = threading.Lock()  # guards _failure
         self._failure: Failure | None = None
+        self._told = False  # whether the neighbours know of it
         self._inner: Callable[[], Failure | None] = _unbroken
 
     @property
@@ -89,8 +90,8 @@ class RingLink:
         return self._guarded(position, lambda: self._exchange(position, blocks))
 
     def _guarded(self, position: Position, body: Callable[[], T]) -> T:
-        self._check()
         with self._busy:
+            self._check()  # only now: `close` may have had the connections until here
             try:
                 self._agree(position)
                 return body()
@@ -170,7 +171,7 @@ class RingLink:
             target = parts[(index - hop - 1) % hosts]
             arrived = incoming[: target.size]
             self._move(position, _raw(parts[(index - hop) % hosts]), _raw(arrived))
-            function(arrived, target, target)
+            function(arrived, target, out=target)
         backend.finish(redop, parts[(index + 1) % hosts], self._size)
         for hop in range(hosts - 1):
             outgoing, target = parts[(index + 1 - hop) % hosts], parts[(index - hop) % hosts]
@@ -247,7 +248,7 @@ class RingLink:
         # The thread that uses the connections tells the neighbours when it wakes up; if there is none, we do.
         if self._busy.acquire(blocking=False):
             try:
-                self._duplex.complain(failure.encode())
+                self._complain(failure)
             finally:
                 self._busy.release()
 
@@ -255,6 +256,7 @@ class RingLink:
         """Closes the connections."""
         self.fail(Failure("closed", "a replica closed its communicator", generation=self._generation))
         with self._busy, self._failing:
+            self._complain(self._known_failure())  # whoever has broken the ring may not have come to it yet
             self._duplex.close()
         self._roll_call.close()
         self._inner = _unbroken  # a cycle would keep the shared memory of the host until a garbage collection
@@ -267,7 +269,13 @@ class RingLink:
         """As `fail`, by the thread that uses the connections."""
         with self._failing:
             self._failure = self._failure or failure
-        self._duplex.complain(self._failure.encode())
+        self._complain(self._failure)
+
+    def _complain(self, failure: Failure) -> None:
+        """Tells the neighbours, once; the caller uses the connections."""
+        if not self._told:
+            self._told = True
+            self._duplex.complain(failure.encode())
 
     def _known_failure(self) -> Failure:
         assert self._failure is not None

@@ -74,8 +74,9 @@ class RollCall:
         fingerprint = position.fingerprint()
         here = self.present(fingerprint) | {position.rank}
         silent: set[int] = set()
-        if self._hosts is not None:
-            found, silent = self._hosts.present(fingerprint, time.monotonic() + _ANSWER_SECONDS)
+        hosts = self._hosts  # `close`, on another thread, takes them away
+        if hosts is not None:
+            found, silent = hosts.present(fingerprint, time.monotonic() + _ANSWER_SECONDS)
             here |= found
         missing = [rank for rank in self._everybody if rank not in here]
         asked = position.asked()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -86,6 +87,9 @@ class SharedMemoryLink:
         self._spans_hosts = False
         self._reduction = self._reducing()
         self._scratch = np.empty(0, np.uint8)
+        # Held by whoever maps memory or waits at descriptors: closed under that thread, their numbers would soon be
+        # those of other files, which it would then read, map or lengthen.
+        self._busy = threading.Lock()
 
     def between_hosts(self, outer: RingLink | None) -> None:
         """Makes results cover other hosts too; `outer` is their link, given to the first process of each host."""
@@ -111,35 +115,44 @@ class SharedMemoryLink:
 
     def reduce(self, position: Position, flat: np.ndarray, *, shared: bool) -> np.ndarray:
         """Combines in rank order within the host, then over the hosts."""
-        self._barrier.check()
-        try:
-            return self._reduction(position, flat, shared=shared)
-        except BaseException as error:
-            self.fail(Failure.again(error, self._generation))  # peers must not wait for what will not come
-            raise
+        with self._busy:
+            self._barrier.check()
+            try:
+                return self._reduction(position, flat, shared=shared)
+            except BaseException as error:
+                self.fail(
+                    Failure.again(error, self._generation)
+                )  # peers must not wait for what will not come
+                raise
 
     def exchange(self, position: Position, blocks: Blocks) -> Blocks:
         """Gathers within the host, then over the hosts, and hands the other hosts' blocks round in this one."""
-        self._barrier.check()
-        try:
-            position.algorithm = "hierarchical" if self._spans_hosts else "direct"
-            gathered = self._exchange(position, blocks)
-            if not self._spans_hosts:
-                return gathered
-            remote: Blocks = {}
-            if self._outer is not None:
-                everything = self._outer.exchange(position, gathered)
-                remote = {number: block for number, block in everything.items() if number not in gathered}
-                self._memory.controls[self._index].words[STARTED] = position.started_ns
-            remote = self._exchange(position, remote)
-            position.arrived(self._barrier.words[0][STARTED])
-            return gathered | remote
-        except BaseException as error:
-            self.fail(Failure.again(error, self._generation))
-            raise
+        with self._busy:
+            self._barrier.check()
+            try:
+                return (
+                    self._over_hosts(position, blocks)
+                    if self._spans_hosts
+                    else self._exchange(position, blocks)
+                )
+            except BaseException as error:
+                self.fail(Failure.again(error, self._generation))
+                raise
+
+    def _over_hosts(self, position: Position, blocks: Blocks) -> Blocks:
+        gathered = self._exchange(position, blocks)
+        remote: Blocks = {}
+        if self._outer is not None:
+            everything = self._outer.exchange(position, gathered)
+            remote = {number: block for number, block in everything.items() if number not in gathered}
+            self._memory.controls[self._index].words[STARTED] = position.started_ns
+        remote = self._exchange(position, remote)
+        position.arrived(self._barrier.words[0][STARTED])
+        return gathered | remote
 
     def _exchange(self, position: Position, blocks: Blocks) -> Blocks:
         barrier, memory = self._barrier, self._memory
+        position.algorithm = "hierarchical" if self._spans_hosts else "direct"
         if len(blocks) > MOST_BLOCKS:
             raise ValueError(f"a process can exchange {MOST_BLOCKS} blocks at once, got {len(blocks)}")
         parity = (barrier.round + 1) & 1
@@ -172,13 +185,17 @@ class SharedMemoryLink:
         """The slot in which peers will read it if it fits, otherwise shared memory."""
         if nbytes <= SLOT_BYTES:
             return self._memory.input(self._index, (self._barrier.round + 1) & 1)[:nbytes]
-        self._scratch = self._scratch[:0]  # drops the last one, so that the arena may hand it out again
-        self._scratch = self._arena.take(nbytes)
+        with self._busy:
+            self._barrier.check()
+            self._scratch = self._scratch[:0]  # drops the last one, so that the arena may hand it out again
+            self._scratch = self._arena.take(nbytes)
         return self._scratch
 
     def empty(self, nbytes: int) -> np.ndarray:
         """Shared memory."""
-        return self._arena.take(nbytes)
+        with self._busy:
+            self._barrier.check()
+            return self._arena.take(nbytes)
 
     def finish(self, position: Position) -> None:
         """Tells peers, also those that block."""
@@ -200,17 +217,18 @@ class SharedMemoryLink:
             self._outer.fail(failure)
 
     def close(self) -> None:
-        """Closes descriptors; memory goes when the arrays in it are gone."""
-        self._barrier.close()
-        if self._outer is not None:
-            self._outer.close()
+        """Closes descriptors, once the thread that uses them has left; memory goes when the arrays in it are gone."""
+        self._barrier.close()  # wakes that thread, also between the hosts
         self._roll_call.close()
-        for peer in self._peers:
-            peer.close()
-        self._peers = []
-        self._wake.close()
-        self._arena.close()
-        self._file.close()
+        with self._busy:
+            if self._outer is not None:
+                self._outer.close()
+            for peer in self._peers:
+                peer.close()
+            self._peers = []
+            self._wake.close()
+            self._arena.close()
+            self._file.close()
 
 
 class _Stream:

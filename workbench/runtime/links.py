@@ -210,7 +210,10 @@ class UnixLink:
             self._sock.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # already disconnected
-        self._sock.close()
+        # Threads that read or write have been woken by that. Closed under them, the number of the descriptor could be
+        # that of another file when they use it.
+        with self._send_lock, self._read_lock:
+            self._sock.close()
 
 
 class Wakeup:
