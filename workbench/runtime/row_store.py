@@ -66,7 +66,7 @@ class VariableRows:
 
 
 class StoredRow:
-    """What a replica's store has of `VariableRows`.
+    """What a replica's store has of `VariableRows`: a `Row` is of rows that stay, here a step replaces them.
 
     Attributes:
       of: The components of all replicas.

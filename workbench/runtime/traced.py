@@ -14,11 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import (
-    CollectiveAborted,
-    StaleGeneration,
-    WorkbenchError,
-)
+from workbench.errors import CollectiveAborted, StaleGeneration, WorkbenchError
 from workbench.faults import fault
 from workbench.runtime.device_threads import Idle, Interruptible
 from workbench.runtime.executor import StepInterrupted, StepSkipped
@@ -51,9 +47,8 @@ if TYPE_CHECKING:
 
 IN_FLIGHT = 3
 _CACHED = 256
-_TOGETHER = (
-    16  # ended steps that are reported at once while more are waiting; half of those that may be on their way
-)
+# Ended steps that are reported at once while more are waiting: half of those that may be on their way.
+_TOGETHER = 16
 _LONGEST_NS = 20_000_000  # but none is kept back for longer
 
 
@@ -350,6 +345,8 @@ class TracedExecutor:
 
 
 def free_address(host: str) -> str:
-    """An address on which nobody listens."""
-    with socket.create_server((host, 0)) as server:
-        return f"{host}:{server.getsockname()[1]}"
+    """An address of this host on which nobody listens, "127.0.0.1:1234" or "[::1]:1234"."""
+    version_6 = ":" in host
+    with socket.create_server((host, 0), family=socket.AF_INET6 if version_6 else socket.AF_INET) as server:
+        port = server.getsockname()[1]
+    return f"[{host}]:{port}" if version_6 else f"{host}:{port}"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class ReadyProgram:
     """A program that a worker has compiled for one group, and how its steps are reported.
 
-    A step of a millisecond is 16 replicas' records and results: looking up again what never changes would take a tenth
-    of it.
+    A step may take no longer than a millisecond. Looking up again, for the record and the results of each of 16
+    replicas, what is the same in every step would add a tenth to that.
 
     Attributes:
       compiled: The program.
