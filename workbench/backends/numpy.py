@@ -194,9 +194,9 @@ def combine(function: np.ufunc, sources: Sequence[np.ndarray], out: np.ndarray) 
         return
     first, second, *rest = sources
     if not rest or out.nbytes <= _CHUNK_BYTES:
-        function(first, second, out)
+        function(first, second, out=out)
         for source in rest:
-            function(out, source, out)
+            function(out, source, out=out)
         return
     step = max(1, _CHUNK_BYTES // out.itemsize)
     for low in range(0, out.size, step):
