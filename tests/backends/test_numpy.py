@@ -116,6 +116,18 @@ def test_combine_goes_in_the_order_given(count: int, sources: int) -> None:
     assert out.tobytes() == want.tobytes()
 
 
+@pytest.mark.parametrize("op", ["sum", "min", "max", "prod"])
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_every_reduction_is_combined_without_a_warning(op: str, replicas: int) -> None:
+    sources = [np.array([1.0, 3.0], np.float32), np.array([2.0, 2.0], np.float32), np.ones(2, np.float32)]
+    total = np.empty(2, np.float32)
+
+    backend.combine(backend.ufunc(op), sources[:replicas], total)
+
+    want = {"sum": np.sum, "min": np.min, "max": np.max, "prod": np.prod}[op](sources[:replicas], axis=0)
+    assert total.tolist() == want.tolist()
+
+
 @pytest.mark.parametrize("replicas", [1, 2, 3, 4, 7])
 def test_finish_divides_a_mean_exactly(replicas: int) -> None:
     total = np.array([1.0, 10.0, 1e-3], np.float32)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import workbench as wb
-from workbench.backends import summary as summaries_of_arrays
+from workbench.backends import stretches
 
 
 @pytest.fixture(scope="module")
@@ -50,5 +50,5 @@ def safe_text() -> type[Tags]:
 @pytest.fixture
 def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of arrays of more than 2**20 elements four stretches of 2**16 are read."""
-    monkeypatch.setattr(summaries_of_arrays, "MOST_READ", 1 << 20)
-    monkeypatch.setattr(summaries_of_arrays, "_MOST_CHUNKS", 4)
+    monkeypatch.setattr(stretches, "MOST_READ", 1 << 20)
+    monkeypatch.setattr(stretches, "_MOST_STRETCHES", 4)

@@ -246,3 +246,10 @@ def test_a_view_does_not_keep_the_value(strategy: wb.MirroredStrategy) -> None:
 
     with pytest.raises(FailedPreconditionError, match="v is gone"):
         source.answer(request())
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.bool_])
+def test_whole_numbers_are_pooled_as_floats_are(dtype: Any) -> None:
+    array = np.random.default_rng(0).integers(0, 100, (30, 41)).astype(dtype)
+
+    np.testing.assert_allclose(pooled(array, (4, 5)), pooled(array.astype(np.float64), (4, 5)), rtol=1e-12)

@@ -13,9 +13,10 @@ import pytest
 import workbench as wb
 from tests.ui.conftest import Tags
 from workbench.distribute import Mirrored
+from workbench.runtime.env import current_env
 from workbench.server.summary import summarise
 from workbench.telemetry.snapshot import EventItem
-from workbench.ui import inspection_text
+from workbench.ui import differences, inspection_text
 
 
 @pytest.fixture(scope="module")
@@ -433,3 +434,43 @@ def test_copies_are_compared_where_they_are_read(low_limits: None) -> None:
         assert (seen.agreement.in_sync, seen.agreement.max_abs_difference) == (False, 1.0)
         with pytest.raises(AssertionError, match="'w:0' is not in sync"):
             wb.testing.assert_in_sync(w)
+
+
+def test_of_copies_that_differ_everywhere_some_are_compared(
+    low_limits: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(differences, "_MOST_COMPARED", 2)
+    with wb.connect(replicas=2, processes=False):
+        strategy = wb.MirroredStrategy()
+        with strategy.scope():
+            w = wb.Variable(np.zeros((1 << 20) + 1), name="w")
+
+        def part() -> None:
+            context = wb.distribute.get_replica_context()
+            w.assign(np.arange((1 << 20) + 1) * float(context.replica_id_in_sync_group))
+
+        strategy.run(part)
+        [some] = wb.inspect(w).values
+        [all_of_them] = wb.inspect(w, exact=True).values
+
+        # Of 17 stretches those with numbers 0, 5, 10 and 15 are read, 0 and 10 compared.
+        assert some.agreement.max_abs_difference == 11 * 65_536 - 1
+        assert any("max|Δ| is that of 131,072 of the 262,144 elements" in hint for hint in some.hints)
+        assert all_of_them.agreement.max_abs_difference == 1 << 20
+        assert not any("max|Δ| is that of" in hint for hint in all_of_them.hints)
+
+
+@pytest.mark.parametrize("size", [10, (1 << 20) + 1])
+def test_components_of_different_shape_have_no_difference(size: int) -> None:
+    with wb.connect(replicas=2, processes=False):
+        strategy = wb.MirroredStrategy()
+
+        def step() -> np.ndarray:
+            env = current_env()
+            [found] = differences.differences(env, [np.zeros(size + env.rank)], [], False)
+            return found
+
+        same, other = strategy.local_results(strategy.run(step))
+
+        assert same[0] == 0.0
+        assert np.isnan(other[0])

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from workbench.backends.summary import Summary, summary, what_is_read
-from workbench.ui.summaries import described, largest_difference
+from workbench.backends.summary import Summary, summary
+from workbench.ui.differences import largest_difference
+from workbench.ui.summaries import described
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,6 @@ def test_of_huge_arrays_evenly_spaced_stretches_are_read(low_limits: None, turne
 
     assert found.read == 4 << 16
     assert (found.min, found.max) == (0, (24 << 16) + (1 << 16) - 1)
-    assert found.mean == summary(what_is_read(array)).mean
     assert summary(array, exact=True).max == (1 << 21) - 1
     assert summary(array, exact=True).read == 1 << 21
 
@@ -72,7 +72,6 @@ def test_all_of_an_array_up_to_the_limit_is_read(low_limits: None) -> None:
     array = np.ones(1 << 20, np.int8)
 
     assert summary(array).read == 1 << 20
-    assert what_is_read(array) is array
 
 
 def test_a_histogram_of_a_part_counts_nothing_beyond_what_was_read(low_limits: None) -> None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
 from workbench.backends.numpy import view
+from workbench.backends.stretches import STRETCH, checksum, numbers_read, stretches
 
 BINS: Final = 24
 """Bins of a histogram."""
 MOST_IN_HISTOGRAM: Final = 1 << 16
 """Of larger arrays a histogram counts about so many elements, evenly spaced."""
-MOST_READ: Final = 1 << 28
-"""Of arrays on CPUs with more elements than this some are read, unless all are asked for: an answer takes no longer."""
 PARTIAL: Final = np.dtype(
     [
         *((name, np.float64) for name in ("n", "mean", "m2", "least", "greatest")),
@@ -30,8 +27,6 @@ PARTIAL: Final = np.dtype(
 """What is known of one piece of an array; the summary kernel of GPUs writes one per block."""
 NONE_BAD: Final = np.iinfo(np.int64).max
 """`first_bad` of a piece in which everything is finite."""
-_CHUNK: Final = 1 << 16  # elements: what is made of a chunk stays in the level-2 cache
-_MOST_CHUNKS: Final = (1 << 26) // _CHUNK  # of a larger array than `MOST_READ`
 _SHORT_BYTES: Final = 1 << 20
 
 
@@ -77,27 +72,25 @@ class Summary:
 def summary(x: Any, *, exact: bool = False) -> Summary:
     """Summarises any array that `backends.numpy.view` accepts.
 
-    More than 65,536 floats of 32 bits or less, or integers of 16 or less, are added up as floats of 32 bits, chunk by
-    chunk: the figures have five digits or more.
+    More than 65,536 floats of 32 bits or less, or integers of 16 or less, are added up as floats of 32 bits, stretch by
+    stretch: the figures have five digits or more.
 
     Args:
       x: The array.
-      exact: Read all elements of arrays of more than `MOST_READ`, too.
+      exact: Read all elements of arrays of more than `stretches.MOST_READ`, too.
     """
     array = view(x)
-    every = 1 if exact else _every(array.size)
-    numbers = range(0, max(1, -(-array.size // _CHUNK)), every)
+    numbers = numbers_read(array.size, exact=exact)
     digest = hashlib.sha256()
     parts = np.zeros(len(numbers), PARTIAL)
-    room = np.empty(2 * _CHUNK)  # asking for new memory in each chunk takes longer than all sums
+    room = np.empty(2 * STRETCH)  # asking for new memory for each stretch takes longer than all sums
     read = 0
     with np.errstate(all="ignore"):
-        for place, (number, chunk) in enumerate(zip(numbers, _chunks(array, numbers), strict=True)):
-            read += chunk.size
-            digest.update(
-                _checksum(chunk, room) if array.nbytes > _SHORT_BYTES else chunk.view(np.uint8).data
-            )
-            parts[place] = _part(_magnitudes(chunk, exact=array.size <= _CHUNK), number * _CHUNK, room)
+        for place, (number, stretch) in enumerate(zip(numbers, stretches(array, numbers), strict=True)):
+            read += stretch.size
+            short = array.nbytes <= _SHORT_BYTES
+            digest.update(stretch.view(np.uint8).data if short else checksum(stretch, room))
+            parts[place] = _part(_magnitudes(stretch, exact=array.size <= STRETCH), number * STRETCH, room)
         figures = merged(parts)
         sample = _magnitudes(array.flat[:: spacing(array.size)], exact=True)
         counts = _counted(sample, figures["min"], figures["max"])
@@ -109,35 +102,6 @@ def summary(x: Any, *, exact: bool = False) -> Summary:
         sha256=digest.hexdigest(),
         **figures,
     )
-
-
-def what_is_read(x: Any) -> Any:
-    """What `summary` reads of an array: the array itself, or of a huge one its evenly spaced stretches in one row."""
-    array = view(x)
-    every = _every(array.size)
-    if every == 1:
-        return x
-    return np.concatenate(
-        [chunk.copy() for chunk in _chunks(array, range(0, -(-array.size // _CHUNK), every))]
-    )
-
-
-def _every(size: int) -> int:
-    """Every how many-th chunk of an array is read."""
-    return 1 if size <= MOST_READ else -(-size // (_CHUNK * _MOST_CHUNKS))
-
-
-def _chunks(array: np.ndarray, numbers: range) -> Iterator[np.ndarray]:
-    """These of the stretches of `_CHUNK` elements, in C order; only what is not contiguous is copied."""
-    if array.flags.c_contiguous:
-        flat = array.reshape(-1)
-        yield from (flat[number * _CHUNK : (number + 1) * _CHUNK] for number in numbers)
-        return
-    # Typed as less than it is: of one array it gives arrays, and its range can be set.
-    iterator: Any = np.nditer(array, ["external_loop", "buffered", "ranged"], order="C", buffersize=_CHUNK)
-    for number in numbers:
-        iterator.iterrange = number * _CHUNK, min((number + 1) * _CHUNK, array.size)
-        yield np.concatenate([piece.copy() for piece in iterator])
 
 
 def merged(parts: np.ndarray) -> dict[str, Any]:
@@ -173,18 +137,18 @@ def as_counts(counts: np.ndarray) -> tuple[int, ...]:
     return tuple(int(count) for count in counts.tolist())
 
 
-def _magnitudes(chunk: np.ndarray, *, exact: bool) -> np.ndarray:
+def _magnitudes(stretch: np.ndarray, *, exact: bool) -> np.ndarray:
     """The elements as floats."""
-    if chunk.dtype.kind == "c":
-        chunk = np.abs(chunk)
-    if chunk.dtype == np.float64 or (chunk.dtype == np.float32 and not exact):
-        return chunk
-    narrow = chunk.dtype.kind not in "biuf" or chunk.dtype.itemsize <= 2
-    return chunk.astype(np.float32 if narrow and not exact else np.float64)
+    if stretch.dtype.kind == "c":
+        stretch = np.abs(stretch)
+    if stretch.dtype == np.float64 or (stretch.dtype == np.float32 and not exact):
+        return stretch
+    narrow = stretch.dtype.kind not in "biuf" or stretch.dtype.itemsize <= 2
+    return stretch.astype(np.float32 if narrow and not exact else np.float64)
 
 
 def _part(values: np.ndarray, low: int, room: np.ndarray) -> tuple[Any, ...]:
-    """What `PARTIAL` holds of one chunk, whose first element is number `low`; `room` is written to."""
+    """What `PARTIAL` holds of one stretch, whose first element is number `low`; `room` is written to."""
     nans = infinities = 0
     first_bad = int(NONE_BAD)
     zeros = np.count_nonzero(values == 0)
@@ -221,27 +185,3 @@ def _counted(values: np.ndarray, low: float, high: float) -> tuple[int, ...]:
     # Halves: the difference of the largest and the smallest float is not finite.
     places = (values / 2 - low / 2) * (BINS / (high / 2 - low / 2))
     return as_counts(np.bincount(np.minimum(places.astype(np.int64), BINS - 1), minlength=BINS))
-
-
-def _checksum(chunk: np.ndarray, room: np.ndarray) -> bytes:
-    """16 bytes that tell chunks apart, made four times as fast as a cryptographic digest of them."""
-    data = chunk.view(np.uint8)
-    if data.size % 8:
-        return hashlib.sha256(data.data).digest()
-    words = data.view(np.uint64)
-    # Bits of a word only reach higher bits of its product: the upper halves get a sum of their own.
-    weights, others = _weights()
-    lower = np.dot(words, weights[: words.size])
-    halves = np.right_shift(words, np.uint64(32), out=room.view(np.uint64)[: words.size])
-    upper = np.dot(halves, others[: words.size])
-    return np.array([lower, upper]).tobytes()
-
-
-@lru_cache(maxsize=1)
-def _weights() -> tuple[np.ndarray, np.ndarray]:
-    """Two rows of odd numbers without pattern, the same on every machine."""
-    x = np.arange(1, 2 * _CHUNK * 2 + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-    x = x ^ (x >> np.uint64(31)) | np.uint64(1)
-    return x[: 2 * _CHUNK], x[2 * _CHUNK :]

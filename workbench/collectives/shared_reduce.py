@@ -95,9 +95,9 @@ class SharedReduction:
         if self._processes > 2:
             backend.combine(function, [*sources[:index], flat, *sources[index + 1 :]], total)
         elif index == 0:
-            function(flat, sources[1], total)
+            function(flat, sources[1], out=total)
         else:
-            function(sources[0], flat, total)
+            function(sources[0], flat, out=total)
         if call.redop == "mean":
             backend.finish("mean", total, self._size)
         return total

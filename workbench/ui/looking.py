@@ -14,11 +14,12 @@ from workbench.distribute.component import VariableComponent
 from workbench.distribute.values import Mirrored, PerReplica
 from workbench.distribute.variable import Variable
 from workbench.runtime.replica_store import Written
+from workbench.ui.differences import differences
 from workbench.ui.inspected import Agreement, InspectedValue, ReplicaSummary
 from workbench.ui.not_finite import tell_not_finite
 from workbench.ui.places import central_device, place_of
 from workbench.ui.since import UNKNOWN, empty_input, result_since, variable_since
-from workbench.ui.summaries import assigned, described, differences, summarise
+from workbench.ui.summaries import assigned, described, summarise
 
 if TYPE_CHECKING:
     from workbench.devices import Device
@@ -32,6 +33,10 @@ EMPTY_BATCH: Final = (
 PARTLY_READ: Final = (
     "{read:,} of {size:,} elements were read, evenly spaced: figures, digests and what is said to be equal are of "
     "those. wb.inspect(…, exact=True) reads all."
+)
+PARTLY_COMPARED: Final = (
+    "max|Δ| is that of {compared:,} of the {apart:,} elements that differ, or that are next to some that do. "
+    "wb.inspect(…, exact=True) compares all."
 )
 
 
@@ -108,7 +113,7 @@ class _Found:
 
     def hints(self, leaf: Any, replicas: Sequence[ReplicaSummary]) -> tuple[str, ...]:
         """Why a result is not finite, where its step tells; and what was not read."""
-        return (*self._empty_batches(leaf), *_partly_read(replicas))
+        return (*self._empty_batches(leaf), *_partly_read(replicas), *self._partly_compared(leaf))
 
     def _empty_batches(self, leaf: Any) -> Iterator[str]:
         if id(leaf) not in self._places or isinstance(handle := self._places[id(leaf)][1], str):
@@ -120,6 +125,11 @@ class _Found:
         ]
         if empty:
             yield EMPTY_BATCH.format(who=_replicas(empty))
+
+    def _partly_compared(self, leaf: Any) -> Iterator[str]:
+        for _, compared, apart in self._differences.get(id(leaf), [])[:1]:
+            if compared < apart:
+                yield PARTLY_COMPARED.format(compared=int(compared), apart=int(apart))
 
     def _is_stored(self, leaf: Any) -> bool:
         return id(leaf) in self._places and isinstance(self._places[id(leaf)][1], str)
@@ -133,7 +143,7 @@ class _Found:
         since = self._parted(leaf)
         if self._equal(leaf):
             return Agreement(True, first.sha256, 0.0, -1)
-        gaps = self._differences[id(leaf)]
+        gaps = [float(gap) for gap, _, _ in self._differences[id(leaf)]]
         worst = math.nan if any(math.isnan(gap) for gap in gaps) else max(gaps)
         other = next(rank for rank, summary in enumerate(summaries) if not _same(summary, first))
         return Agreement(False, first.sha256, worst, other, since)

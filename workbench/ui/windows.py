@@ -145,8 +145,9 @@ def pooled(values: np.ndarray, steps: tuple[int, int], *, minus: np.ndarray | No
 
 
 def _mean_row(strip: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    if strip.dtype.kind == "f" and strip.dtype != np.float16:
-        sums = strip.sum(axis=0)
+    whole = strip.dtype.kind in "biu"
+    if whole or (strip.dtype.kind == "f" and strip.dtype != np.float16):
+        sums = strip.sum(axis=0, dtype=np.float64 if whole else None)
         if np.isfinite(sums).all():  # and so is everything in it, as in most arrays
             widths = np.diff(np.append(starts, strip.shape[1]))
             return np.asarray(np.add.reduceat(sums.astype(np.float64), starts) / (widths * len(strip)))
