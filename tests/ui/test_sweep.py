@@ -65,6 +65,20 @@ def test_a_sweep_is_not_among_the_users_collectives(cluster: wb.Cluster) -> None
     assert {"sweep", "warm-up"} <= {row.purpose for row in wb.collectives(own, internal=True).rows}
 
 
+def test_each_operation_is_warm_before_its_first_size(cluster: wb.Cluster) -> None:
+    own = wb.MirroredStrategy()
+    wb.collectives.sweep(own, ["all_reduce", "broadcast"], largest_bytes=16, rounds=2)
+    records = cluster.feed.to_arrow().to_pylist()
+    of_replica = [r for r in records if r["group"] == own.group.name and r["replica"] == 0]
+
+    for op in ("all_reduce", "broadcast"):
+        purposes = [r["purpose"] for r in sorted(of_replica, key=lambda r: r["t_enter_ns"]) if r["op"] == op]
+        swept = purposes[purposes.index("warm-up") :]  # limits were measured before
+        first = swept.index("sweep")
+        assert first >= 40
+        assert swept[first:] == ["sweep", "sweep", "warm-up", "warm-up", "sweep", "sweep"]
+
+
 def test_two_sweeps_do_not_mix(strategy: wb.MirroredStrategy) -> None:
     wb.collectives.sweep(strategy, largest_bytes=64, rounds=3)
     second = wb.collectives.sweep(strategy, largest_bytes=16, rounds=2)

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 Swept = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce"]
 PURPOSE: Final = "sweep"
 _WARM_UP: Final = "warm-up"
-_WARM_UP_ROUNDS: Final = 2
+_WARM_UP_ROUNDS: Final = 2  # of each size
+# Of each operation, before its first size: replicas come to what they have never run at different times, and for the
+# first dozens of times it takes them many times as long.
+_FIRST_ROUNDS: Final = 40
 _MOST_ROUNDS: Final = 1000  # what a replica's telemetry ring holds many times over
 _PATIENCE_SECONDS: Final = 5.0
 _MIN_FACTOR: Final = 2
@@ -57,6 +60,7 @@ class _Round:
     algorithm: Algorithm
     options: Options | None
     library: Library
+    warm_up_rounds: int
     rounds: int
 
 
@@ -168,8 +172,9 @@ def sweep(
 ) -> SweepResult:
     """Times collectives between the replicas of a strategy over message sizes, as nccl-tests does.
 
-    Each size is a step of its own: two rounds to warm up, then `rounds` that count. Figures come from the same records
-    as `wb.collectives`, which shows them with `internal=True` only.
+    Each size is a step of its own: two rounds to warm up, then `rounds` that count; before its first size an operation
+    is warmed up with a small message. Figures come from the same records as `wb.collectives`, which shows them with
+    `internal=True` only.
 
     Args:
       strategy: Whose replicas.
@@ -207,17 +212,20 @@ def sweep(
     steps = []
     for each in ops:
         lengths = array_lengths(each, own.size, itemsize, smallest_bytes, largest_bytes, factor=factor)
+        what = _Round(
+            each,
+            redop,
+            min(own.size, lengths[0]),
+            dtype,
+            algorithm,
+            strategy.communication_options,
+            strategy.library,
+            warm_up_rounds=_FIRST_ROUNDS,
+            rounds=0,
+        )
+        strategy.run_collective(_carry_out, (what,))
         for elements in lengths:
-            what = _Round(
-                each,
-                redop,
-                elements,
-                dtype,
-                algorithm,
-                strategy.communication_options,
-                strategy.library,
-                rounds,
-            )
+            what = replace(what, elements=elements, warm_up_rounds=_WARM_UP_ROUNDS, rounds=rounds)
             steps.append(strategy.run_collective(_carry_out, (what,)).value(0))
     records = _arrived(cluster, name, steps, own.size * rounds * len(steps))
     limit = cluster.feed.limit(name)
@@ -261,7 +269,7 @@ def _carry_out(env: ReplicaEnv, what: _Round) -> int:
     communicator = env.communicator
     call = _call(env, what)
     with communicator.internal(_WARM_UP):
-        for _ in range(_WARM_UP_ROUNDS):
+        for _ in range(what.warm_up_rounds):
             call()
     with communicator.internal(PURPOSE):
         for _ in range(what.rounds):
