@@ -49,6 +49,22 @@ def looks_for_rows(x: Any) -> Any:
     return get_replica_context().xp.nonzero(x * np.ones(3))
 
 
+def slices_by_a_value(x: Any) -> Any:
+    return (x * np.ones(3))[: x.astype(int)]
+
+
+def writes_to_an_array(x: Any) -> Any:
+    rows = x * np.ones(3)
+    rows[0] = 1
+    return rows
+
+
+def writes_to_an_array_of_numpy(x: Any) -> Any:
+    rows = np.zeros(3)
+    rows[0] = x
+    return rows
+
+
 def reshapes_by_a_value(x: Any) -> Any:
     return (x * np.ones(3)).reshape(x.astype(int))
 
@@ -98,6 +114,9 @@ def asks_for_its_device(x: Any) -> Any:
         (has_a_shape_that_depends_on_values, r"jax\.numpy\.where"),
         (wants_a_size, r"x\.shape"),
         (looks_for_rows, "size=n"),
+        (slices_by_a_value, r"ends of slices .*dynamic_slice"),
+        (writes_to_an_array, r"x\.at\[i\]\.set"),
+        (writes_to_an_array_of_numpy, r"jax\.numpy"),
         (reshapes_by_a_value, r"x\.shape"),
         (looks_up, r"jax\.numpy\.take"),
         (formats, r"jax\.debug\.print"),
@@ -136,8 +155,39 @@ def test_a_leaked_value_is_noticed(strategy: Any) -> None:
     step = wb.function(leaks)
     strategy.run(step, (ids(strategy),))
 
-    with pytest.raises(TracingError, match="earlier trace"):
+    with pytest.raises(TracingError, match=r"earlier trace.*\n.*in leaks\n +return kept\[0\] \+ 1"):
         strategy.local_results(strategy.run(step, (ids(strategy), np.ones(3, np.float32))))
+
+
+def test_a_value_that_leaks_from_a_compiled_function_inside_is_noticed(strategy: Any) -> None:
+    def leaks(x: Any) -> Any:
+        import jax
+
+        kept = []
+        jax.jit(lambda y: kept.append(y * 2))(x)
+        return kept[0] + 1
+
+    with pytest.raises(TracingError, match=r"earlier trace.*\n.*in leaks\n +return kept\[0\] \+ 1"):
+        strategy.run(leaks, (ids(strategy),))
+
+
+def test_what_libraries_warn_of_while_a_function_is_traced_is_no_print(
+    strategy: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JAX itself warns where it has 32 bits only."""
+
+    def step(x: Any) -> Any:
+        import logging
+
+        logging.getLogger("model").warning("x is %s", x)
+        return x.astype("float64")
+
+    result = strategy.run(step, (ids(strategy),))
+
+    assert strategy.local_results(result)[3].dtype == np.float32
+    told = capsys.readouterr().err
+    assert "[replica 0] x is (a traced value: jax.debug.print shows values)" in told
+    assert "UserWarning: Explicitly requested dtype" in told
 
 
 def test_texts_are_refused(strategy: Any) -> None:

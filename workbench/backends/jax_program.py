@@ -27,6 +27,18 @@ _LEAK = (
 )
 
 
+class LeakedValue(Exception):
+    """A traced value of an earlier trace was used.
+
+    Attributes:
+      frames: File, line and function of the calls that led there, the outermost first.
+    """
+
+    def __init__(self, frames: Sequence[tuple[str, int, str]]) -> None:
+        super().__init__(_LEAK)
+        self.frames = tuple(frames)
+
+
 @dataclass(frozen=True, slots=True)
 class Fixed:
     """A leaf of the result that is the same in every step: no array of the program.
@@ -140,8 +152,9 @@ def trace(
         key: jax.ShapeDtypeStruct((mesh.size, *shape), dtype) for key, (shape, dtype) in variables.items()
     }
     traced = jitted(spread).trace(list(state.values()), [], list(rows), list(shared))
-    if len(traced.jaxpr.jaxpr.invars) != len(rows) + len(shared) + len(state):
-        raise TracingError(_LEAK)  # JAX took a value of another trace for one more argument
+    leaked = len(traced.jaxpr.jaxpr.invars) - len(rows) - len(shared) - len(state)
+    if leaked:  # JAX took values of another trace for more arguments, which it puts first
+        raise LeakedValue(_calls_with_first(leaked, traced.jaxpr.jaxpr))
     writes = tuple(key for key in variables if key in found["written"])
     reads = tuple(key for key in variables if key in found["read"] and key not in found["written"])
     if len(writes) == len(variables):
@@ -154,6 +167,21 @@ def trace(
     compiled = lowered.compile()
     inside = operations(compiled.as_text() or "", mesh.size)
     return Compiled(compiled, writes, reads, found["leaves"], found["structure"], digest, inside)
+
+
+def _calls_with_first(count: int, program: Any) -> list[tuple[str, int, str]]:
+    """The calls that led to the first operation on one of the first `count` arguments of a replica's program."""
+    (spread,) = (operation for operation in program.eqns if operation.primitive.name == "shard_map")
+    replica = spread.params["jaxpr"]
+    leaked = {id(value) for value in replica.invars[:count]}
+    for operation in replica.eqns:
+        called = operation.source_info.traceback
+        if called is not None and any(id(value) in leaked for value in operation.invars):
+            return [
+                (frame.file_name, frame.line_num, frame.function_name.rpartition(".")[2])
+                for frame in reversed(called.frames)
+            ]
+    return []
 
 
 def _restricted(
@@ -202,19 +230,21 @@ def explain(error: BaseException) -> str:
         text = (
             "the shape of a result depends on values, which a compiled program cannot have; keep the shape and mask: "
             "jax.numpy.where(mask, x, 0), jax.numpy.nonzero(mask, size=n), jax.numpy.unique(x, size=n); take "
-            "sizes from x.shape or a constant"
+            "sizes and ends of slices from x.shape or a constant; jax.lax.dynamic_slice moves a slice of fixed size"
         )
     elif isinstance(error, errors.TracerIntegerConversionError):
         text = (
             "a traced value is used as a Python integer, for a shape, an index of a list or range(); take it from "
             "x.shape or a constant, or index with jax.numpy.take or jax.lax.fori_loop"
         )
-    elif isinstance(error, errors.TracerArrayConversionError):
+    elif isinstance(error, errors.TracerArrayConversionError) or (
+        isinstance(error, ValueError) and isinstance(error.__cause__, errors.ConcretizationTypeError)
+    ):  # the latter is NumPy's own, when one of its arrays is written to
         text = (
             "a traced value was given to NumPy (or another library that wants the numbers now); use jax.numpy, "
             "ctx.xp, or do this part outside of the replica function"
         )
-    elif isinstance(error, errors.UnexpectedTracerError):
+    elif isinstance(error, errors.UnexpectedTracerError | LeakedValue):
         text = _LEAK
     elif isinstance(error, errors.ConcretizationTypeError):
         text = (
@@ -231,6 +261,11 @@ def explain(error: BaseException) -> str:
             "a traced value is put into a text, which needs to know it now; use jax.debug.print('{}', x), or return "
             "the value and format it outside of the replica function"
         )
+    elif isinstance(error, TypeError) and "JAX arrays are immutable" in str(error):
+        text = (
+            "an array is written to, and those of a traced function cannot be: x = x.at[i].set(value), or .add(value), "
+            "gives a new one"
+        )
     elif isinstance(error, TracingError):
         text = str(error)
     return text
@@ -240,6 +275,8 @@ def _wants_shape(error: BaseException) -> bool:
     """Whether a traced value was given where JAX needs a size."""
     text = str(error)
     if isinstance(error, TypeError) and text.startswith("Shapes must be 1D sequences of concrete values"):
+        return True
+    if isinstance(error, IndexError) and text.startswith("Slice entries must be static integers"):
         return True
     return type(error) is jax.errors.ConcretizationTypeError and _SIZE.search(text) is not None
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from workbench.runtime.env import current_env
+from workbench.runtime.traced_env import TracedEnv
 from workbench.telemetry.formatting import encodable, shorten
 
 _MAX_LINE = 10_000
+_TRACED = re.compile(
+    r"\w*Tracer\([^()]*\)|Traced<[^<>]*>(with<.*>)?"
+)  # how JAX writes what has no number yet
 
 
 class ReplicaOutput(io.TextIOBase):
@@ -33,23 +38,26 @@ class ReplicaOutput(io.TextIOBase):
         env = current_env()
         if env is None:
             return self.original.write(text)
-        refuse = getattr(env, "refuse_output", None)  # a function that is traced runs once, for all replicas
-        if refuse is not None:
-            refuse()
-        pending = self._partial.pop(env.rank, "") + encodable(text)
+        rank, shown = env.rank, text
+        if isinstance(env, TracedEnv):  # a function that is traced runs once, for all replicas
+            if self._stream == "stdout":
+                env.refuse_output()
+            rank = env.first_rank  # what is warned of meanwhile holds for all
+            shown = _TRACED.sub("(a traced value: jax.debug.print shows values)", text)
+        pending = self._partial.pop(rank, "") + encodable(shown)
         *lines, rest = pending.split("\n")
         for line in lines:
-            self._write_line(env.rank, self._stream, shorten(line, _MAX_LINE))
+            self._write_line(rank, self._stream, shorten(line, _MAX_LINE))
         if len(rest) > _MAX_LINE:
-            self._write_line(env.rank, self._stream, shorten(rest, _MAX_LINE))
+            self._write_line(rank, self._stream, shorten(rest, _MAX_LINE))
         elif rest:
-            self._partial[env.rank] = rest
+            self._partial[rank] = rest
         return len(text)
 
     def flush(self) -> None:
         """Sends what the calling replica has printed of its last line."""
         env = current_env()
-        if env is None or hasattr(env, "refuse_output"):
+        if env is None or isinstance(env, TracedEnv):
             self.original.flush()
             return
         rest = self._partial.pop(env.rank, "")

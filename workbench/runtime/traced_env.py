@@ -40,6 +40,7 @@ class TracedEnv:
 
     Attributes:
       rank: Replica id, a traced integer.
+      first_rank: The first replica of this process.
       size: Number of replicas.
       group_id: The group.
       devices: The devices of all replicas.
@@ -59,6 +60,7 @@ class TracedEnv:
         self,
         devices: tuple[Device, ...],
         *,
+        first_rank: int,
         group_id: int,
         communicator: Communicator,
         store: TracedStore,
@@ -66,6 +68,7 @@ class TracedEnv:
         xp: Any,
     ) -> None:
         self.rank = communicator.rank
+        self.first_rank = first_rank
         self.size = len(devices)
         self.devices = devices
         self.group_id = group_id

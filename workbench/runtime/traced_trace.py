@@ -69,6 +69,7 @@ def _body(mesh: ReplicaMesh, traced: Traced, arguments: Arguments, env: ReplicaE
         store = TracedStore(variables)
         inside = TracedEnv(
             env.devices,
+            first_rank=env.rank,
             group_id=env.group_id,
             communicator=AxisCommunicator(mesh.size),
             store=store,
@@ -209,11 +210,10 @@ def _shown(file_name: str, line: int, function: str) -> str:
 
 def _located(error: BaseException, text: str, traced: Traced) -> TracingError:
     """The error with the innermost line of the user's own code in front."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
+    raised = [
+        (frame.filename, frame.lineno or 0, frame.name) for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    frames = [frame for frame in (*raised, *getattr(error, "frames", ())) if is_users(frame[0])]
     name = getattr(traced.user_function, "__name__", "the function")
-    if not frames:
-        return TracingError(f"{name} cannot be traced: {text}")
-    frame = frames[-1]
-    return TracingError(
-        f"{name} cannot be traced: {text}{_shown(frame.filename, frame.lineno or 0, frame.name)}"
-    )
+    place = _shown(*frames[-1]) if frames else ""
+    return TracingError(f"{name} cannot be traced: {text}{place}")
