@@ -104,6 +104,19 @@ def test_a_failure_on_one_host_is_told_and_the_other_does_not_wait(hosts: Any) -
     assert total(strategy) == 10
 
 
+def test_collectives_of_all_hosts_are_in_the_samples(hosts: Any) -> None:
+    strategy = wb.TPUStrategy()
+
+    def step(x: Any) -> Any:
+        return get_replica_context().all_reduce("SUM", x * 2)
+
+    (found,) = strategy.sample_collectives(step, (np.ones(1000, np.float32),), steps=3)
+    rows = [row for row in wb.collectives(strategy).rows if row.algorithm == "sampled"]
+
+    assert found.samples == 3 * 4
+    assert [(row.op, row.size_bytes, row.samples) for row in rows] == [("all_reduce", 4000, 3)]
+
+
 def test_all_hosts_start_anew_when_one_is_killed(hosts: Any) -> None:
     strategy = wb.TPUStrategy()
     assert total(strategy) == 10

@@ -276,6 +276,10 @@ class ReplicaMesh:
         if isinstance(value, np.ndarray):
             check_width(value)
         weak = type(value) in (bool, int, float, complex)
+        if not weak and len(self._local) < self.size:
+            # From the notebook, so the same on all hosts: `device_put` would compare them, by a collective per step.
+            parts = [jax.device_put(np.array(value), device) for device in self._local]
+            return jax.make_array_from_single_device_arrays(np.shape(value), self.same, parts)
         try:
             return jax.device_put(value if weak else np.array(value), self.same)
         except OverflowError as error:
