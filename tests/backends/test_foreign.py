@@ -13,7 +13,7 @@ from workbench.backends import numpy as backend
 
 @pytest.fixture(scope="module")
 def torch() -> Any:
-    return pytest.importorskip("torch", reason="PyTorch is the user's own, it is no dependency")
+    return pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,3 @@ def test_jax_arrays_come_back_as_they_went(jax: Any, name: str) -> None:
     memory[:] = 0  # a jax array is immutable: it must not share memory that is used again
     assert back.dtype == array.dtype
     assert (back == array).all()
-
-
-def test_narrowing_by_jax_is_announced(jax: Any) -> None:
-    with pytest.warns(UserWarning, match="jax_enable_x64"):
-        backend.like(np.ones(2), jax.numpy.ones(2))

@@ -43,9 +43,18 @@ def test_bfloat16_goes_both_ways() -> None:
     assert back.tolist() == [1.5, -2.0]
 
 
-def test_narrowing_is_warned_about() -> None:
-    with pytest.warns(UserWarning, match="jax_enable_x64"):
+def test_narrowing_is_warned_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from workbench.backends import jax as library
+
+    monkeypatch.setattr(library, "_warned_narrow", False)
+    with pytest.warns(UserWarning, match=r"narrows float64 to 32 bits.*jax_enable_x64"):
         backend.like(np.zeros(2), jnp.zeros(1))
+    backend.like(np.zeros(2), jnp.zeros(1))  # here a warning would be an error
+
+
+def test_integers_that_would_become_others_are_refused() -> None:
+    with pytest.raises(wb.errors.InvalidArgumentError, match=r"do not fit into the 32 bits"):
+        backend.like(np.array([2**40]), jnp.zeros(1))
 
 
 @pytest.fixture

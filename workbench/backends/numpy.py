@@ -6,7 +6,6 @@ Other libraries are never imported here: an array of PyTorch or JAX can only arr
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -122,22 +121,21 @@ def like(array: np.ndarray, original: Any) -> Any:
 
 def _like_torch(array: np.ndarray) -> Any:
     torch: Any = sys.modules["torch"]
-    if not array.flags.writeable:
-        array = array.copy()  # a tensor cannot express read-only memory
-    if array.dtype.kind == "V":
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        array = array.copy()  # a tensor can express neither read-only memory nor a walk backwards
+    if array.dtype.name.startswith(
+        ("bfloat16", "float8_")
+    ):  # NumPy has no view of them, by whatever kind they go
         bits = np.int16 if array.dtype.itemsize == 2 else np.uint8
         return torch.from_numpy(array.view(bits)).view(getattr(torch, array.dtype.name))
     return torch.from_numpy(array)
 
 
 def _like_jax(array: np.ndarray) -> Any:
+    from workbench.backends import jax as library  # imports JAX, which is there already
+
     jax: Any = sys.modules["jax"]
-    if array.dtype.itemsize == 8 and array.dtype.kind in "iuf" and not jax.config.jax_enable_x64:
-        warnings.warn(
-            f"JAX narrows {array.dtype} to 32 bits here; set jax_enable_x64 to keep it",
-            UserWarning,
-            stacklevel=2,
-        )
+    library.check_width(array)
     # A copy of ours, which JAX may keep: `jax.device_put` would alias memory that the pool hands out again, and
     # `jax.numpy.array` copies later, when that memory may hold something else already.
     return jax.numpy.asarray(array.copy())
