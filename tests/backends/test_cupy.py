@@ -154,6 +154,24 @@ def test_lack_of_memory_names_replica_bytes_wanted_and_free(install: Any) -> Non
     assert error.replica == 3
 
 
+def test_lack_of_memory_in_a_collective_names_the_replica_too(install: Any) -> None:
+    fake = Fake()
+    install(fake)
+
+    def full(count: int, dtype: Any) -> None:
+        raise OutOfMemoryError("Out of memory allocating")
+
+    fake.empty = full  # type: ignore[attr-defined]
+    with pytest.raises(OutOfDeviceMemory) as caught:
+        gpu.accelerator.empty(1 << 38, np.dtype(np.float32))
+    error = described_error(caught.value, 2)
+
+    assert str(error).startswith("replica 2: the GPU is out of memory: 1,099,511,627,776 bytes were wanted")
+    assert isinstance(error, OutOfDeviceMemory)
+    assert error.replica == 2
+    assert described_error(error, 0) is error
+
+
 def test_other_errors_stay_as_they_are() -> None:
     error = MemoryError("of the host")
     assert described_error(error, 0) is error

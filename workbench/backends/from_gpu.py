@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backends import cupy as gpu
+from workbench.errors import OutOfDeviceMemory
 
 
 def fetched(value: Any) -> Any:
@@ -31,4 +32,6 @@ def sent(value: Any) -> Any:
 
 def described_error(error: BaseException, replica: int) -> BaseException:
     """`error`, or what says the same more clearly: who ran out of which memory."""
+    if isinstance(error, OutOfDeviceMemory) and error.replica < 0:  # in a collective, which knows no replica
+        return OutOfDeviceMemory(f"replica {replica}: {error}", replica=replica)
     return gpu.out_of_memory(error, replica) or error
