@@ -174,6 +174,21 @@ def test_components_of_another_length_are_padded_and_masked_when_asked(strategy:
     assert [part.tolist() for part in strategy.local_results(mask)][2:] == [[True] * 3, [True, False, False]]
 
 
+def test_which_rows_are_data_is_not_guessed_for_what_is_computed(strategy: Any) -> None:
+    lengths = by_replica(strategy, *[np.ones((n, 2), np.float32) for n in (3, 3, 3, 1)])
+    options = wb.distribute.RunOptions(partial_batch="pad")
+
+    def masks_what_it_computed(x: Any) -> Any:
+        return get_replica_context().row_mask(x * 2)
+
+    with pytest.raises(
+        wb.errors.TracingError, match=r"call ctx\.row_mask\(x\) with the x that .*\n.*in masks_what"
+    ):
+        strategy.run(masks_what_it_computed, (lengths,), options=options)
+    whole = strategy.run(lambda x: get_replica_context().row_mask(x.sum(axis=0)), (lengths,), options=options)
+    assert strategy.local_results(whole)[3].tolist() == [True, True]
+
+
 def test_components_of_another_length_are_refused_otherwise(strategy: Any) -> None:
     lengths = by_replica(strategy, *[np.ones(n, np.float32) for n in (2, 2, 2, 1)])
 

@@ -20,6 +20,7 @@ from workbench.distribute.gathering import all_gather_leaf, all_reduce_slices, c
 from workbench.distribute.indexed_slices import IndexedSlices
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op, collective_name
 from workbench.distribute.variable import Variable
+from workbench.errors import TracingError
 from workbench.runtime.call_sites import call_site
 
 if TYPE_CHECKING:
@@ -95,13 +96,23 @@ class ReplicaContext:
 
         Args:
           value: An argument of the replica function, or part of one: the very object, not something computed from it.
+
+        Raises:
+          TracingError: If it may be computed from an argument that was padded: nobody knows which of its rows are data.
         """
         env = self._alive()
         xp = self.xp
         rows = xp.arange(len(value))
-        for argument, count in env.valid_rows if env.traced else ():
+        padded = env.valid_rows if env.traced else ()
+        for argument, count in padded:
             if argument is value:
                 return rows < count
+        if any(len(argument) == len(value) for argument, _ in padded):
+            raise TracingError(
+                "row_mask was given an array that is no padded argument itself, but has as many rows as one: which of "
+                "them are data is known of the argument only; call ctx.row_mask(x) with the x that the function was "
+                "given, and use that mask for what is computed from it, too"
+            )
         return rows >= 0
 
     def all_reduce(self, reduce_op: ReduceOpLike, value: Any, options: Options | None = None) -> Any:
