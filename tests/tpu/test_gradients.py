@@ -67,6 +67,28 @@ def test_the_gradient_after_a_collective_is_the_replicas_own(spread: Any) -> Non
         np.testing.assert_allclose(part, local_gradient(rank), rtol=1e-5)
 
 
+def test_the_gradient_through_a_collective_is_combined_likewise(spread: Any) -> None:
+    """As in the reference: what all replicas' results owe to this replica's value, so a mean leaves it as it is."""
+
+    def step(w: Any, x: Any) -> Any:
+        import jax
+
+        ctx = get_replica_context()
+        total, mean = (
+            jax.grad(lambda w: ctx.all_reduce(op, ((x @ w) ** 2).sum()))(w)  # noqa: B023
+            for op in ("SUM", "MEAN")
+        )
+        return total, mean
+
+    total, mean = spread.run(step, (W, by_replica(spread, *ROWS)))
+
+    for rank in range(REPLICAS):
+        np.testing.assert_allclose(spread.local_results(mean)[rank], local_gradient(rank), rtol=1e-5)
+        np.testing.assert_allclose(
+            spread.local_results(total)[rank], REPLICAS * local_gradient(rank), rtol=1e-5
+        )
+
+
 def test_loops_may_start_from_constants(spread: Any) -> None:
     """With values marked as varying, JAX refuses a loop whose carry starts from a plain zero."""
 
