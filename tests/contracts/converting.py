@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,20 @@ class Converting:
         found = self._communicator.broadcast(None, root, **options)
         # Who gives nothing has no library: it gets a NumPy array, elsewhere what the accelerator has.
         return found if type(found) is np.ndarray else self._get(found)
+
+
+def of_gpu(accelerator: Any, ordinal: int) -> tuple[Convert, Convert]:
+    """`put` and `get` of arrays on a GPU, simulated or real."""
+    if hasattr(accelerator, "put"):
+        return partial(accelerator.put, ordinal=ordinal), accelerator.get
+    from workbench.backends import cupy
+
+    def put(array: Any) -> Any:
+        native = np.asarray(backend.view(array))
+        with accelerator.on(ordinal):
+            return cupy.array(native.astype(native.dtype.newbyteorder("="), copy=False))
+
+    return put, cupy.to_host
 
 
 def of_library(name: str) -> tuple[Convert, Convert]:

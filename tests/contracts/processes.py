@@ -10,12 +10,11 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from tests.contracts.converting import Converting, of_library
+from tests.contracts.converting import Converting, of_gpu, of_library
 from tests.telemetry.reading import records
 from workbench.collectives import Bootstrap, Communicator, Gpus, Member, Status, Topology
 from workbench.errors import WorkbenchError
@@ -28,8 +27,8 @@ DEADLINE_SECONDS = 60.0
 class Layout:
     """Where replicas are: for each process its host and how many replicas it has.
 
-    With `gpus` they are on simulated GPUs: "own" gives each replica one, "shared" all of them the same. With `library`
-    their arrays are those of "torch" or "jax".
+    With `gpus` they are on simulated GPUs: "own" gives each replica one, "shared" all of them the same; "own, real" and
+    "shared, real" take NVIDIA's. With `library` their arrays are those of "torch" or "jax".
     """
 
     processes: tuple[tuple[str, int], ...]
@@ -61,7 +60,7 @@ class _Replicas:
         self.gate.clear()
         self.last_gate.clear()
         self.rings = {rank: Ring(replica=rank) for rank in topology.ranks(process)}
-        self.gpus = _gpus(topology.ranks(process), process, shared=gpus == "shared") if gpus else None
+        self.gpus = _gpus(topology.ranks(process), process, gpus) if gpus else None
         self.bootstrap = Bootstrap(
             topology,
             process,
@@ -78,8 +77,8 @@ class _Replicas:
         self.communicators = dict(self.bootstrap.connect(addresses, DEADLINE_SECONDS))
         if self.gpus is not None:
             for rank, communicator in self.communicators.items():
-                put = partial(self.gpus.accelerator.put, ordinal=self.gpus.ordinals[rank])
-                self.communicators[rank] = Converting(communicator, put, self.gpus.accelerator.get)
+                put, get = of_gpu(self.gpus.accelerator, self.gpus.ordinals[rank])
+                self.communicators[rank] = Converting(communicator, put, get)
         elif library:
             put, get = of_library(library)
             for rank, communicator in self.communicators.items():
@@ -145,10 +144,14 @@ class _Replicas:
         return len(os.listdir("/proc/self/fd")), threading.active_count()
 
 
-def _gpus(ranks: Sequence[int], process: str, *, shared: bool) -> Gpus:
+def _gpus(ranks: Sequence[int], process: str, kind: str) -> Gpus:
+    if kind.endswith("real"):
+        from workbench.backends import cupy
+
+        return Gpus({rank: rank if kind.startswith("own") else 0 for rank in ranks}, cupy.accelerator)
     from tests.collectives.simulated_gpu import SimulatedGpus
 
-    ordinals = {rank: 0 if shared else index for index, rank in enumerate(ranks)}
+    ordinals = {rank: 0 if kind == "shared" else index for index, rank in enumerate(ranks)}
     return Gpus(ordinals, SimulatedGpus([f"{process}-{index}" for index in range(len(ranks))]))
 
 

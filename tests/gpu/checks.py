@@ -19,6 +19,7 @@ ALL: dict[str, Check] = {
     "grouped-gpus": nccl.grouped_gpus,
     "shared-gpu": sharing.shared_gpu,
     "event-timing": telemetry.event_timing,
+    "nothing-waits": telemetry.nothing_waits,
     "telemetry-overhead": telemetry.telemetry_overhead,
     "torch": frameworks.torch_tensors,
     "jax": frameworks.jax_arrays,

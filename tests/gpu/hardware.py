@@ -10,6 +10,15 @@ import numpy as np
 from workbench.backends import cupy as gpu
 
 
+def count_gpus() -> int:
+    """How many GPUs this process sees.
+
+    Raises:
+      BackendUnavailable: If none can be used; says what is missing.
+    """
+    return int(gpu.namespace().cuda.runtime.getDeviceCount())
+
+
 def hardware() -> dict[str, Any]:
     """What the results belong to."""
     cupy = gpu.namespace()
@@ -19,7 +28,7 @@ def hardware() -> dict[str, Any]:
     except Exception as error:
         nccl = f"none ({error})"
     return {
-        "gpus": [gpu.accelerator.identity(i).name for i in range(cupy.cuda.runtime.getDeviceCount())],
+        "gpus": [gpu.accelerator.identity(i).name for i in range(count_gpus())],
         "memory_bytes": memory.total,
         "driver": cupy.cuda.runtime.driverGetVersion(),
         "runtime": cupy.cuda.runtime.runtimeGetVersion(),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tests.gpu.cases import OPS, dtypes, same, values
+from tests.gpu.hardware import count_gpus
 from tests.gpu.replicas import threads_of
 from tests.gpu.results import Row, Skip, held
 from workbench.backends import cupy as gpu
@@ -73,7 +74,7 @@ def nccl_two_ranks(quick: bool) -> Iterator[Row]:
 
 def nccl_two_gpus(quick: bool) -> Iterator[Row]:
     """A process per GPU."""
-    count = gpu.namespace().cuda.runtime.getDeviceCount()
+    count = count_gpus()
     if count < 2:
         raise Skip(f"needs 2 GPUs, this machine has {count}")
     yield from _two_processes({}, "a process per GPU")
@@ -90,7 +91,7 @@ def _two_processes(environment: dict[str, str], name: str) -> Iterator[Row]:
 
 def grouped_gpus(quick: bool) -> Iterator[Row]:
     """Replicas of one process on GPUs of their own."""
-    count = gpu.namespace().cuda.runtime.getDeviceCount()
+    count = count_gpus()
     if count < 2:
         raise Skip(f"needs 2 GPUs, this machine has {count}")
     wrong = threads_of(2, {0: 0, 1: 1})

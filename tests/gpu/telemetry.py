@@ -5,9 +5,11 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
+from tests.gpu.kernels import milliseconds
 from tests.gpu.replicas import alone
 from tests.gpu.results import Row, held
 from tests.telemetry.reading import records
@@ -20,7 +22,7 @@ def event_timing(quick: bool) -> Iterator[Row]:
     cupy, ring = gpu.namespace(), Ring(replica=0)
     communicator = alone(ring)
     array = cupy.ones(min(1 << 28, gpu.memory(0).free // 16) // 4, np.float32)
-    ratios = []
+    ratios, durations = [], []
     for step in range(8):
         communicator.begin(step)
         cupy.cuda.Device().synchronize()
@@ -32,10 +34,36 @@ def event_timing(quick: bool) -> Iterator[Row]:
         record = records(ring)[-1]
         # The clock also sees the launch; the record's own end is what must not be off.
         ratios.append((record.t_end_ns - began) / (ended - began))
+        durations.append((record.t_end_ns - record.t_start_ns) / 1e6)
     communicator.close()
     middle = statistics.median(ratios[2:])
     found = f"the record ends at {middle:.1%} of the clock's time"
     yield held("event timing against the clock", 0.95 <= middle <= 1.02, found, "95 to 102 %")
+    target = gpu.accelerator.empty(array.size, array.dtype)
+    kernel = milliseconds(partial(gpu.accelerator.combine, "sum", [array], [target]), 5)
+    found = f"{statistics.median(durations[2:]):.3f} ms in the record, {kernel:.3f} ms the kernel alone"
+    yield Row("duration in the telemetry", "noted", found)
+
+
+def nothing_waits(quick: bool) -> Iterator[Row]:
+    """A collective behind much work returns before that is done, although it is timed."""
+    cupy = gpu.namespace()
+    communicator = alone(Ring(replica=0))
+    array = cupy.ones(1 << 20, np.float32)
+    source = cupy.ones(min(1 << 28, gpu.memory(0).free // 16), np.uint8)
+    target = cupy.empty_like(source)
+    for step in range(2):  # the first one compiles, and fills the pool
+        communicator.begin(step)
+        before = cupy.cuda.Event()
+        for _ in range(400 if step else 0):
+            cupy.copyto(target, source)
+        before.record()
+        communicator.all_reduce([array], "sum")
+        waited = bool(before.done)
+        communicator.finish()
+    communicator.close()
+    found = "returned after the work before it" if waited else "returned while earlier work was still running"
+    yield held("a collective is queued, not waited for", not waited, found)
 
 
 def telemetry_overhead(quick: bool) -> Iterator[Row]:

@@ -1,0 +1,5 @@
+"""Processes for the contract suite, as for the collectives that need no GPU."""
+
+from __future__ import annotations
+
+from tests.collectives.conftest import pool as pool
