@@ -265,6 +265,45 @@ def test_closing_while_a_step_runs_ends_in_time() -> None:
         handle.values()
 
 
+@pytest.mark.parametrize("arguments", [{"replicas": 2}, {"replicas": 2, "processes": False}])
+def test_closing_ends_the_wait_of_another_thread_for_a_step(
+    arguments: dict[str, Any], tmp_path: Path
+) -> None:
+    gate = str(tmp_path / "gate")
+
+    def half(env: Any) -> None:
+        if env.rank == 0:
+            env.communicator.barrier()
+        while env.rank and not os.path.exists(gate):
+            threading.Event().wait(0.01)
+
+    def step() -> None:
+        with pytest.raises(ClusterClosed, match="connect again"):
+            runner(group)(half)
+        told.set()
+
+    told = threading.Event()
+    cluster = runtime.connect(**arguments)
+    group = cluster.group(cluster.devices, label="Test")
+    waiting = threading.Thread(target=step)
+    waiting.start()
+    worker, _ = group.place(0)
+    closing = threading.Thread(target=cluster.close)
+    try:
+        for _ in range(1000):
+            if any(row[5] == "barrier" for row in worker.statuses):
+                break
+            threading.Event().wait(0.03)
+        closing.start()
+        assert told.wait(20)
+    finally:
+        Path(gate).touch()
+        waiting.join(20)
+        closing.join(20)
+    assert not waiting.is_alive()
+    assert not closing.is_alive()
+
+
 def test_other_threads_may_ask_while_a_step_hangs() -> None:
     from workbench.runtime.wire import DUMP
 

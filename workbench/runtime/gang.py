@@ -193,10 +193,12 @@ class Gang:
             for _ in range(len(self.abandoned)):
                 group = self.abandoned.popleft()
                 if group.in_flight:
-                    self._receive(0.0)
                     self.abandoned.append(group)  # its last steps are still on their way
+                    self._receive(0.0)
                 else:
                     group.close()
+        except ClusterClosed:
+            pass  # just now: nothing is left to free
         finally:
             self.lock.release()
 
@@ -358,7 +360,12 @@ class Gang:
             self._receive(CHECK_SECONDS)
 
     def _receive(self, timeout_seconds: float) -> None:
-        """Waits for messages and handles them."""
+        """Waits for messages and handles them.
+
+        Raises:
+          ClusterClosed: if the gang is closed, by another thread.
+        """
+        self.check_open()
         read_already = [worker for worker in self._by_descriptor.values() if worker.steps.pending]
         for worker in read_already:  # while sending: no descriptor tells of these
             self._receive_from(worker)
@@ -488,11 +495,10 @@ class Gang:
         self._merging.append(step)
 
     def close(self) -> None:
-        """Lets the workers go. Idempotent."""
+        """Lets the workers go; threads that wait for a step get `ClusterClosed`. Idempotent."""
+        self.closed = True  # before the lock, which one of those holds until its step ends, or it sees this
+        self.wakeup.set()
         with self.lock:
-            if self.closed:
-                return
-            self.closed = True
             for worker in self.workers.values():
                 worker.close()
             self.wakeup.close()

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import BackendUnavailable, ReplicaLost, UnsafeBind, WorkbenchError
+from workbench.errors import BackendUnavailable, ClusterClosed, ReplicaLost, UnsafeBind, WorkbenchError
 from workbench.faults import fault
 from workbench.runtime.wire import CONNECT, JOIN, JoinGroup
 
@@ -27,6 +27,7 @@ def rebuild_group(group: Group) -> list[int]:
       ReplicaLost: if a worker does not come back, or they keep dying.
       UnsafeBind: if they are on several hosts, which would listen for each other without TLS.
       BackendUnavailable: if something that their devices need is missing.
+      ClusterClosed: if another thread closes the cluster meanwhile.
     """
     for attempt in range(_ATTEMPTS):
         _end_together(group)
@@ -36,7 +37,11 @@ def rebuild_group(group: Group) -> list[int]:
         fault("recovery.replaced")
         try:
             _connect(group)
-        except (UnsafeBind, BackendUnavailable):  # nothing was lost, and no second attempt helps
+        except (
+            UnsafeBind,
+            BackendUnavailable,
+            ClusterClosed,
+        ):  # nothing was lost, and no second attempt helps
             raise
         except WorkbenchError as error:
             if attempt == _ATTEMPTS - 1 or not any(
