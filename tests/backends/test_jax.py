@@ -133,6 +133,23 @@ def test_a_jitted_function_around_an_eager_all_reduce_is_told_why_it_cannot_be(s
         strategy.run(step)
 
 
+@pytest.mark.parametrize("aggregation", ["NONE", "MEAN"])
+@pytest.mark.parametrize("backend", ["jax", "numpy"])
+def test_a_variable_does_not_keep_what_jax_is_tracing(strategy: Any, backend: Any, aggregation: str) -> None:
+    strategy = wb.MirroredStrategy(backend=backend)
+    with strategy.scope():
+        w = wb.Variable(np.ones(2, np.float32), aggregation=aggregation)
+
+    def step() -> Any:
+        return jax.jit(lambda x: w.assign_add(x).value())(jnp.ones(2))
+
+    with pytest.raises(
+        wb.errors.TracingError, match=r"given to a collective or a variable.*return from jax\.jit"
+    ):
+        strategy.run(step)
+    assert w.numpy().tolist() == [1, 1]
+
+
 def test_a_variable_that_jax_narrows_is_announced(strategy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.backends import jax as library
 

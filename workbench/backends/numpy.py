@@ -21,6 +21,11 @@ _UFUNCS: dict[str, np.ufunc] = {
     "prod": np.multiply,
 }
 _NARROW_FLOATS = ("float16", "bfloat16", "float8_", "float6_", "float4_")  # not float64
+_TRACED = (
+    "a value that JAX is tracing (inside of jax.grad, jax.jit or jax.vmap) was given to a collective or a variable: "
+    "these need its numbers now, and JAX would not see what other replicas do. Differentiate locally, then combine the "
+    "gradient: ctx.all_reduce('mean', jax.grad(loss)(w)); return from jax.jit what is to be assigned"
+)
 _CHUNK_BYTES = 256 * 1024  # of the result; what is being combined stays in the level-2 cache
 
 
@@ -75,11 +80,18 @@ def _view_jax(value: Any) -> np.ndarray:
     try:
         return np.asarray(value)
     except jax.errors.TracerArrayConversionError as error:
-        raise TracingError(
-            "a value that JAX is tracing (inside of jax.grad, jax.jit or jax.vmap) was given to a collective or a "
-            "variable: these need its numbers now, and JAX would not see what other replicas do. Differentiate "
-            "locally, then combine the gradient: ctx.all_reduce('mean', jax.grad(loss)(w))"
-        ) from error
+        raise TracingError(_TRACED) from error
+
+
+def require_values(array: Any) -> None:
+    """Refuses what has no numbers yet, to keep it would be to keep a part of a program; waits for nothing.
+
+    Raises:
+      TracingError: If JAX is tracing `array`.
+    """
+    jax: Any = sys.modules.get("jax")
+    if jax is not None and isinstance(array, jax.core.Tracer):
+        raise TracingError(_TRACED)
 
 
 def _view_torch(tensor: Any) -> np.ndarray:

@@ -344,6 +344,7 @@ class _PlainEnv:
     """A store alone, which is all that updating a plain variable takes."""
 
     __slots__ = ("store",)
+    traced = False
 
     def __init__(self, store: dict[str, Array]) -> None:
         self.store = store

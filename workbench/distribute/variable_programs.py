@@ -9,7 +9,7 @@ import numpy as np
 
 from workbench.backends.from_gpu import fetched
 from workbench.backends.library import Library, owned
-from workbench.backends.numpy import view
+from workbench.backends.numpy import require_values, view
 from workbench.distribute.arrays import Array, namespace_of
 from workbench.distribute.central_memory import CentralValue
 from workbench.errors import FailedPreconditionError
@@ -69,6 +69,8 @@ def stored(env: ReplicaEnv, key: str) -> Any:
 
 def update(env: ReplicaEnv, key: str, how: Update, value: Array) -> None:
     """Puts a new array in place of this replica's component; the old one stays as it is, for undoing."""
+    if not env.traced:
+        require_values(value)
     old = component(env, key)
     xp = namespace_of(old)
     if xp is not np:
