@@ -117,6 +117,19 @@ def test_collectives_of_all_hosts_are_in_the_samples(hosts: Any) -> None:
     assert [(row.op, row.size_bytes, row.samples) for row in rows] == [("all_reduce", 4000, 3)]
 
 
+def test_narrowing_of_an_argument_is_said_in_the_cell_once_by_each_host(
+    hosts: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Although nobody runs a replica function while arguments are put on the devices."""
+    strategy = wb.TPUStrategy()
+    for _ in range(2):
+        strategy.run(lambda x: x, (np.ones(3),))
+
+    lines = capsys.readouterr().err.splitlines()
+    told = sorted(line.partition("]")[0] for line in lines if "JAX narrows" in line)
+    assert told == ["[replica 0", "[replica 2"]
+
+
 def test_all_hosts_start_anew_when_one_is_killed(hosts: Any) -> None:
     strategy = wb.TPUStrategy()
     assert total(strategy) == 10

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import CollectiveAborted, StaleGeneration, WorkbenchError
 from workbench.faults import fault
 from workbench.runtime.device_threads import Idle, Interruptible
+from workbench.runtime.env import set_current_env
 from workbench.runtime.executor import StepInterrupted, StepSkipped
 from workbench.runtime.reports import report
 from workbench.runtime.step_rows import StepRows
@@ -160,6 +161,8 @@ class TracedExecutor:
             )
             return
         known.begin(serial, step, committed)
+        # What is warned of meanwhile, such as arguments that JAX narrows, goes to the cell.
+        set_current_env(group.envs[known.ranks[0]])
         try:
             started = self._start(group, known, function, payload)
         except BaseException as error:
@@ -167,6 +170,8 @@ class TracedExecutor:
             self._report_failure(serial, group, known, error)
         else:
             self._started.append(started)
+        finally:
+            set_current_env(None)
 
     def settle(self) -> None:
         """Waits for and reports all started steps."""
