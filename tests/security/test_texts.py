@@ -102,8 +102,8 @@ def what_a_cell_prints_returns_and_raises(scene: Scene, text: str) -> Iterator[S
 
 
 def lines_of_the_log(scene: Scene, text: str) -> Iterator[Shown]:
-    events = recorded_run(scene, text).snapshot.events
-    yield shown(ClusterView(scene.cluster, _nothing(), lambda: _log_table(events)))
+    snapshot = recorded_run(scene, text).snapshot
+    yield shown(ClusterView(scene.cluster, _nothing(), lambda: _log_table(snapshot)))
 
 
 def hosts_workers_and_devices(scene: Scene, text: str) -> Iterator[Shown]:

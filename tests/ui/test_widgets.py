@@ -8,7 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -537,6 +537,27 @@ def test_the_views_of_a_cluster_print(cluster: wb.Cluster, strategy: wb.Mirrored
     assert "r1@a" in log
     assert "spoken" in log
     assert max(map(len, f"{topology}\n{devices}\n{log}".splitlines())) <= 88
+
+
+def test_the_text_of_a_log_says_how_much_of_it_there_is(
+    cluster: wb.Cluster, strategy: wb.MirroredStrategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strategy.run(lambda: print("spoken"))
+    cluster.flush_telemetry()
+    snapshot = cluster.feed.snapshot()
+    (line, *_) = snapshot.events
+
+    def title(count: int, dropped: int) -> str:
+        events = (replace(line, kind="alert"), line) * (count // 2)
+        counters = replace(snapshot.counters, dropped_events=dropped)
+        found = replace(snapshot, events=events, counters=counters)
+        monkeypatch.setattr(cluster.feed, "snapshot", lambda: found)
+        lines = repr(wb.log()).splitlines()
+        assert len(lines) == 2 + min(count, 32)
+        return lines[0]
+
+    assert title(32, 0) == "Log: 32 lines, 16 alerts, live"
+    assert title(512, 6000) == "Log: the newest 32 of 512 lines, 256 alerts, 6,000 older ones dropped, live"
 
 
 def test_a_table_that_is_too_wide_still_tells_hosts_apart(cluster: wb.Cluster) -> None:

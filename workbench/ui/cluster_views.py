@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from workbench.distribute.strategy import Strategy
 from workbench.errors import FailedPreconditionError
 from workbench.runtime import Cluster, current_cluster
 from workbench.telemetry.formatting import NOTHING, printable, significant, size_text
-from workbench.telemetry.snapshot import EventItem
+from workbench.telemetry.snapshot import Snapshot
 from workbench.ui import html
 from workbench.ui.cluster_model import DeviceHistory, topology_model
 from workbench.ui.models import Devices, Topology
@@ -112,7 +112,7 @@ def log(of: Strategy | Cluster | None = None) -> ClusterView:
     """
     cluster = cluster_of(of, "log")
     source = CollectivesSource("log", cluster.feed.snapshot, lambda: cluster.status)
-    return ClusterView(cluster, source, lambda: _log_table(cluster.feed.snapshot().events))
+    return ClusterView(cluster, source, lambda: _log_table(cluster.feed.snapshot()))
 
 
 def cluster_of(of: Strategy | Cluster | None, view: str) -> Cluster:
@@ -174,7 +174,8 @@ def _devices_table(model: Devices) -> tuple[str, list[str], list[list[str]]]:
     )
 
 
-def _log_table(events: Sequence[EventItem]) -> tuple[str, list[str], list[list[str]]]:
+def _log_table(snapshot: Snapshot) -> tuple[str, list[str], list[list[str]]]:
+    events = snapshot.events
     start = events[0].t_ns if events else 0
     rows = [
         [
@@ -186,9 +187,17 @@ def _log_table(events: Sequence[EventItem]) -> tuple[str, list[str], list[list[s
         ]
         for event in events[-_MAX_ROWS:]
     ]
-    alerts = sum(event.kind == "alert" for event in events)
-    title = f"Log: {len(events)} lines, {alerts} alerts" if events else "Log: nothing happened yet"
-    return title, ["after", "what", "replica", "step", "message"], rows
+    return _log_title(snapshot), ["after", "what", "replica", "step", "message"], rows
+
+
+def _log_title(snapshot: Snapshot) -> str:
+    count, dropped = len(snapshot.events), snapshot.counters.dropped_events
+    if not count:
+        return "Log: nothing happened yet"
+    lines = f"the newest {_MAX_ROWS} of {count} lines" if count > _MAX_ROWS else f"{count} lines"
+    alerts = sum(event.kind == "alert" for event in snapshot.events)
+    older = f", {dropped:,} older ones dropped" if dropped else ""
+    return f"Log: {lines}, {alerts} alerts{older}"
 
 
 def _bounded(rows: list[list[str]]) -> list[list[str]]:
