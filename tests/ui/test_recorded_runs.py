@@ -206,3 +206,34 @@ def test_of_many_runs_below_a_root_the_newest_are_listed(
         (tmp_path / "runs" / f"{name}.parquet").write_bytes(run)
         os.utime(tmp_path / "runs" / f"{name}.parquet", ns=(age, age))
     assert list(paths(RecordedRuns(RunsBelow(tmp_path)))) == ["a", "b"]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_of_too_many_folders_those_that_lie_deepest_are_left_out(
+    tmp_path: Path, run: bytes, monkeypatch: pytest.MonkeyPatch, deep: bool
+) -> None:
+    monkeypatch.setattr("workbench.server.recorded._MAX_FOLDERS", 8)
+    for number in range(20):
+        (tmp_path / "data" / str(number) if deep else tmp_path / f"data{number}").mkdir(parents=True)
+    for folder in ("runs", "data/19/runs"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f"{folder.count('/')}.parquet").write_bytes(run)
+
+    assert list(paths(RecordedRuns(RunsBelow(tmp_path)))) == ["0"]
+
+
+def test_folders_that_cannot_be_read_hide_no_others(
+    tmp_path: Path, run: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("closed/runs", "open/runs"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f"{folder.split('/')[0]}.parquet").write_bytes(run)
+    scandir = os.scandir
+
+    def refusing(folder: Path) -> Any:
+        if Path(folder).name == "closed":
+            raise PermissionError(folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    assert list(paths(RecordedRuns(RunsBelow(tmp_path)))) == ["open"]

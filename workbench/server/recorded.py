@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,18 +34,19 @@ class RunsBelow:
         self.root = root.resolve()
 
     def files(self) -> Iterable[Path]:
-        """As `Shelf.files`."""
-        found = 0
-        for folders, (here, names, files) in enumerate(os.walk(self.root)):
-            folder = Path(here)
-            depth = len(folder.relative_to(self.root).parts)
-            names[:] = sorted(name for name in names if depth < _MAX_DEPTH and _is_shown(name))
+        """As `Shelf.files`. Level by level, so that of too many folders those are left out that lie deepest."""
+        folders = deque([(self.root, 0)])
+        looked = found = 0
+        while folders and found < _MAX_FILES:
+            folder, depth = folders.popleft()
+            looked += 1
+            names, runs = _listed(folder)
+            if depth < _MAX_DEPTH:
+                room = _MAX_FOLDERS - looked - len(folders)
+                folders.extend((folder / name, depth + 1) for name in names[:room])
             if folder.name == "runs" and depth:
-                for file in _recorded(folder, files):
-                    found += 1
-                    yield file
-            if folders >= _MAX_FOLDERS or found >= _MAX_FILES:
-                return
+                found += len(runs)
+                yield from (folder / name for name in runs)
 
     def path_of(self, file: Path) -> str:
         """As `Shelf.path_of`."""
@@ -95,12 +97,19 @@ def steps_from(texts: Sequence[str]) -> range | None:
     return range(numbers[0], numbers[1] + 1)
 
 
-def _recorded(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    for name in names:
-        if name.endswith(".parquet") and _is_shown(name):
-            with contextlib.suppress(OSError):  # it has just gone
-                if stat.S_ISREG((folder / name).lstat().st_mode):
-                    yield folder / name
+def _listed(folder: Path) -> tuple[list[str], list[str]]:
+    """Names of the folders in one, "runs" first, and of what may be recorded runs; none if it cannot be read."""
+    folders: list[str] = []
+    runs: list[str] = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not _is_shown(entry.name):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif entry.name.endswith(".parquet") and entry.is_file(follow_symlinks=False):
+                runs.append(entry.name)
+    return sorted(folders, key=lambda name: (name != "runs", name)), runs
 
 
 def _is_shown(name: str) -> bool:
