@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic_ns as _now
@@ -53,6 +54,7 @@ class ReplicaCommunicator:
         self._purpose = ""
         self._plans: dict[Any, Plan] = {}
         self._closed = False
+        self._closing = threading.Lock()  # two threads must not close the same descriptors
 
     def begin(self, step: int, order: int | None = None) -> None:
         """Starts a step; see `Communicator.begin`."""
@@ -282,10 +284,11 @@ class ReplicaCommunicator:
         self._link.fail(Failure.of(error, self.generation))
 
     def close(self) -> None:
-        """Gives back everything; idempotent."""
-        if not self._closed:
-            self._closed = True
-            self._link.close()
+        """Gives back everything; idempotent. Any thread."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._link.close()
 
     def _part(self, value: np.ndarray) -> int:
         """Elements of this replica's part of an array that is split along axis 0."""

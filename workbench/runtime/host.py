@@ -356,6 +356,10 @@ class ReplicaHost:
             )
         if self.traced is not None:
             self.traced.joined(group)
+        if self.groups.get(group_id) is not group:
+            # The driver has gone: whoever let go of the group, on another thread, may not have found these.
+            for communicator in communicators.values():
+                communicator.close()
         return os.getpid()
 
     def _gpus(self, join: JoinGroup) -> Gpus | None:
@@ -393,7 +397,7 @@ class ReplicaHost:
         group = self.groups.pop(group_id, None)
         if group is None:
             return
-        for env in group.envs.values():
+        for env in list(group.envs.values()):  # another thread may be connecting it
             env.communicator.close()
         group.bootstrap.close()
         if forget and self.traced is not None:
