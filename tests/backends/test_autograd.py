@@ -71,7 +71,7 @@ def test_the_loss_falls(expected: list[float]) -> None:
 
 @pytest.mark.parametrize("processes", [False, True], ids=["threads", "processes"])
 def test_torch_trains_alike(expected: list[float], processes: bool) -> None:
-    pytest.importorskip("torch", reason="PyTorch is the user's own")
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
     with wb.connect(replicas=2, processes=processes):
         np.testing.assert_allclose(losses(wb.MirroredStrategy(), with_torch), expected, atol=1e-5)
 

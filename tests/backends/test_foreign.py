@@ -18,7 +18,7 @@ def torch() -> Any:
 
 @pytest.fixture(scope="module")
 def jax() -> Any:
-    return pytest.importorskip("jax", reason="JAX is an extra")
+    return pytest.importorskip("jax", reason="JAX is an extra: pip install 'workbench[jax]'")
 
 
 def test_a_tensor_is_read_in_place(torch: Any) -> None:

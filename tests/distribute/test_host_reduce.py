@@ -74,7 +74,7 @@ def test_components_are_not_changed() -> None:
 
 
 def test_a_tensor_comes_back_as_a_tensor() -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is the user's own, it is no dependency")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
     result = reduce_components(SUM, [torch.ones(2), torch.ones(2)], None)
     assert isinstance(result, torch.Tensor)
     assert result.tolist() == [2, 2]
