@@ -14,7 +14,7 @@ import pytest
 
 import workbench as wb
 from workbench.distribute import get_replica_context
-from workbench.errors import ReplicaError, ReplicaLost, TracingError
+from workbench.errors import DeadlineExceededError, ReplicaError, ReplicaLost, TracingError
 
 
 @pytest.fixture
@@ -128,6 +128,27 @@ def test_narrowing_of_an_argument_is_said_in_the_cell_once_by_each_host(
     lines = capsys.readouterr().err.splitlines()
     told = sorted(line.partition("]")[0] for line in lines if "JAX narrows" in line)
     assert told == ["[replica 0", "[replica 2"]
+
+
+def test_a_step_that_waits_for_a_stopped_host_ends_by_its_deadline(hosts: Any) -> None:
+    strategy = wb.TPUStrategy()
+    options = wb.distribute.RunOptions(timeout_seconds=1)
+
+    @wb.function
+    def step(x: Any) -> Any:
+        return get_replica_context().all_reduce("SUM", x)
+
+    strategy.local_results(strategy.run(step, (np.float32(1),), options=options))  # compiled
+    stopped = list(hosts.gang.workers.values())[1].pid
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        # Before it is known that the host is stopped, which takes longer.
+        with pytest.raises(DeadlineExceededError, match=r"'step' did not end within 1 s.*RunOptions"):
+            strategy.local_results(strategy.run(step, (np.float32(1),), options=options))
+    finally:
+        os.kill(stopped, signal.SIGKILL)
+
+    assert total(strategy) == 10
 
 
 def test_all_hosts_start_anew_when_one_is_killed(hosts: Any) -> None:

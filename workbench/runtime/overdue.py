@@ -44,7 +44,9 @@ class Overdue:
 
     def explain(self, error: BaseException | None) -> None:
         """Adds to the error where in the user's code the replicas were that did not come."""
-        if not isinstance(error, DeadlineExceededError):
+        if (
+            not isinstance(error, DeadlineExceededError) or not error.collective
+        ):  # of a traced step nobody knows
             return
         missed = error.step, int(error.collective.rpartition("#")[2]) - 1
         for question in self._questions:
@@ -76,8 +78,9 @@ class Overdue:
 
     def _say(self, ranks: list[int]) -> None:
         names = ", ".join(map(str, ranks))
+        who = f"replica {names} is" if len(ranks) == 1 else f"replicas {names} are"
         print(
-            f"replica {names} is still in the step that exceeded its timeout, inside C code: waiting until it stops. "
-            f"After {_END_AFTER_SECONDS:.0f} s its worker is restarted; interrupt twice to do so at once.",
+            f"{who} still in the step that exceeded its timeout, inside C code: waiting until it stops. "
+            f"After {_END_AFTER_SECONDS:.0f} s the worker is restarted; interrupt twice to do so at once.",
             file=sys.stderr,
         )

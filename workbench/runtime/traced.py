@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import CollectiveAborted, StaleGeneration, WorkbenchError
+from workbench.errors import CollectiveAborted, DeadlineExceededError, StaleGeneration, WorkbenchError
 from workbench.faults import fault
 from workbench.runtime.device_threads import Idle, Interruptible
 from workbench.runtime.env import set_current_env
@@ -337,7 +337,7 @@ class TracedExecutor:
             group.failed_serial = min(group.failed_serial, serial)
         secondary = isinstance(error, (CollectiveAborted, StepSkipped, StepInterrupted))
         first = known.local[0][0]
-        failure = report(first, error, secondary=secondary)
+        failure = report(first, error, secondary=secondary, overdue=isinstance(error, DeadlineExceededError))
         told = WorkbenchError(f"replica {first} raised {failure.type_name}: {failure.text}", replica=first)
         for rank, _ in known.local:
             if not isinstance(error, StepSkipped):

@@ -69,7 +69,8 @@ class Started:
                 host.poisoned = True
                 raise DeadlineExceededError(
                     f"a step of {self.program.site!r} did not end within {self.deadline_seconds:g} s: a host is "
-                    f"missing in one of its collectives, or it takes longer (CommunicationOptions.timeout_seconds)"
+                    f"missing in one of its collectives, or it takes longer: allow it more with "
+                    f"RunOptions(timeout_seconds=...), or look with wb.diagnose() who is late"
                 )
             time.sleep(_POLL_SECONDS)  # JAX has no wait with a deadline
         wait_for(self.waits_for)  # raises what the computation raised
