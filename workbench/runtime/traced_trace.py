@@ -51,6 +51,7 @@ def trace_program(
     except WorkbenchError as error:
         if isinstance(error, TracingError):
             raise _located(error, str(error), traced) from error
+        error.args = (f"{error}{_place(error)}",)
         raise
     except Exception as error:
         text = jax_program.explain(error)
@@ -209,11 +210,15 @@ def _shown(file_name: str, line: int, function: str) -> str:
 
 
 def _located(error: BaseException, text: str, traced: Traced) -> TracingError:
-    """The error with the innermost line of the user's own code in front."""
+    """The error with the innermost line of the user's own code behind it."""
+    name = getattr(traced.user_function, "__name__", "the function")
+    return TracingError(f"{name} cannot be traced: {text}{_place(error)}")
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of the user's own code that led to an error, as a traceback shows it; "" without one."""
     raised = [
         (frame.filename, frame.lineno or 0, frame.name) for frame in traceback.extract_tb(error.__traceback__)
     ]
     frames = [frame for frame in (*raised, *getattr(error, "frames", ())) if is_users(frame[0])]
-    name = getattr(traced.user_function, "__name__", "the function")
-    place = _shown(*frames[-1]) if frames else ""
-    return TracingError(f"{name} cannot be traced: {text}{place}")
+    return _shown(*frames[-1]) if frames else ""
