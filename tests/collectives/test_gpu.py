@@ -424,3 +424,15 @@ def test_no_thread_is_left_after_close() -> None:
     replicas.close()
 
     assert "workbench-gpu-watch" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_closing_while_a_collective_is_queued_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = Replicas(2)
+    wait = SimulatedGpus.wait
+
+    def closed_meanwhile(gpus: SimulatedGpus, event: Any) -> None:
+        replicas.close()
+        wait(gpus, event)
+
+    monkeypatch.setattr(SimulatedGpus, "wait", closed_meanwhile)
+    assert [type(outcome) for outcome in replicas.run(summed)] == [StaleGeneration] * 2
