@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -100,6 +101,19 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_without_cupy_it_says_what_to_install(install: Any) -> None:
     install(None)
     with pytest.raises(BackendUnavailable, match=r"CuPy is not installed: pip install 'workbench\[gpu13\]'"):
+        gpu.namespace()
+
+
+def test_a_cupy_that_lacks_something_of_its_own(
+    install: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(None)
+    monkeypatch.delitem(sys.modules, "cupy")
+    (tmp_path / "cupy.py").write_text("import cuda_pathfinder_that_is_not_there")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        BackendUnavailable, match=r"CuPy cannot be imported \(No module named 'cuda_path.*gpu13"
+    ):
         gpu.namespace()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -436,3 +437,18 @@ def test_closing_while_a_collective_is_queued_is_told_as_such(monkeypatch: pytes
 
     monkeypatch.setattr(SimulatedGpus, "wait", closed_meanwhile)
     assert [type(outcome) for outcome in replicas.run(summed)] == [StaleGeneration] * 2
+
+
+def test_the_simulation_counts_as_the_real_binding_does() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of libraries that this does not need
+        pytest.importorskip("cupy", reason="CuPy comes with the extras gpu12 and gpu13")
+        from cupy.cuda import nccl
+    if not nccl.available:
+        pytest.skip("CuPy finds no NCCL")
+
+    numbers = {name: value for name, value in vars(simulated_nccl).items() if name.startswith("NCCL_")}
+    assert {name: getattr(nccl, name) for name in numbers} == numbers
+    methods = "allReduce reduce broadcast reduceScatter allGather abort destroy check_async_error".split()
+    for cls in (simulated_nccl.NcclCommunicator, nccl.NcclCommunicator):
+        assert [name for name in methods if not hasattr(cls, name)] == []

@@ -55,7 +55,8 @@ def namespace() -> Any:
             warnings.simplefilter("ignore")  # CuPy warns of libraries that we do not use
             import cupy
     except ImportError as error:
-        raise BackendUnavailable(f"CuPy is not installed: {_INSTALL}") from error
+        what = "is not installed" if error.name == "cupy" else f"cannot be imported ({error})"
+        raise BackendUnavailable(f"CuPy {what}: {_INSTALL}") from error
     _check_driver(cupy)
     try:
         cupy.cuda.nvrtc.getVersion()
