@@ -162,7 +162,10 @@ class Cluster:
         return tuple(silent)
 
     def close(self) -> None:
-        """Ends the embedded cluster, or lets the workers of another one go. Idempotent."""
+        """Ends the embedded cluster, or lets the workers of another one go. Idempotent.
+
+        Steps are not waited for: a thread that waits for one gets `ClusterClosed`.
+        """
         if self.gang.closed:
             return
         with contextlib.suppress(Exception):  # what replicas have not sent yet would be lost with them
