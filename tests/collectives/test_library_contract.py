@@ -10,7 +10,7 @@ from tests.contracts.communicator import AcrossProcesses, CommunicatorContract
 from tests.contracts.processes import Layout
 
 needs_torch = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="PyTorch is the user's own, it is no dependency"
+    importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: pip install torch"
 )
 needs_jax = pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="JAX is an extra: pip install 'workbench[jax]'"
