@@ -42,6 +42,8 @@ def passed_on(*pieces: bytes) -> bytes:
         ([WELL[:3], WELL[3:30], WELL[30:], b"after"], b"after"),
         ([WELL[:-1] + b"\r\n", b"x\r\n"], b"x\r\n"),
         ([MISSING], MISSING),
+        ([b"[Gloo] Rank 0" + WELL + WELL[13:] + b"x\n"], b"x\n"),
+        ([b"[Gloo] Rank 0" + MISSING], b"[Gloo] Rank 0" + MISSING),
         ([WELL[:40]], WELL[:40]),
         ([b"[Gloo] Rank 1 cannot connect\n"], b"[Gloo] Rank 1 cannot connect\n"),
         ([b"\xff\x00no text\n", b"\n\n"], b"\xff\x00no text\n\n\n"),

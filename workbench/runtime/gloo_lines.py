@@ -12,10 +12,10 @@ import re
 import threading
 
 _START = b"[Gloo] Rank "
-_ALL_CONNECTED = re.compile(
-    rb"\[Gloo\] Rank \d+ is connected to (\d+) peer ranks\. "
-    rb"Expected number of connected peer ranks is : (\d+)\r?\n"
-)
+_NAME = rb"\[Gloo\] Rank \d+"
+_TOLD = rb" is connected to (\d+) peer ranks\. Expected number of connected peer ranks is : (\d+)"
+# Devices of one process may come in between each other, after the name.
+_NEWS = re.compile(rb"(?:" + _NAME + rb"|" + _TOLD + rb")+\r?\n")
 _STDOUT = 1
 _CHUNK_BYTES = 64 * 1024
 _lock = threading.Lock()
@@ -54,8 +54,7 @@ def pass_on(source: int, target: int) -> None:
 
 
 def _is_news_of_success(line: bytes) -> bool:
-    said = _ALL_CONNECTED.fullmatch(line)
-    return said is not None and said[1] == said[2]
+    return _NEWS.fullmatch(line) is not None and all(are == should for are, should in re.findall(_TOLD, line))
 
 
 def _write(target: int, data: bytes) -> None:
