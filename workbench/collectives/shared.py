@@ -120,9 +120,8 @@ class SharedMemoryLink:
             try:
                 return self._reduction(position, flat, shared=shared)
             except BaseException as error:
-                self.fail(
-                    Failure.again(error, self._generation)
-                )  # peers must not wait for what will not come
+                # Peers must not wait for what will not come.
+                self.fail(Failure.again(error, self._generation))
                 raise
 
     def exchange(self, position: Position, blocks: Blocks) -> Blocks:
@@ -130,11 +129,8 @@ class SharedMemoryLink:
         with self._busy:
             self._barrier.check()
             try:
-                return (
-                    self._over_hosts(position, blocks)
-                    if self._spans_hosts
-                    else self._exchange(position, blocks)
-                )
+                exchange = self._over_hosts if self._spans_hosts else self._exchange
+                return exchange(position, blocks)
             except BaseException as error:
                 self.fail(Failure.again(error, self._generation))
                 raise

@@ -106,9 +106,8 @@ class TPUStrategy(Strategy):
         if checked and not self._told_of_checks:
             self._told_of_checks = True
             warnings.warn(_NOT_CHECKED, UserWarning, stacklevel=3)
-        if (
-            forgotten := self.kept.take_forgotten()
-        ):  # a program compiles faster that sets all variables there are
+        # A program compiles faster that sets all variables there are.
+        if forgotten := self.kept.take_forgotten():
             self.run_internal(forget, (forgotten,))
         how = options or RunOptions()
         program = Traced(

@@ -44,10 +44,8 @@ class Overdue:
 
     def explain(self, error: BaseException | None) -> None:
         """Adds to the error where in the user's code the replicas were that did not come."""
-        if (
-            not isinstance(error, DeadlineExceededError) or not error.collective
-        ):  # of a traced step nobody knows
-            return
+        if not isinstance(error, DeadlineExceededError) or not error.collective:
+            return  # of a traced step nobody knows
         missed = error.step, int(error.collective.rpartition("#")[2]) - 1
         for question in self._questions:
             try:

@@ -37,12 +37,8 @@ def rebuild_group(group: Group) -> list[int]:
         fault("recovery.replaced")
         try:
             _connect(group)
-        except (
-            UnsafeBind,
-            BackendUnavailable,
-            ClusterClosed,
-        ):  # nothing was lost, and no second attempt helps
-            raise
+        except (UnsafeBind, BackendUnavailable, ClusterClosed):
+            raise  # nothing was lost, and no second attempt helps
         except WorkbenchError as error:
             if attempt == _ATTEMPTS - 1 or not any(
                 group.gang.workers[name].lost for name in group.worker_names
