@@ -35,13 +35,6 @@ def stretches(array: np.ndarray, numbers: Iterable[int]) -> Iterator[np.ndarray]
         yield np.concatenate([piece.copy() for piece in iterator])
 
 
-def checksums(array: np.ndarray, numbers: range) -> np.ndarray:
-    """Checksums of these stretches, shape `(len(numbers), 2)`, uint64."""
-    room = np.empty(2 * STRETCH)
-    sums = b"".join(checksum(stretch, room) for stretch in stretches(array, numbers))
-    return np.frombuffer(sums, np.uint64).reshape(-1, 2)
-
-
 def checksum(stretch: np.ndarray, room: np.ndarray) -> bytes:
     """16 bytes that tell stretches apart, made four times as fast as a cryptographic digest of them.
 

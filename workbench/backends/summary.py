@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -69,7 +69,27 @@ class Summary:
     sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What was found out by reading an array once.
+
+    Attributes:
+      summary: The summary, or the type of what is no array of numbers.
+      checksums: Of each stretch that was read, shape `(stretches, 2)`; none of arrays of at most 1 MiB, or on GPUs.
+    """
+
+    summary: Summary | str
+    checksums: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.uint64))
+
+
 def summary(x: Any, *, exact: bool = False) -> Summary:
+    """The summary that `read` makes."""
+    found = read(x, exact=exact).summary
+    assert isinstance(found, Summary)
+    return found
+
+
+def read(x: Any, *, exact: bool = False) -> Read:
     """Summarises any array that `backends.numpy.view` accepts.
 
     More than 65,536 floats of 32 bits or less, or integers of 16 or less, are added up as floats of 32 bits, stretch by
@@ -81,27 +101,33 @@ def summary(x: Any, *, exact: bool = False) -> Summary:
     """
     array = view(x)
     numbers = numbers_read(array.size, exact=exact)
+    short = array.nbytes <= _SHORT_BYTES
     digest = hashlib.sha256()
+    sums: list[bytes] = []
     parts = np.zeros(len(numbers), PARTIAL)
     room = np.empty(2 * STRETCH)  # asking for new memory for each stretch takes longer than all sums
-    read = 0
+    count = 0
     with np.errstate(all="ignore"):
         for place, (number, stretch) in enumerate(zip(numbers, stretches(array, numbers), strict=True)):
-            read += stretch.size
-            short = array.nbytes <= _SHORT_BYTES
-            digest.update(stretch.view(np.uint8).data if short else checksum(stretch, room))
+            count += stretch.size
+            if short:
+                digest.update(stretch.view(np.uint8).data)
+            else:
+                sums.append(checksum(stretch, room))
+                digest.update(sums[-1])
             parts[place] = _part(_magnitudes(stretch, exact=array.size <= STRETCH), number * STRETCH, room)
         figures = merged(parts)
         sample = _magnitudes(array.flat[:: spacing(array.size)], exact=True)
         counts = _counted(sample, figures["min"], figures["max"])
-    return Summary(
+    found = Summary(
         shape=array.shape,
         dtype=array.dtype.name,
-        read=read,
+        read=count,
         histogram=counts,
         sha256=digest.hexdigest(),
         **figures,
     )
+    return Read(found, np.frombuffer(b"".join(sums), np.uint64).reshape(-1, 2))
 
 
 def merged(parts: np.ndarray) -> dict[str, Any]:

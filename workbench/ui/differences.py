@@ -3,65 +3,71 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from workbench.backends import cupy as gpu
 from workbench.backends import numpy as backend
 from workbench.backends.from_gpu import fetched
-from workbench.backends.stretches import STRETCH, checksums, numbers_read, stretches
+from workbench.backends.stretches import STRETCH, numbers_read, stretches
 from workbench.distribute.variable_programs import component
 
 if TYPE_CHECKING:
-    from workbench.collectives import Communicator
     from workbench.runtime.env import ReplicaEnv
 
-_SITE: Final = "wb.inspect"
-_SENT_WHOLE: Final = 1 << 20  # elements
-_MOST_COMPARED: Final = (1 << 25) // STRETCH  # stretches of one component
+_MOST_COMPARED: Final = (1 << 24) // STRETCH  # stretches of one component
 
 
-def differences(env: ReplicaEnv, components: list[Any], keys: list[str], exact: bool) -> list[np.ndarray]:
-    """How far each component is from that of replica 0.
+class Apart(NamedTuple):
+    """What is compared of components that are not equal.
+
+    Attributes:
+      numbers: Stretches of each component; empty for all of it.
+      compared: How many elements these have.
+      differing: How many elements there are in all stretches that are known to differ somewhere.
+    """
+
+    numbers: np.ndarray
+    compared: int
+    differing: int
+
+
+def apart(size: int, checksums: Sequence[np.ndarray], *, exact: bool) -> Apart:
+    """What to compare of arrays of so many elements, by the checksums of each that were made when it was read."""
+    first = checksums[0]
+    if not len(first) or any(each.shape != first.shape for each in checksums):
+        return Apart(np.empty(0, np.int64), size, size)
+    differs = np.any([each != first for each in checksums], axis=(0, 2))
+    numbers = np.array(numbers_read(size, exact=exact))[differs]
+    chosen = numbers if exact else numbers[:: max(1, -(-len(numbers) // _MOST_COMPARED))]
+    return Apart(chosen, min(size, len(chosen) * STRETCH), min(size, len(numbers) * STRETCH))
+
+
+def differences(
+    env: ReplicaEnv, components: list[Any], keys: list[str], numbers: list[np.ndarray]
+) -> list[float]:
+    """The largest difference to replica 0 of each component; all have the shape of replica 0's.
 
     Args:
       env: The replica.
       components: Values.
       keys: Names of variables in the replica's store.
-      exact: Compare all elements of huge arrays, too.
-
-    Returns:
-      Of each three floats: the largest difference, NaN where shapes do not allow to tell; of how many elements that is;
-      how many there are in stretches that differ on some replica, among those that were read.
+      numbers: Which stretches of each to compare; empty for all of it.
     """
     values = (*components, *(component(env, key) for key in keys))
+    parts = [_part(value, wanted) for value, wanted in zip(values, numbers, strict=True)]
     with env.communicator.internal("inspect"):
-        return [np.array(_to_first(env.communicator, value, exact)) for value in values]
+        return [
+            largest_difference(part, env.communicator.broadcast(part, 0, site="wb.inspect")) for part in parts
+        ]
 
 
-def _to_first(communicator: Communicator, value: Any, exact: bool) -> tuple[float, int, int]:
-    if gpu.is_gpu_array(value):
-        first = communicator.broadcast(value, 0, site=_SITE)
-        return largest_difference(value, first), value.size, value.size
-    mine = backend.view(value)
-    shape = tuple(communicator.broadcast(np.array(mine.shape, np.int64), 0, site=_SITE).tolist())
-    size = math.prod(shape)
-    if size <= _SENT_WHOLE:
-        return largest_difference(mine, communicator.broadcast(mine, 0, site=_SITE)), size, size
-    numbers = numbers_read(size, exact=exact)
-    alike = mine.shape == shape
-    sums = checksums(mine, numbers) if alike else np.empty((0, 2), np.uint64)
-    firsts = communicator.broadcast(sums, 0, site=_SITE)
-    differs = (sums != firsts).any(axis=1) if alike else np.zeros(len(numbers), bool)
-    [somewhere] = communicator.all_reduce([differs.astype(np.uint8)], "max", site=_SITE)
-    apart = np.array(numbers)[somewhere > 0]
-    compared = apart if exact else apart[:: max(1, -(-len(apart) // _MOST_COMPARED))]
-    parts = list(stretches(mine, compared.tolist())) if alike else []
-    own = np.concatenate(parts) if parts else np.empty(0, mine.dtype)
-    first = communicator.broadcast(own, 0, site=_SITE)
-    gap = largest_difference(own, first) if alike else math.nan
-    return gap, min(size, len(compared) * STRETCH), min(size, len(apart) * STRETCH)
+def _part(value: Any, numbers: np.ndarray) -> Any:
+    if gpu.is_gpu_array(value) or not len(numbers):
+        return value
+    return np.concatenate(list(stretches(backend.view(value), numbers.tolist())))
 
 
 def largest_difference(one: Any, other: Any) -> float:

@@ -14,7 +14,7 @@ from workbench.distribute.component import VariableComponent
 from workbench.distribute.values import Mirrored, PerReplica
 from workbench.distribute.variable import Variable
 from workbench.runtime.replica_store import Written
-from workbench.ui.differences import differences
+from workbench.ui.differences import Apart, apart, differences
 from workbench.ui.inspected import Agreement, InspectedValue, ReplicaSummary
 from workbench.ui.not_finite import tell_not_finite
 from workbench.ui.places import central_device, place_of
@@ -69,11 +69,19 @@ class _Found:
         for leaf in leaves:
             if (place := place_of(leaf)) is not None:
                 self._places[id(leaf)] = place
-        self._summaries = self._asked(summarise, leaves)
-        self._written = self._asked(assigned, [leaf for leaf in leaves if self._is_stored(leaf)])
+        read = self._asked(summarise, {id(leaf): exact for leaf in leaves})
+        self._summaries = {key: [each.summary for each in found] for key, found in read.items()}
+        self._written = self._asked(assigned, {id(leaf): None for leaf in leaves if self._is_stored(leaf)})
         self._now_ns = time.monotonic_ns()
-        unequal = [leaf for leaf in leaves if _should_agree(leaf) and not self._equal(leaf)]
-        self._differences = self._asked(differences, [leaf for leaf in unequal if self._all_arrays(leaf)])
+        self._apart = {
+            id(leaf): self._to_compare(leaf, [each.checksums for each in read[id(leaf)]])
+            for leaf in leaves
+            if id(leaf) in read
+            and _should_agree(leaf)
+            and self._is_comparable(leaf)
+            and not self._equal(leaf)
+        }
+        self._differences = self._asked(differences, {key: what.numbers for key, what in self._apart.items()})
 
     def replicas(self, leaf: Any) -> tuple[ReplicaSummary, ...]:
         """The leaf's components."""
@@ -127,9 +135,17 @@ class _Found:
             yield EMPTY_BATCH.format(who=_replicas(empty))
 
     def _partly_compared(self, leaf: Any) -> Iterator[str]:
-        for _, compared, apart in self._differences.get(id(leaf), [])[:1]:
-            if compared < apart:
-                yield PARTLY_COMPARED.format(compared=int(compared), apart=int(apart))
+        what = self._apart.get(id(leaf))
+        if what is not None and what.compared < what.differing:
+            yield PARTLY_COMPARED.format(compared=what.compared, apart=what.differing)
+
+    def _to_compare(self, leaf: Any, checksums: Sequence[np.ndarray]) -> Apart:
+        return apart(math.prod(self._summaries[id(leaf)][0].shape), checksums, exact=self._exact)
+
+    def _is_comparable(self, leaf: Any) -> bool:
+        """Whether the components are arrays of one shape."""
+        shapes = {getattr(summary, "shape", None) for summary in self._summaries.get(id(leaf), [])}
+        return len(shapes) == 1 and None not in shapes
 
     def _is_stored(self, leaf: Any) -> bool:
         return id(leaf) in self._places and isinstance(self._places[id(leaf)][1], str)
@@ -143,8 +159,7 @@ class _Found:
         since = self._parted(leaf)
         if self._equal(leaf):
             return Agreement(True, first.sha256, 0.0, -1)
-        gaps = [float(gap) for gap, _, _ in self._differences[id(leaf)]]
-        worst = math.nan if any(math.isnan(gap) for gap in gaps) else max(gaps)
+        worst = max(self._differences[id(leaf)]) if self._is_comparable(leaf) else math.nan
         other = next(rank for rank, summary in enumerate(summaries) if not _same(summary, first))
         return Agreement(False, first.sha256, worst, other, since)
 
@@ -163,9 +178,13 @@ class _Found:
     def _all_arrays(self, leaf: Any) -> bool:
         return all(isinstance(summary, Summary) for summary in self._summaries.get(id(leaf), []))
 
-    def _asked(self, program: Callable[..., Any], leaves: list[Any]) -> dict[int, list[Any]]:
-        """Runs a program of `summaries` for leaves on replicas; by id, one answer per replica."""
-        placed = {id(leaf): self._places[id(leaf)] for leaf in leaves if id(leaf) in self._places}
+    def _asked(self, program: Callable[..., Any], about: dict[int, Any]) -> dict[int, list[Any]]:
+        """Runs a program of `summaries` on replicas, about leaves (by id) and with what it is to be told of each.
+
+        Returns:
+          By the id of a leaf, one answer per replica; nothing of leaves that are not on replicas.
+        """
+        placed = {key: self._places[key] for key in about if key in self._places}
         answers: dict[int, list[Any]] = {}
         for group in {id(group): group for group, _ in placed.values()}.values():
             stored = [
@@ -177,7 +196,7 @@ class _Found:
             arguments = (
                 [placed[key][1] for key in passed],
                 [placed[key][1] for key in stored],
-                self._exact,
+                [about[key] for key in (*passed, *stored)],
             )
             # Comparing takes collectives, and those belong to a numbered step.
             counted = differences if program is differences else None

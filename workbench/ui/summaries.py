@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.backends import cupy as gpu
-from workbench.backends.summary import Summary, summary
+from workbench.backends.summary import Read, Summary, read
 from workbench.distribute.variable_programs import component
 from workbench.errors import BackendUnavailable
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from workbench.runtime.env import ReplicaEnv
 
 
-def summarise(env: ReplicaEnv, components: list[Any], keys: list[str], exact: bool) -> list[Summary | str]:
-    """Facts about each of this replica's components.
+def summarise(env: ReplicaEnv, components: list[Any], keys: list[str], exact: list[bool]) -> list[Read]:
+    """What is found out by reading each of this replica's components once.
 
     Args:
       env: The replica.
       components: Values.
       keys: Names of variables in the replica's store.
-      exact: Read all elements of huge arrays, too.
+      exact: Of each: read all elements of huge arrays, too.
     """
     values = (*components, *(component(env, key) for key in keys))
-    return [described(value, exact=exact) for value in values]
+    return [_read(value, exact=all_of_it) for value, all_of_it in zip(values, exact, strict=True)]
 
 
-def assigned(env: ReplicaEnv, components: list[Any], keys: list[str], exact: bool) -> list[np.ndarray]:
+def assigned(env: ReplicaEnv, components: list[Any], keys: list[str], _: Any) -> list[np.ndarray]:
     """How this replica's variables were assigned: the fields of `Written`, and this moment by the same clock."""
     now = time.monotonic_ns()
     return [np.array([*env.store.written(key), now]) for key in keys]
@@ -41,10 +41,14 @@ def described(value: Any, *, exact: bool = False) -> Summary | str:
     Raises:
       BackendUnavailable: If it is on a device that this process has no access to.
     """
+    return _read(value, exact=exact).summary
+
+
+def _read(value: Any, *, exact: bool) -> Read:
     try:
         with np.errstate(over="ignore"):  # the spread of huge values is infinite, which the figures show
-            return gpu.summary(value) if gpu.is_gpu_array(value) else summary(value, exact=exact)
+            return Read(gpu.summary(value)) if gpu.is_gpu_array(value) else read(value, exact=exact)
     except BackendUnavailable:
         raise
     except Exception:  # asked for its numbers, a foreign object may do anything
-        return type(value).__name__
+        return Read(type(value).__name__)
