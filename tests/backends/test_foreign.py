@@ -11,16 +11,6 @@ import pytest
 from workbench.backends import numpy as backend
 
 
-@pytest.fixture(scope="module")
-def torch() -> Any:
-    return pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
-
-
-@pytest.fixture(scope="module")
-def jax() -> Any:
-    return pytest.importorskip("jax", reason="JAX is an extra: pip install 'workbench[jax]'")
-
-
 def test_a_tensor_is_read_in_place(torch: Any) -> None:
     tensor = torch.arange(6.0).reshape(2, 3)
     seen = backend.view(tensor)

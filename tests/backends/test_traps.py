@@ -17,16 +17,6 @@ REPLICAS = 4
 
 
 @pytest.fixture(scope="module")
-def torch() -> Any:
-    return pytest.importorskip("torch", reason="PyTorch is the user's own: pip install torch")
-
-
-@pytest.fixture(scope="module")
-def jax() -> Any:
-    return pytest.importorskip("jax", reason="JAX is an extra: pip install 'workbench[jax]'")
-
-
-@pytest.fixture(scope="module")
 def strategy() -> Iterator[Any]:
     """Replicas in this process, so that they can see each other's memory."""
     with wb.connect(replicas=REPLICAS, processes=False):
