@@ -354,7 +354,7 @@ found
         cell = page.locator(f".jp-Notebook .jp-Cell[data-windowed-list-index='{index}']")
         printed = cell.locator(".jp-OutputArea-output", has_text=f"nranks {n}").first
         expect(printed).to_contain_text("# reduce ")
-        assert_printed(printed.inner_text(), n)
+        assert_printed(printed.text_content(), n)  # also where it has been scrolled out of sight
         view = cell.locator(".wb-sweep")
         if n == 1:
             expect(view).to_contain_text("bandwidth over size appears")
