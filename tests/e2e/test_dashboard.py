@@ -165,9 +165,8 @@ def test_a_job_of_another_process_appears_and_is_followed_while_it_runs(page: An
                 expect(page.locator(".wb-lanes canvas")).to_be_visible()
                 expect(page.locator(".wb-heat-map")).to_contain_text("Lateness")
                 open_tab(page, "Values")
-                expect(page.get_by_role("group", name="Values")).to_contain_text(
-                    "f32[1024]"
-                )  # inspected meanwhile
+                # What was inspected before somebody looked.
+                expect(page.get_by_role("group", name="Values")).to_contain_text("f32[1024]")
                 expect(page.get_by_text("wb.explain_sharding(value) in the job")).to_be_visible()
                 open_tab(page, "Overview")
                 expect(page.locator(".wb-collective-table")).to_contain_text("15 collectives")
