@@ -67,7 +67,7 @@ class SignalsThread(threading.Thread):
                     self._link.fileno(), SHIP_SECONDS if self._active() else HEARTBEAT_SECONDS
                 ):
                     for message in self._link.receive():
-                        self._handle(message)
+                        self._serve(message)
         except LinkClosed:
             pass
         finally:
@@ -101,7 +101,7 @@ class SignalsThread(threading.Thread):
                 rows.append((group_id, rank, bool(group.busy.get(rank)), step, seq, op, phase, site))
         return rows
 
-    def _handle(self, message: Message) -> None:
+    def _serve(self, message: Message) -> None:
         kind = message[0]
         if kind == ABORT:
             _, group_id, epoch, serial, reason = message
