@@ -78,7 +78,7 @@ def _unix() -> set[str]:
     lines = Path("/proc/net/unix").read_text(encoding="utf-8").splitlines()[1:]
     fields = [line.split(maxsplit=7) for line in lines]
     return {
-        field[7].removesuffix(".new") if len(field) > 7 else "@"  # the name that it was bound under
+        field[7].removesuffix(".n") if len(field) > 7 else "@"  # the name that it was bound under
         for field in fields
         if field[6] in inodes and int(field[3], 16) & _LISTENS
     }

@@ -184,3 +184,13 @@ def test_the_folder_depends_on_nothing_that_a_job_and_a_server_see_differently(
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
 
     assert default_folder() == Path.home() / ".local/share/workbench/runtime/clusters"
+
+
+def test_a_file_that_is_no_entry_stays(registry: Registry) -> None:
+    registry.announce(an_entry()).withdraw()
+    path = registry.folder / "deadbeef.json"
+    with anyone_may(0o077):
+        path.write_text('{"mine": true}', encoding="utf-8")
+
+    assert registry.entries() == ()
+    assert path.read_text(encoding="utf-8") == '{"mine": true}'

@@ -10,13 +10,13 @@ import json
 import os
 import socket
 import struct
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hmac import compare_digest
 from pathlib import Path
 
+from workbench.collectives.socket_folder import SocketFolder
 from workbench.errors import DeadlineExceededError, StaleGeneration, UnavailableError
 
 _MAX_HELLO_BYTES = 4096
@@ -53,15 +53,9 @@ class Listener:
     """
 
     def __init__(self, directory: Path | None = None) -> None:
-        self._directory = tempfile.mkdtemp(prefix="workbench-", dir=directory)
-        self.path = os.path.join(self._directory, "s")
-        self._socket = socket.socket(socket.AF_UNIX)
-        try:
-            self._socket.bind(self.path)
-            self._socket.listen(128)
-        except OSError:
-            self.close()
-            raise
+        self._folder = SocketFolder(128, parent=directory)
+        self._socket = self._folder.socket
+        self.path = self._folder.path
 
     def accept(self, deadline: float) -> socket.socket:
         """The next connection of the same user; `deadline` is a `time.monotonic` time."""
@@ -74,12 +68,7 @@ class Listener:
 
     def close(self) -> None:
         """Stops listening and removes the directory."""
-        self._socket.close()
-        for remove, path in ((os.unlink, self.path), (os.rmdir, self._directory)):
-            try:
-                remove(path)
-            except FileNotFoundError:
-                pass  # closed before
+        self._folder.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,8 @@ class Registry:
                 return None  # a shared home folder: of a process that only its own machine can judge
             if _is_locked(descriptor):
                 return entry
-            path.unlink(missing_ok=True)
+            if entry is not None:  # else it is no entry, but somebody's file
+                path.unlink(missing_ok=True)
             return None
         finally:
             os.close(descriptor)

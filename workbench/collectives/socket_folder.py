@@ -1,0 +1,111 @@
+"""A Unix socket in a folder that only its owner can enter, and how both go: never with anything that is not theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import socket
+import stat
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+_SOCKET: Final = "s"
+_UNFINISHED: Final = "s.n"
+_NAME: Final = re.compile(r"workbench-[0-9a-f]{16}")
+_UNFINISHED_SECONDS: Final = 60.0
+_PROBE_SECONDS: Final = 1.0
+
+
+def _parent() -> str:
+    """Where sockets go: a short path on a local disk, which TMPDIR need not be."""
+    return "/tmp" if os.access("/tmp", os.W_OK | os.X_OK) else tempfile.gettempdir()
+
+
+class SocketFolder:
+    """A listening Unix socket in a folder of mode 0700. Both belong to this process, and go with `close`.
+
+    Attributes:
+      path: The socket's path.
+      socket: The socket, which listens.
+    """
+
+    def __init__(self, backlog: int, *, parent: Path | None = None) -> None:
+        """Starts to listen.
+
+        Args:
+          backlog: Connections that may wait to be accepted.
+          parent: Where to make the folder; by default where paths are short.
+        """
+        self._folder = os.path.join(parent or _parent(), f"workbench-{secrets.token_hex(8)}")
+        self.path = os.path.join(self._folder, _SOCKET)
+        os.mkdir(self._folder, 0o700)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        unfinished = os.path.join(self._folder, _UNFINISHED)
+        try:
+            os.chmod(self._folder, 0o700)  # whatever the umask has taken away
+            # Under its name only once it listens: before, it would look like that of a killed process (`sweep`).
+            self.socket.bind(unfinished)
+            os.chmod(unfinished, 0o600)  # the folder protects it already; nobody has to know that
+            self.socket.listen(backlog)
+            os.rename(unfinished, self.path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(unfinished)
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Stops listening and removes socket and folder. Idempotent."""
+        self.socket.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
+        with contextlib.suppress(OSError):  # gone already, or somebody has put something into it, which stays
+            os.rmdir(self._folder)
+
+
+def sweep(parent: str | Path | None = None) -> None:
+    """Removes what killed processes of this user have left: folders of the kind above at which nobody listens.
+
+    A folder is removed only if all of it is known: its name, owner and mode, and nothing in it but a socket that
+    refuses connections. Whatever else is there stays.
+    """
+    with contextlib.suppress(OSError), os.scandir(parent or _parent()) as entries:
+        for entry in entries:
+            if _NAME.fullmatch(entry.name):
+                with contextlib.suppress(OSError):  # another process removes it, too
+                    _remove_abandoned(Path(entry.path))
+
+
+def _remove_abandoned(folder: Path) -> None:
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or stat.S_IMODE(about.st_mode) != 0o700:
+        return
+    inside = os.listdir(folder)
+    if inside == [_SOCKET]:
+        if not _refuses(folder / _SOCKET):
+            return
+    elif inside not in ([], [_UNFINISHED]) or time.time() - about.st_mtime < _UNFINISHED_SECONDS:
+        return  # a process that makes one is done within a moment
+    for name in inside:
+        path = folder / name
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            return
+        path.unlink()
+    folder.rmdir()
+
+
+def _refuses(path: Path) -> bool:
+    """Whether `path` is a socket at which nobody listens. A connection to another kind of file is refused, too."""
+    if not stat.S_ISSOCK(path.lstat().st_mode):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PROBE_SECONDS)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return True
+    return False
