@@ -10,7 +10,17 @@ import workbench
 
 PACKAGE = Path(workbench.__file__).parent
 LAYERS = [
-    {"__version__", "allowance", "errors", "faults", "tree", "device_spec", "devices", "telemetry"},
+    {
+        "__version__",
+        "allowance",
+        "cluster_listeners",
+        "errors",
+        "faults",
+        "tree",
+        "device_spec",
+        "devices",
+        "telemetry",
+    },
     {"backends"},
     {"collectives"},
     {"runtime"},

@@ -9,6 +9,8 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from workbench import cluster_listeners
+
 if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_public_api.py compares the two
     from workbench import data as data
     from workbench import debugging as debugging
@@ -95,15 +97,15 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value  # the next use finds it at once
     else:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
-    _announce_clusters()
     return value
 
 
-def _announce_clusters() -> None:
-    """From when there can be clusters, they appear in JupyterLab by themselves."""
-    clusters = sys.modules.get("workbench.runtime.current")
-    if clusters is not None and not clusters.opened:
-        clusters.opened.append(importlib.import_module("workbench.server.announcing").announce)
+def _announce(cluster: Cluster) -> None:
+    """Makes a cluster appear in JupyterLab, and to `workbench dashboard`, by itself."""
+    importlib.import_module("workbench.server.announcing").announce(cluster)
+
+
+cluster_listeners.listeners.append(_announce)
 
 
 def __dir__() -> list[str]:

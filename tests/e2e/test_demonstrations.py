@@ -159,6 +159,14 @@ def test_1_one_cell_fills_the_panes_which_follow_the_theme_and_are_read_by_keys(
     assert len(read_by_keys(page, topology)) == 1 + 2  # devices
 
 
+def test_1_a_strategy_that_connects_by_itself_fills_the_panes_too(page: Any, lab: Lab) -> None:
+    run_cells(page, lab, "alone.ipynb", "import workbench as wb\nstrategy = wb.MirroredStrategy()")
+    expect(page.locator(".wb-pane")).to_have_count(2)
+    expect(page.locator(".wb-status-item")).to_contain_text("replicas")
+    command(page, "workbench:open-pane", view="topology")
+    expect(page.locator(".wb-pane .wb-topology")).to_contain_text("MirroredStrategy")
+
+
 def twin_by_keys(page: Any, view: Any) -> None:
     """Opens the table twin of a view's chart."""
     button = view.get_by_role("button", name="Table", exact=True)

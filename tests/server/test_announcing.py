@@ -330,7 +330,7 @@ def test_a_registry_that_cannot_be_used_hinders_nobody(
 
 def test_the_side_of_the_job_needs_no_jupyter() -> None:
     script = (
-        "import sys, workbench as wb; wb.connect\n"
+        "import sys, workbench as wb, workbench.server.announcing; wb.connect\n"
         "import workbench.server.workers\n"
         "assert 'workbench.server.announcing' in sys.modules\n"
         "print([name for name in sys.modules if name.split('.')[0] in ('jupyter_server', 'jupyter_core')])"

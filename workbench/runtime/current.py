@@ -9,9 +9,9 @@ import atexit
 import contextlib
 import functools
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from workbench import cluster_listeners
 from workbench.errors import InvalidArgumentError
 from workbench.runtime import fork_server
 from workbench.runtime.gpus import worker_environment as gpu_environment
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from workbench.runtime.cluster import Cluster
 
-opened: list[Callable[[Cluster], object]] = []
-"""Called with each cluster that `connect` has made; what shows clusters adds itself here."""
 _current: Cluster | None = None
 _lock = threading.RLock()
 
@@ -128,7 +126,7 @@ def connect(
             )
         cluster.closing.append(functools.partial(_forget, cluster))
         _current = cluster
-    for tell in opened:
+    for tell in cluster_listeners.listeners:
         tell(cluster)
     return cluster
 
