@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
 const out = "../workbench/labextension";
+const distribution = "replica-workbench"; // as in pyproject.toml
 const { name, version, description, license } = JSON.parse(readFileSync("package.json", "utf8"));
 
 /** Style sheets as texts, without the white space. */
@@ -54,8 +55,8 @@ export async function buildLab() {
   copyFileSync("schema/plugin.json", `${out}/schemas/${name}/plugin.json`);
   const install = {
     packageManager: "python",
-    packageName: "workbench",
-    uninstallInstructions: "pip uninstall workbench",
+    packageName: distribution,
+    uninstallInstructions: `pip uninstall ${distribution}`,
   };
   writeFileSync(`${out}/install.json`, `${JSON.stringify(install, null, 2)}\n`);
 }

@@ -15,6 +15,7 @@ LAYERS = [
         "allowance",
         "cluster_listeners",
         "errors",
+        "extras",
         "faults",
         "tree",
         "device_spec",

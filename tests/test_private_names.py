@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from types import CodeType, ModuleType
 
 import workbench
+from workbench.errors import BackendUnavailable
 
 OPTIONAL = {"cupy", "cupyx", "IPython", "jax", "jupyter_server", "panel", "torch"}
 
@@ -44,8 +45,9 @@ def modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(workbench.__path__, "workbench."):
         try:
             yield importlib.import_module(found.name)
-        except ModuleNotFoundError as error:
-            if (error.name or "").split(".")[0] not in OPTIONAL:
+        except (ImportError, BackendUnavailable) as error:
+            missing = error if isinstance(error, ImportError) else error.__cause__
+            if not isinstance(missing, ImportError) or (missing.name or "").split(".")[0] not in OPTIONAL:
                 raise
 
 

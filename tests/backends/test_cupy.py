@@ -100,7 +100,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def test_without_cupy_it_says_what_to_install(install: Any) -> None:
     install(None)
-    with pytest.raises(BackendUnavailable, match=r"CuPy is not installed: pip install 'workbench\[gpu13\]'"):
+    with pytest.raises(BackendUnavailable, match=r"CuPy is not installed: pip install -e \S+\[gpu13\]"):
         gpu.namespace()
 
 

@@ -98,7 +98,7 @@ def test_without_panel_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, 
         return None if name == "panel" else find(name, package)
 
     monkeypatch.setattr(importlib.util, "find_spec", hidden)
-    with pytest.raises(BackendUnavailable, match=r"pip install 'workbench\[dashboard\]'"):
+    with pytest.raises(BackendUnavailable, match=r"pip install -e \S+\[dashboard\]"):
         wb.dashboard(run_file)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.notebooks.executed import cells_with_outputs, executed
 
-pytest.importorskip("jax", reason="JAX is an extra: pip install 'workbench[jax]'")
+pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
 NAME = "06_bring_your_framework.ipynb"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.notebooks.executed import cells_with_outputs, executed
 
-pytest.importorskip("jax", reason="JAX is an extra: pip install 'workbench[jax]'")
+pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
 NAME = "08_tpu_emulated.ipynb"
 
 

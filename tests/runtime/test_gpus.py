@@ -69,7 +69,7 @@ def test_gpus_without_cupy_are_left_alone_with_a_hint(
 ) -> None:
     monkeypatch.setattr(gpus, "_has_cupy", lambda: False)
 
-    with pytest.warns(UserWarning, match=r"workbench\[gpu13\]"):
+    with pytest.warns(UserWarning, match=r"pip install -e \S+\[gpu13\]"):
         assert gpus.default() == ()
 
 

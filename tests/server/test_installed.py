@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import output_of
+from workbench.extras import DISTRIBUTION
 
 
 def listed(module: str, tmp_path: Path) -> str:
@@ -24,7 +25,8 @@ def test_the_extension_of_jupyterlab_is_ok(tmp_path: Path) -> None:
         pytest.skip("the views were not built when workbench was installed: pip install -e . with node")
 
     assert re.search(
-        r"workbench-lab v\S+ enabled OK \(python, workbench\)", listed("jupyterlab.labextensions", tmp_path)
+        rf"workbench-lab v\S+ enabled OK \(python, {DISTRIBUTION}\)",
+        listed("jupyterlab.labextensions", tmp_path),
     )
 
 

@@ -24,10 +24,10 @@ from workbench.backends.accelerator import GpuIdentity
 from workbench.backends.numpy import accumulator
 from workbench.backends.summary import BINS, PARTIAL, Summary, as_counts, merged, spacing
 from workbench.errors import BackendUnavailable, OutOfDeviceMemory
+from workbench.extras import install_command
 
 _BLOCK = 256
 _BLOCKS_PER_PROCESSOR = 8
-_INSTALL = "pip install 'workbench[gpu13]' (for drivers of CUDA 12: 'workbench[gpu12]')"
 
 
 def is_gpu_array(x: Any) -> bool:
@@ -56,13 +56,13 @@ def namespace() -> Any:
             import cupy
     except ImportError as error:
         what = "is not installed" if error.name == "cupy" else f"cannot be imported ({error})"
-        raise BackendUnavailable(f"CuPy {what}: {_INSTALL}") from error
+        raise BackendUnavailable(f"CuPy {what}: {_remedy()}") from error
     _check_driver(cupy)
     try:
         cupy.cuda.nvrtc.getVersion()
     except Exception as error:  # a RuntimeError or ImportError, by how it is missing
         raise BackendUnavailable(
-            f"CuPy finds no NVRTC, the compiler of kernels, which a driver alone does not bring: {_INSTALL}, whose "
+            f"CuPy finds no NVRTC, the compiler of kernels, which a driver alone does not bring: {_remedy()}, whose "
             f"[ctk] packages contain it ({error})"
         ) from error
     return cupy
@@ -95,10 +95,14 @@ def _check_driver(cupy: Any) -> None:
         )
 
 
+def _remedy() -> str:
+    return f"{install_command('gpu13')} (for drivers of CUDA 12: gpu12)"
+
+
 def _wrong_major(driver: int, built: int) -> str:
     return (
         f"CuPy was built for CUDA {built // 1000}, the driver supports CUDA {driver // 1000}.{driver % 1000 // 10}: "
-        f"pip install 'workbench[gpu{max(12, driver // 1000)}]' in place of the present CuPy, or update the driver"
+        f"{install_command(f'gpu{max(12, driver // 1000)}')} in place of the present CuPy, or update the driver"
     )
 
 
@@ -229,7 +233,7 @@ class CupyAccelerator:
             from cupy.cuda import nccl
         if not nccl.available:
             raise BackendUnavailable(
-                f"CuPy finds no libnccl, which connects GPUs: {_INSTALL}, or pip install nvidia-nccl-cu13 (cu12)"
+                f"CuPy finds no libnccl, which connects GPUs: {_remedy()}, or pip install nvidia-nccl-cu13 (cu12)"
             )
         return nccl
 

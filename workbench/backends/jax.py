@@ -14,11 +14,14 @@ import numpy as np
 
 from workbench.backends.numpy import view
 from workbench.errors import BackendUnavailable, InvalidArgumentError, UnavailableError
+from workbench.extras import install_command
 
 try:
     import jax
 except ImportError as error:
-    raise BackendUnavailable("JAX is not installed: pip install 'workbench[jax]' (or [tpu])") from error
+    raise BackendUnavailable(
+        f"JAX is not installed: {install_command('jax')} (tpu instead of jax on TPU hosts)"
+    ) from error
 
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec

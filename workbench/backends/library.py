@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from workbench.errors import BackendUnavailable, InvalidArgumentError
+from workbench.errors import InvalidArgumentError
 
 Library = Literal["numpy", "cupy", "jax"]
 
@@ -44,7 +44,4 @@ def owned(library: Library, value: Any) -> Any:
 
 
 def _module(library: Library) -> ModuleType:
-    try:
-        return importlib.import_module(f"workbench.backends.{library}")
-    except ImportError as error:
-        raise BackendUnavailable(f"{library} is not installed: pip install 'workbench[{library}]'") from error
+    return importlib.import_module(f"workbench.backends.{library}")

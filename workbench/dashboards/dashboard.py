@@ -14,6 +14,7 @@ from workbench.dashboards.address import Address
 from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.target import Jobs, find
 from workbench.errors import BackendUnavailable, FailedPreconditionError
+from workbench.extras import install_command
 from workbench.runtime.registry import Registry
 from workbench.ui import html
 from workbench.ui.widgets.built import is_built
@@ -126,7 +127,7 @@ def check_installed() -> None:
       BackendUnavailable: if Panel is not installed, or the views were never built.
     """
     if importlib.util.find_spec("panel") is None:
-        raise BackendUnavailable("the dashboard needs Panel: pip install 'workbench[dashboard]'")
+        raise BackendUnavailable(f"the dashboard needs Panel: {install_command('dashboard')}")
     if not is_built():
         raise BackendUnavailable(
             "the views are not built: `python extension/hatch_build.py`, or install workbench"

@@ -23,6 +23,7 @@ from workbench.distribute.reduce_leaf import unreduced
 from workbench.distribute.reduce_op import ReduceOp, ReduceOpLike, as_reduce_op
 from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.errors import BackendUnavailable
+from workbench.extras import install_command
 
 if TYPE_CHECKING:
     from workbench.collectives.communicator import Communicator
@@ -255,7 +256,7 @@ class NcclAllReduce(CrossDeviceOps):
         if others:
             raise BackendUnavailable(
                 f"NcclAllReduce works between NVIDIA GPUs, the strategy has {', '.join(others)}. It needs one GPU per "
-                f"replica, the driver, and CuPy with NCCL: pip install 'workbench[gpu13]'. For CPUs leave "
+                f"replica, the driver, and CuPy with NCCL: {install_command('gpu13')}. For CPUs leave "
                 f"cross_device_ops out, or use RingAllReduce() or HierarchicalCopyAllReduce()"
             )
 

@@ -14,6 +14,7 @@ from typing import NoReturn
 from workbench.backends.accelerator import Accelerator
 from workbench.collectives.bootstrap import Gpus
 from workbench.errors import BackendUnavailable, InvalidArgumentError
+from workbench.extras import install_command
 
 STUCK_EXIT_CODE = 70
 """With which a worker ends itself when a thread of it is stuck in NCCL."""
@@ -52,7 +53,7 @@ def default() -> tuple[str, ...]:
     found = visible()
     if found and not _has_cupy():
         warnings.warn(
-            f"{len(found)} NVIDIA GPUs are here and cannot be used without CuPy: pip install 'workbench[gpu13]' (for "
+            f"{len(found)} NVIDIA GPUs are here and cannot be used without CuPy: {install_command('gpu13')} (for "
             f"drivers of CUDA 12: gpu12); replicas run on CPU devices",
             UserWarning,
             stacklevel=3,

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from workbench.errors import BackendUnavailable
+from workbench.extras import install_command
 from workbench.runtime import gloo_lines
 
 # Programs of a few steps are on their way at once, each with a thread per device: an emulated device that finds no
@@ -28,7 +29,7 @@ def worker_environment(devices: int) -> dict[str, str]:
     """
     if importlib.util.find_spec("jax") is None:
         raise BackendUnavailable(
-            "wb.connect(tpu=...) needs JAX: pip install 'workbench[jax]' (or [tpu] on TPU hosts)"
+            f"wb.connect(tpu=...) needs JAX: {install_command('jax')} (tpu instead of jax on TPU hosts)"
         )
     if has_tpu():
         return {"JAX_PLATFORMS": "tpu,cpu"}
