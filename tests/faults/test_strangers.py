@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import pickle
 import resource
@@ -20,7 +18,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.faults.conftest import ARMED, STALL_SECONDS, Training, kill, until
+from tests.faults.conftest import STALL_SECONDS, Training, kill, until
+from tests.own_cluster import OwnCluster
 from workbench import runtime
 from workbench.collectives.tcp import TcpListener
 from workbench.errors import (
@@ -36,69 +35,6 @@ from workbench.runtime.unix_endpoint import UnixEndpoint, connect
 
 ROOT = Path(__file__).parents[2]
 LOOPBACK = ("--host", "127.0.0.1", "--no-dashboard")
-
-
-def _dask(*arguments: str) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **ARMED}
-    return subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:]],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=ROOT,
-    )
-
-
-class OwnCluster:
-    """A scheduler and workers without nannies, in processes of the test."""
-
-    def __init__(self, directory: Path) -> None:
-        self.file = directory / "scheduler.json"
-        self.processes = [
-            _dask(
-                "dask_scheduler",
-                "--host",
-                "127.0.0.1",
-                "--port",
-                "0",
-                "--no-dashboard",
-                "--scheduler-file",
-                str(self.file),
-            )
-        ]
-        self.address = ""
-
-    def wait(self) -> None:
-        """Returns once the scheduler listens."""
-        until(self._started, "the start of the scheduler")
-
-    def _started(self) -> bool:
-        with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):  # written while we look
-            self.address = json.loads(self.file.read_text())["address"]
-        return bool(self.address)
-
-    def add(self, name: str) -> subprocess.Popen[bytes]:
-        process = _dask(
-            "dask_worker",
-            self.address,
-            "--no-nanny",
-            "--no-dashboard",
-            "--name",
-            name,
-            "--nthreads",
-            "1",
-            "--host",
-            "127.0.0.1",
-        )
-        self.processes.append(process)
-        return process
-
-    def close(self) -> None:
-        for process in self.processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.kill()
-            process.wait(10)
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from workbench.errors import (
     WorkbenchError,
 )
 from workbench.runtime import unix_endpoint
+from workbench.runtime.connecting import Connector
 from workbench.runtime.host import ReplicaHost
 
 
@@ -178,7 +179,7 @@ def test_what_a_worker_lacks_is_told_as_that_and_its_group_is_given_up(
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3, 4])
-def test_workers_are_given_back_where_one_link_cannot_be_opened(
+def test_workers_are_given_back_where_one_link_cannot_be_opened_at_all(
     monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     with (
@@ -194,7 +195,11 @@ def test_workers_are_given_back_where_one_link_cannot_be_opened(
                 raise UnavailableError("no such link")
             return opened(path, token, purpose)
 
+        def unreachable(connector: Connector, address: str, purpose: str) -> Any:
+            raise UnavailableError("no such link")
+
         monkeypatch.setattr(unix_endpoint, "connect", fails_once)
+        monkeypatch.setattr(Connector, "_over_comm", unreachable)
         with pytest.raises(UnavailableError, match="no such link"):
             runtime.connect(client)
         with runtime.connect(client) as cluster:

@@ -19,6 +19,7 @@ from workbench.runtime.cells import with_cell_names
 from workbench.runtime.connecting import Connector
 from workbench.runtime.gang import Gang
 from workbench.runtime.group import Group
+from workbench.runtime.happenings import links_made
 from workbench.runtime.health import LocalHealth
 from workbench.runtime.placement_text import one_line, placement
 from workbench.runtime.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
@@ -83,11 +84,11 @@ class Cluster:
         workers: list[WorkerLink] = []
         try:
             described = self._connector.describe()  # as the claim has shaped them
-            order = sorted(
-                described.values(), key=lambda worker: (_natural(worker["host"]), _natural(worker["name"]))
-            )
-            hosts = list(dict.fromkeys(worker["host"] for worker in order))
-            for worker in order:
+            described = dict(sorted(described.items(), key=_by_host))
+            apart = self._connector.share(described)
+            order = sorted(described.items(), key=_by_host)
+            hosts = list(dict.fromkeys(worker["host"] for _, worker in order))
+            for _, worker in order:
                 task = hosts.index(worker["host"])
                 workers.append(self._connector.open(worker, task))
         except BaseException:  # or the workers would be held by nobody
@@ -107,6 +108,8 @@ class Cluster:
         self.gang = Gang(workers, run_id=self.name, by_reference=by_reference, health=health)
         self.gang.cluster = self
         self.gang.notify = self._on_event
+        for event in links_made(workers, {described[first]["name"]: why for first, why in apart.items()}):
+            self._on_event(event)
         self._watch = WatchThread(self.gang)
         self._watch.start()
         client.subscribe_topic(TELEMETRY_TOPIC, self._on_telemetry)
@@ -222,6 +225,11 @@ class Cluster:
 def _holder_name() -> str:
     name = os.environ.get("JPY_SESSION_NAME") or os.path.basename(sys.argv[0] or "")
     return encodable(name) or "a Python session"
+
+
+def _by_host(entry: tuple[str, dict[str, Any]]) -> Any:
+    _, worker = entry
+    return _natural(worker["host"]), _natural(worker["name"])
 
 
 def _natural(text: str) -> Iterable[Any]:

@@ -8,9 +8,10 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import psutil
 from distributed import Client
 from distributed.comm.core import connect as connect_comm
 
@@ -19,6 +20,7 @@ from workbench.runtime import embedded, unix_endpoint
 from workbench.runtime.dask_link import DaskLink
 from workbench.runtime.links import Link
 from workbench.runtime.plugin import IN_PROCESS, machine_id
+from workbench.runtime.sharing import hosts_of
 from workbench.runtime.wire import PROTOCOL_VERSION
 from workbench.runtime.worker_link import WorkerLink
 
@@ -29,6 +31,8 @@ _ANSWER_SECONDS = 5.0
 _REVIVE_SECONDS = 10.0
 # How long a restarted worker is preferred to a new one.
 _SPARE_SECONDS = 3.0
+# What the time at which a process was started may differ by as two processes see it: a clock may be set in between.
+_SAME_START_SECONDS = 2.0
 
 
 class Connector:
@@ -60,7 +64,8 @@ class Connector:
         self.token = secrets.token_hex(32)
         self._holder = holder
         self._remote_hosts = remote_hosts
-        self._addresses: set[str] = set()  # of the workers in use
+        self._hosts: dict[str, str] = {}  # of the workers in use, by address
+        self._names_of_hosts: dict[str, str] = {}  # host -> what its workers call it, see `share`
         self._dask_names: dict[str, str] = {}  # name of a worker here -> the one that Dask knows it by now
 
     def describe(self) -> dict[str, dict[str, Any]]:
@@ -107,8 +112,8 @@ class Connector:
 
     def open(self, described: dict[str, Any], task: int) -> WorkerLink:
         """Opens the links of one claimed worker."""
-        steps, signals = self._links(described)
-        self._addresses.add(described["address"])
+        steps, signals, reached = self._links(described)
+        self._hosts[described["address"]] = described["host"]
         self._dask_names.setdefault(described["name"], described["name"])
         return WorkerLink(
             name=described["name"],
@@ -116,29 +121,51 @@ class Connector:
             host=described["host"],
             task=task,
             pid=described["pid"],
-            local=described["machine"] == machine_id(),
+            local=_is_here(described),
             device_count=described["devices"],
             device_kind=described["kind"],
             steps=steps,
             signals=signals,
+            reached=reached,
         )
 
-    def _links(self, described: dict[str, Any]) -> tuple[Link, Link]:
+    def _links(self, described: dict[str, Any]) -> tuple[Link, Link, str]:
+        """Steps, signals, and by what way they go."""
         address = described["address"]
         if described["pid"] == os.getpid() and address in IN_PROCESS:
-            return IN_PROCESS[address].open_in_process(self.token)
-        same_user = described["machine"] == machine_id() and described["uid"] == os.getuid()
-        path = described["path"] if same_user and not self._remote_hosts(described["host"]) else ""
-        steps = self._link(address, path, "steps")
-        try:
-            return steps, self._link(address, path, "signals")
-        except BaseException:
-            steps.close()
-            raise
+            return *IN_PROCESS[address].open_in_process(self.token), "memory of one process"
+        over = f"Dask's {address.partition('://')[0]} connection"
+        path = described["path"] if described["machine"] == machine_id() else ""
+        if path and described["uid"] != os.getuid():
+            over, path = f"{over}, as another user runs it", ""
+        if path and not self._remote_hosts(described["host"]):
+            try:
+                return *_both(lambda purpose: unix_endpoint.connect(path, self.token, purpose)), "Unix socket"
+            except UnavailableError as error:  # a container with files of its own, perhaps
+                over = f"{over}, as {error}"
+        return *_both(lambda purpose: self._over_comm(address, purpose)), over
 
-    def _link(self, address: str, path: str, purpose: str) -> Link:
-        """To a worker of this machine by its socket at `path`, or over a comm to its address if that is ""."""
-        return unix_endpoint.connect(path, self.token, purpose) if path else self._over_comm(address, purpose)
+    def share(self, described: dict[str, dict[str, Any]]) -> dict[str, str]:
+        """Renames the hosts of workers that cannot share memory with others of that name of a host.
+
+        Workers that the embedded cluster has laid out are what their layout says.
+
+        Returns:
+          The first worker on each renamed host -> why it cannot share memory with the first of that name.
+        """
+        named = {address: worker["host"] for address, worker in described.items() if not worker["laid_out"]}
+        hosts, reasons = hosts_of(
+            named, lambda first, others: self._obstacles(described[first]["path"], others)
+        )
+        for address, host in hosts.items():
+            self._names_of_hosts[host] = named[address]
+            described[address]["host"] = host
+        return reasons
+
+    def _obstacles(self, path: str, workers: Sequence[str]) -> dict[str, str]:
+        """Why each of these workers cannot share memory with the one that listens at `path`, or ""."""
+        message = {"op": "workbench_share", "token": self.token, "path": path}
+        return dict.fromkeys(workers, "it did not answer") | self._broadcast(message, list(workers))
 
     def _over_comm(self, address: str, purpose: str) -> DaskLink:
         link: DaskLink = self._client.sync(self._open_comm, address, purpose)
@@ -164,7 +191,7 @@ class Connector:
           ReplicaLost: if no worker comes within a minute.
           UnavailableError: if the scheduler is gone, too.
         """
-        self._addresses.discard(lost.address)
+        self._hosts.pop(lost.address, None)
         start = time.monotonic()
         revive_at = _REVIVE_SECONDS
         while (waited := time.monotonic() - start) < _RESTART_SECONDS:
@@ -173,7 +200,7 @@ class Connector:
                 with contextlib.suppress(UnavailableError):  # it may die, too: the next one is waited for
                     self.claim({worker["address"]: worker})
                     worker |= {"devices": lost.device_count}  # it was described before the claim shaped it
-                    return self.open({**worker, "name": lost.name}, lost.task)
+                    return self.open({**worker, "name": lost.name, "host": lost.host}, lost.task)
             if waited > revive_at:
                 revive_at += _REVIVE_SECONDS
                 scheduler: Any = self._client.scheduler
@@ -189,20 +216,31 @@ class Connector:
 
     def _successor(self, lost: WorkerLink, *, spares: bool) -> dict[str, Any] | None:
         """The restarted worker, or else one that nobody uses on the same host, as batch systems offer."""
+        described = self.describe()
         free: list[dict[str, Any]] = [
             worker
-            for address, worker in self.describe().items()
-            if address not in self._addresses and worker["pid"] != lost.pid
+            for address, worker in described.items()
+            if address not in self._hosts and worker["pid"] != lost.pid
         ]
         own_name = self._dask_names[lost.name]
         scheduler: Any = self._client.scheduler
         for worker in free:
             if worker["name"] == own_name:
                 return worker if embedded.settled(scheduler.address, own_name, worker["pid"]) else None
+        called = self._names_of_hosts.get(lost.host, lost.host)
+        there = next((address for address, host in self._hosts.items() if host == lost.host), None)
         for worker in free if spares else ():
-            if worker["host"] == lost.host and worker["name"] not in self._dask_names.values():
-                self._dask_names[lost.name] = worker["name"]
-                return worker
+            if worker["host"] != called or worker["name"] in self._dask_names.values():
+                continue
+            if there in described:
+                with contextlib.suppress(ClusterBusy):
+                    self.claim({worker["address"]: worker})  # which lets it try
+                    apart = self._obstacles(described[there]["path"], [worker["address"]])
+                    if apart[worker["address"]]:
+                        self.release([worker["address"]])
+                        continue
+            self._dask_names[lost.name] = worker["name"]
+            return worker
         return None
 
     def dismiss(self, address: str) -> None:
@@ -262,3 +300,27 @@ class Connector:
 
         answers: dict[str, Any] = self._client.sync(ask_all)
         return answers
+
+
+def _both(opened: Callable[[str], Link]) -> tuple[Link, Link]:
+    """Both links of a worker, or none."""
+    steps = opened("steps")
+    try:
+        return steps, opened("signals")
+    except BaseException:
+        steps.close()
+        raise
+
+
+def _is_here(described: dict[str, Any]) -> bool:
+    """Whether this process sees that worker's, and so may look at it and end it, under that pid.
+
+    In another container of this machine the pid is that of a stranger.
+    """
+    if described["machine"] != machine_id():
+        return False
+    try:
+        started = psutil.Process(described["pid"]).create_time()
+    except psutil.Error:
+        return False
+    return bool(abs(started - described["started"]) < _SAME_START_SECONDS)

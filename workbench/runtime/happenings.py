@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from workbench.errors import CollectiveMismatch, DeadlineExceededError, NotFinite
@@ -28,6 +28,26 @@ def printed(worker: WorkerLink, rank: int, stream: str, line: str) -> Event:
     """A line that a replica printed on "stdout" or "stderr"."""
     severity = "warning" if stream == "stderr" else "info"
     return Event("log", stream, line, time.monotonic_ns(), severity=severity, replica=rank, host=worker.host)
+
+
+def links_made(workers: Iterable[WorkerLink], apart: Mapping[str, str]) -> Iterator[Event]:
+    """An event for each link that goes another way than the name of a host lets expect.
+
+    Args:
+      workers: Those of a cluster.
+      apart: Name of a worker -> why it cannot share memory with others whose host has the same name.
+    """
+    now = time.monotonic_ns()
+    for worker in workers:
+        if ", as " in worker.reached:
+            message = f"the driver reaches worker {worker.name} over {worker.reached}"
+            yield Event("lifecycle", "link", message, now, host=worker.host)
+        if why := apart.get(worker.name):
+            message = (
+                f"worker {worker.name} calls its host as others do, and cannot share memory with them ({why}): it "
+                f"counts as on host {worker.host!r}, and collectives between these hosts go over TCP"
+            )
+            yield Event("lifecycle", "hosts", message, now, host=worker.host)
 
 
 def replicas_lost(worker: WorkerLink, groups: Iterable[Group]) -> Iterator[Event]:

@@ -14,13 +14,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 from distributed import Worker
 from distributed.comm.addressing import get_address_host
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from workbench import faults
 from workbench.collectives.tcp import Tls, is_loopback
-from workbench.runtime import blas, gpus, outside_stack
+from workbench.runtime import blas, gpus, outside_stack, sharing
 from workbench.runtime.dask_link import DaskLink
 from workbench.runtime.host import ReplicaHost
 from workbench.runtime.links import Link, LinkClosed, MemoryLink
@@ -75,6 +76,7 @@ class WorkbenchPlugin(WorkerPlugin):
         worker.handlers["workbench_claim"] = side.claim
         worker.handlers["workbench_release"] = side.release
         worker.handlers["workbench_link"] = side.serve_comm
+        worker.handlers["workbench_share"] = side.share
         if threading.current_thread() is threading.main_thread():  # a process of its own
             outside_stack.offer()
             # What the environment says of modules that a forked process has loaded already.
@@ -107,7 +109,7 @@ class WorkerSide:
         self._pending: dict[str, Link] = {}
         self._host: ReplicaHost | None = None
         self._signals: Link | None = None
-        self._endpoint = UnixEndpoint(self._accept) if hasattr(socket, "AF_UNIX") else None
+        self._endpoint = UnixEndpoint(self._accept, self._visit) if hasattr(socket, "AF_UNIX") else None
         IN_PROCESS[worker.address] = self
 
     def take_shape(self, devices: int, kind: str) -> None:
@@ -122,9 +124,11 @@ class WorkerSide:
             "name": str(self._worker.name),
             "pid": os.getpid(),
             "host": self._host_label,
+            "laid_out": self._laid_out,
             "devices": self._device_count,
             "kind": self._device_kind,
             "machine": machine_id(),
+            "started": psutil.Process().create_time(),
             "uid": os.getuid(),
             "path": "" if self._endpoint is None else self._endpoint.path,
             "protocol": PROTOCOL_VERSION,
@@ -170,13 +174,27 @@ class WorkerSide:
         await link.run()
         return "dont-reply"
 
+    async def share(self, token: str, path: str) -> str:
+        """Why this worker cannot share memory with the one that listens at `path`, or ""."""
+        return await asyncio.to_thread(sharing.obstacle, path, token)
+
+    def _visit(self, sock: socket.socket, token: str, purpose: str) -> bool:
+        """Another worker of the same driver tries whether it can share memory with this one."""
+        with self._lock:
+            if purpose != sharing.PURPOSE or not self._is_holders(token):
+                return False
+        sharing.look(sock)
+        return True
+
+    def _is_holders(self, token: str) -> bool:
+        return self._holder is not None and secrets.compare_digest(
+            token.encode(), self._holder["token"].encode()
+        )
+
     def _accept(self, link: Link, token: str, purpose: str) -> None:
         """Takes a link of the holder; both links together make the host."""
         with self._lock:
-            held = self._holder is not None and secrets.compare_digest(
-                token.encode(), self._holder["token"].encode()
-            )
-            if not held or purpose not in ("steps", "signals"):
+            if not self._is_holders(token) or purpose not in ("steps", "signals"):
                 link.close()
                 return
             if (abandoned := self._pending.pop(purpose, None)) is not None:
@@ -234,7 +252,7 @@ def _network(worker: Worker) -> tuple[str, Tls | None]:
 
 
 def machine_id() -> str:
-    """Tells whether two processes are on one machine: the kernel's boot id where there is one."""
+    """Two processes with different ones are on different machines; where it is equal, trying decides."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     try:
         return f"{socket.gethostname()}/{boot.read_text().strip()}"

@@ -23,17 +23,31 @@ class UnixEndpoint:
       path: The socket's path.
     """
 
-    def __init__(self, accept: Callable[[Link, str, str], None]) -> None:
-        """Starts listening; `accept(link, token, purpose)` gets every connection of the same user."""
+    def __init__(
+        self,
+        accept: Callable[[Link, str, str], None],
+        visit: Callable[[socket.socket, str, str], bool] = lambda sock, token, purpose: False,
+    ) -> None:
+        """Starts listening.
+
+        Args:
+          accept: Called as `accept(link, token, purpose)` with every connection of the same user.
+          visit: Called as `visit(sock, token, purpose)` before that; True if the connection was short and is done with.
+        """
         self._accept = accept
+        self._visit = visit
         self._listener = UnixListener(self._greet, thread_name="workbench-endpoint")
         self.path = self._listener.path
 
     def _greet(self, sock: socket.socket) -> None:
         sock.settimeout(_HANDSHAKE_SECONDS)
         hello = _read_hello(sock)
+        token, purpose = str(hello["token"]), str(hello["purpose"])
+        if self._visit(sock, token, purpose):
+            sock.close()
+            return
         sock.settimeout(None)
-        self._accept(UnixLink(sock), str(hello["token"]), str(hello["purpose"]))
+        self._accept(UnixLink(sock), token, purpose)
 
     def close(self) -> None:
         """Stops listening and removes the directory. Idempotent."""
@@ -46,6 +60,17 @@ def connect(path: str, token: str, purpose: str) -> UnixLink:
     Raises:
       UnavailableError: if nobody listens there, or it is another user's process.
     """
+    sock = greeted(path, token, purpose)
+    sock.settimeout(None)
+    return UnixLink(sock)
+
+
+def greeted(path: str, token: str, purpose: str) -> socket.socket:
+    """A connection to the worker that listens at `path`, on which this process has said what it wants.
+
+    Raises:
+      UnavailableError: as `connect`.
+    """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.settimeout(_HANDSHAKE_SECONDS)
@@ -54,23 +79,27 @@ def connect(path: str, token: str, purpose: str) -> UnixLink:
             raise PermissionError("the socket belongs to another user")
         body = json.dumps({"token": token, "purpose": purpose}).encode()
         sock.sendall(_HELLO.pack(len(body)) + body)
-        sock.settimeout(None)
     except OSError as error:
         sock.close()
         raise UnavailableError(f"cannot open the {purpose} link to the worker at {path}: {error}") from error
-    return UnixLink(sock)
+    return sock
 
 
 def _read_hello(sock: socket.socket) -> dict[str, object]:
     """The first frame of a connection: JSON, so that nothing is unpickled before the token is checked."""
-    (size,) = _HELLO.unpack(_read_exactly(sock, _HELLO.size))
-    hello = json.loads(_read_exactly(sock, size))
+    (size,) = _HELLO.unpack(read_exactly(sock, _HELLO.size))
+    hello = json.loads(read_exactly(sock, size))
     if not isinstance(hello, dict):
         raise ValueError("not a workbench handshake")
     return hello
 
 
-def _read_exactly(sock: socket.socket, count: int) -> bytes:
+def read_exactly(sock: socket.socket, count: int) -> bytes:
+    """The next `count` bytes.
+
+    Raises:
+      OSError: if the connection ends before.
+    """
     data = b""
     while len(data) < count:
         part = sock.recv(count - len(data))

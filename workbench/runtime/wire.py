@@ -54,7 +54,7 @@ from workbench.runtime.reports import safe_text
 (ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK) = range(30, 37)
 (BEAT, OUTPUT, PONG, LEAVING) = range(40, 44)
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 HEADER = struct.Struct("<I")
 # A leaf up to this size travels with the completion of its step, so that reading it costs nothing.
 INLINE_BYTES = 4096

@@ -21,9 +21,10 @@ class WorkerLink:
       host: Label of its host.
       task: Number of that host.
       pid: Its process.
-      local: It runs on the driver's machine.
+      local: Its process is one that the driver sees, with `pid`.
       device_count: Replicas that it can run.
       device_kind: What they run on: "CPU", "GPU" or "TPU".
+      reached: What its links to the driver go over, and why, where one would expect something else.
       steps: The ordered link.
       signals: The urgent link.
       shipped: Ids of functions and structures that it has.
@@ -45,6 +46,7 @@ class WorkerLink:
     steps: Link
     signals: Link
     device_kind: str = "CPU"
+    reached: str = ""
     shipped: set[int] = field(default_factory=set)
     structures: dict[int, Any] = field(default_factory=dict)
     statuses: list[Status] = field(default_factory=list)

@@ -39,6 +39,7 @@ class WorkerReport:
       process_state: State letter of its process on this machine ("R", "S", "T", "D", …), or "".
       heartbeat_age_seconds: Since its last heartbeat.
       stacks: Python stacks of all its threads, or "".
+      reached: What its links to the driver go over, such as "Unix socket", and why where that is not what one expects.
     """
 
     name: str
@@ -50,6 +51,7 @@ class WorkerReport:
     process_state: str
     heartbeat_age_seconds: float
     stacks: str
+    reached: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,7 @@ def _worker_report(worker: WorkerLink, answer: dict[str, Any] | None) -> WorkerR
         process_state=process_state(worker.pid) if worker.local else "",
         heartbeat_age_seconds=round(time.monotonic() - worker.last_beat, 3),
         stacks="" if answer is None else with_cells(answer["stacks"]),
+        reached=worker.reached,
     )
 
 

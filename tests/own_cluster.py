@@ -1,0 +1,100 @@
+"""A Dask cluster as users start one by hand: `dask scheduler` and `dask worker`, also in namespaces of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PATIENCE_SECONDS = 60.0
+# With any rule at all the fault points are live.
+ARMED = {"WB_FAULTS": '[{"point": "never", "action": "raise"}]'}
+# A container on this machine's network: it has files of its own in /tmp, and the name of the machine.
+OTHER_FILES = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /tmp && exec "$@"', "sh")
+
+
+def refusal(command: Sequence[str]) -> str:
+    """Why `command`, a prefix such as `OTHER_FILES`, cannot be run here; "" if it can."""
+    try:
+        tried = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=20)
+    except OSError as error:
+        return str(error)
+    return tried.stderr.strip() if tried.returncode else ""
+
+
+class OwnCluster:
+    """A scheduler and workers without nannies, in processes of the test.
+
+    Attributes:
+      processes: The scheduler, then the workers.
+      address: Of the scheduler, once `wait` has returned.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        host: str = "127.0.0.1",
+        inside: Sequence[str] = (),
+        options: Sequence[str] = (),
+    ) -> None:
+        """Starts the scheduler.
+
+        Args:
+          directory: For its scheduler file.
+          host: Where it listens.
+          inside: What to put before its command, such as ("ip", "netns", "exec", "a").
+          options: Further options of all processes, such as those for TLS.
+        """
+        self.file = directory / "scheduler.json"
+        self.address = ""
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._options = tuple(options)
+        self._start(inside, "dask_scheduler", host, "--port", "0", "--scheduler-file", str(self.file))
+
+    def add(
+        self, name: str, *, host: str = "127.0.0.1", inside: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Starts a worker; the arguments are those of the scheduler."""
+        return self._start(
+            inside, "dask_worker", host, self.address, "--no-nanny", "--name", name, "--nthreads", "1"
+        )
+
+    def _start(self, inside: Sequence[str], what: str, host: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.{what}", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **ARMED}
+        if inside:
+            environment["TMPDIR"] = "/tmp"
+        process = subprocess.Popen(
+            [*inside, *command, "--host", host, "--no-dashboard", *self._options],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=ROOT,
+        )
+        self.processes.append(process)
+        return process
+
+    def wait(self) -> None:
+        """Returns once the scheduler listens."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self.address:
+            assert time.monotonic() < deadline, "the scheduler did not start"
+            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):  # written while we look
+                self.address = json.loads(self.file.read_text())["address"]
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        """Ends all processes."""
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+            process.wait(10)
