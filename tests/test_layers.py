@@ -27,7 +27,6 @@ LAYERS = [
     {"runtime"},
     {"data", "debugging"},
     {"distribute"},
-    {"compat", "checkpoint"},
     {"ui", "testing", "server", "dashboards", "cli", "__main__"},
     {"workbench"},  # the package itself: `import workbench as wb`
 ]
@@ -72,7 +71,16 @@ def test_every_part_of_the_package_has_its_layer() -> None:
         path.parent.name for path in PACKAGE.glob("*/__init__.py")
     }
 
-    assert parts - {"__init__"} <= RANK.keys()
+    assert parts - {"__init__"} == RANK.keys() - {"__version__", "workbench"}
+
+
+def test_the_layers_are_drawn_as_they_are() -> None:
+    text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    drawn = text.partition("## Layers")[2].split("```")[1].replace("\n", " ")
+
+    assert [set(layer.split()) for layer in drawn.split("←")] == [
+        {name for name in layer if not name.startswith("__")} for layer in LAYERS[:-1]
+    ]
 
 
 def test_imports_go_from_a_layer_to_those_before_it() -> None:

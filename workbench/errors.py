@@ -9,7 +9,6 @@ WorkbenchError
 ├── StaleGeneration         a message of a replaced replica arrived, or a closed handle was used
 ├── RunInterrupted          the user interrupted a step (also KeyboardInterrupt)
 ├── DataCorruption          stored data failed its check
-├── CheckpointInvalid       a checkpoint is damaged or does not fit
 ├── StorageFull             no space left for something that must be written
 ├── UnsafeBind              listening off loopback without TLS and a token
 ├── ClusterBusy             another driver holds these workers
@@ -119,10 +118,6 @@ class RunInterrupted(WorkbenchError, KeyboardInterrupt):
 
 class DataCorruption(WorkbenchError):
     """Stored data failed its check."""
-
-
-class CheckpointInvalid(WorkbenchError):
-    """A checkpoint is damaged, incomplete or does not fit the variables."""
 
 
 class StorageFull(WorkbenchError, OSError):

@@ -82,7 +82,7 @@ def test_without_a_survivor_the_loss_is_told(local: Any) -> None:
         v = wb.Variable(1.0, name="w")
     reseed_variables(local, [1], [0])
     assert [float(part) for part in v.values] == [1, 1]
-    with pytest.raises(ReplicaLost, match=r"'w:0'.*variable\.assign.*checkpoint"):
+    with pytest.raises(ReplicaLost, match=r"'w:0'.*variable\.assign"):
         reseed_variables(local, [0, 1], [])
     reseed_variables(local, [0, 1], [])  # told once
 

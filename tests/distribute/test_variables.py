@@ -240,3 +240,22 @@ def test_a_variable_is_itself_again_after_travelling(strategy: Any) -> None:
     assert pickle.loads(pickle.dumps(v)) is v
     assert strategy.run(lambda: {"v": [v]})["v"][0] is v
     assert strategy.run(lambda x: x, args=(v,)) is v
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (3, "int32"),
+        (2**31, "int64"),
+        (3.5, "float32"),
+        (True, "bool"),
+        (1j, "complex128"),
+        ([1, 2.5], "float32"),
+        ([], "float32"),
+        ([np.float64(1), 2.0], "float64"),
+        (np.arange(3), "int64"),
+    ],
+)
+def test_python_numbers_get_32_bits_and_arrays_keep_their_dtype(value: Any, dtype: str) -> None:
+    assert wb.Variable(value).dtype == dtype
+    assert wb.Variable(lambda: value).dtype == dtype

@@ -1,4 +1,4 @@
-"""The clusters and strategies that cases run on: replicas in this process, on one host or several."""
+"""The clusters and strategies that cases run on: threads or processes, on one host or several, or emulated TPUs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,24 @@ class Clusters:
 
     Attributes:
       tpu: Emulate TPU devices, and run on them what names no strategy.
+      processes: Give each replica a process of its own instead of a thread of this one.
+      replicas: The number of replicas to start on one host; a case that needs more gets another cluster.
     """
 
     tpu: bool = False
+    processes: bool = False
+    replicas: int = LOCAL_REPLICAS
     _cluster: Any = None
     _hosts: int = 0
     _replicas_per_host: int = 0
 
-    def local(self, replicas: int = LOCAL_REPLICAS) -> Any:
+    def local(self, replicas: int = 1) -> Any:
         """A cluster of one host with at least `replicas` CPU devices."""
         if self.tpu and self._cluster is None:
             # The recorded runs have 64-bit numbers, which JAX has if asked to.
             self._cluster = api("connect")(tpu=LOCAL_REPLICAS, environment={"JAX_ENABLE_X64": "1"})
         elif not self.tpu and (self._hosts != 1 or self._replicas_per_host < replicas):
-            self._connect(1, max(replicas, LOCAL_REPLICAS))
+            self._connect(1, max(replicas, self.replicas))
         return self._cluster
 
     def hosts(self, hosts: int, replicas_per_host: int = 1) -> Any:
@@ -51,7 +55,8 @@ class Clusters:
         connect = api("connect")
         self.close()  # strategies are made on the current cluster, so there is only one at a time
         layout = {"hosts": hosts, "replicas_per_host": replicas_per_host}
-        self._cluster = connect(**(layout if hosts > 1 else {"replicas": replicas_per_host}), processes=False)
+        place = layout if hosts > 1 else {"replicas": replicas_per_host}
+        self._cluster = connect(**place, processes=self.processes)
         self._hosts, self._replicas_per_host = hosts, replicas_per_host
 
 

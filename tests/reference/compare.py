@@ -132,6 +132,8 @@ class Comparison:
                 _require(dtype_name(actual) == name, path, f"the dtype {name}", actual)
             case {"b64": _}:
                 _require(actual == as_bytes(expected), path, "these bytes", actual)
+            case _:
+                raise ValueError(f"no rule to compare with {expected!r}")
 
     def _per_replica(self, items: Sequence[Json], actual: Any, path: str) -> None:
         _require(len(items) > 0, path, "no replicas", actual)

@@ -10,7 +10,6 @@ import numpy as np
 
 from tests.reference.array_functions import PROGRAMS
 from tests.reference.clusters import distributed
-from tests.reference.codec import default_array
 from tests.reference.outcomes import api, exists
 from tests.reference.programs import Namespace, names_in
 
@@ -31,6 +30,7 @@ _PUBLIC = {
     "CollectiveHints": ("distribute.experimental.CollectiveHints", "distribute.CollectiveHints"),
     "ValueContext": ("distribute.experimental.ValueContext", "distribute.ValueContext"),
     "PerReplica": ("distribute.PerReplica",),
+    "Variable": ("Variable",),
 }
 _IN_DISTRIBUTE = [
     "ReduceOp",
@@ -66,20 +66,8 @@ def strategy_names(strategy: Any) -> dict[str, Callable[[], Any]]:
         "run": lambda: strategy.run,
         "local": lambda: strategy.experimental_local_results,
         "per_replica": lambda: functools.partial(distributed, strategy),
-        "Variable": lambda: make_variable(api("Variable")),
         "function": lambda: function,
     }
-
-
-def make_variable(public: Any) -> Callable[..., Any]:
-    """The constructor of variables, giving Python numbers the dtypes of the recorded runs first."""
-
-    def variable(initial_value: Any, **options: Any) -> Any:
-        if not callable(initial_value) and options.get("dtype") is None:
-            initial_value = default_array(initial_value)
-        return public(initial_value, **options)
-
-    return variable
 
 
 def function(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,4 +82,4 @@ def _same(value: Any) -> Any:
     return value
 
 
-__all__ = ["Namespace", "array_names", "function", "make_variable", "strategy_names"]
+__all__ = ["Namespace", "array_names", "function", "strategy_names"]

@@ -9,11 +9,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import workbench as wb
 from tests.reference.array_functions import const, reduce_sum
+from tests.reference.clusters import Clusters, make_strategy
 from tests.reference.codec import array, decode, default_array, dtype_name
 from tests.reference.compare import Comparison
 from tests.reference.errors import accepts, in_time
 from tests.reference.files import masked_crc, record_file, records_in
+from tests.reference.namespaces import strategy_names
 from tests.reference.observation import Observed
 from tests.reference.outcomes import Mismatch, Missing, api, missing_behind
 from tests.reference.programs import run_program
@@ -182,6 +185,16 @@ def test_an_error_is_accepted_by_any_class_that_it_is() -> None:
 def test_a_callers_own_message_must_appear() -> None:
     assert accepts({"kind": "ValueError", "message_contains": "mine"}, ValueError("this is mine"))
     assert not accepts({"kind": "ValueError", "message_contains": "mine"}, ValueError("other"))
+
+
+def test_what_no_rule_compares_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no rule to compare"):
+        Comparison().match({"t": "float32"}, 1.0)
+
+
+def test_programs_give_their_python_numbers_to_the_library_as_they_are(clusters: Clusters) -> None:
+    names = strategy_names(make_strategy(clusters, None, 2))
+    assert names["Variable"]() is wb.Variable
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_every_outcome_is_counted_and_named(pytester: pytest.Pytester) -> None:
         "-p",
         "no:cacheprovider",
         f"--rootdir={folder.parents[1]}",
-        folder / "test_vectors.py",
+        f"{folder / 'test_vectors.py'}::test_vector",
         f"--vectors={vectors}",
     )
 
@@ -75,7 +75,7 @@ def test_a_folder_without_vectors_is_refused(pytester: pytest.Pytester) -> None:
         "-p",
         "no:cacheprovider",
         f"--rootdir={folder.parents[1]}",
-        folder / "test_vectors.py",
+        f"{folder / 'test_vectors.py'}::test_vector",
         f"--vectors={empty}",
     )
 

@@ -35,7 +35,7 @@ def reseed_variables(strategy: Strategy, lost: Sequence[int], survivors: Sequenc
         strategy.kept.clear()  # this is told once; the next step goes on without them
         raise ReplicaLost(
             f"all {len(lost)} replicas of {type(strategy).__name__} were lost, and with them the values of its "
-            f"variables ({names}); give them new ones (variable.assign), create them again, or restore a checkpoint"
+            f"variables ({names}); assign new values (variable.assign) or create the variables again"
         )
     if strategy.holder is not None:
         central_programs.reseed_from_notebook(strategy, survivors[0])

@@ -47,7 +47,7 @@ class Variable(ArrayLike, DistributedValues):
       initial_value: An array, a number, nested lists, or a function without arguments that returns one; it is called
         once, and every component starts with the result. Python numbers become int32 and float32.
       trainable: Whether training should change it; by default True, except for ON_READ.
-      name: For people and checkpoints.
+      name: For people: views and errors show it.
       dtype: Converts the initial value.
       synchronization: ON_WRITE (AUTO is the same) keeps the components equal; ON_READ lets replicas change their own
         and aggregates when the variable is read outside of replica functions.

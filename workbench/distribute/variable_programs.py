@@ -63,7 +63,7 @@ def stored(env: ReplicaEnv, key: str) -> Any:
         name = key.rpartition("@")[0]
         raise FailedPreconditionError(
             f"replica {env.rank} does not hold the variable '{name}:0': it was lost with its worker, or its notebook "
-            f"object was deleted; assign a value to it, create it again, or restore a checkpoint"
+            f"object was deleted; assign a value to it, or create it again"
         ) from None
 
 

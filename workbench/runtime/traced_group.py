@@ -99,8 +99,8 @@ class GroupPrograms:
             rows = variable.rows
         if rows.array.is_deleted():
             raise StaleGeneration(
-                "the value of a variable went with a step that failed after it had been started; restore a checkpoint, "
-                "or assign the variable anew"
+                "the value of a variable was lost with a step that failed after it had been started; assign a value to "
+                "the variable, or create it again"
             )
         return rows
 

@@ -50,7 +50,7 @@ def v1_program(given: Json, world: World, observed: Observed) -> None:
 
 
 def _get_variable(name: str, initial_value: Any) -> Any:
-    return api("Variable")(default_array(initial_value), name=name)
+    return api("Variable")(initial_value, name=name)
 
 
 def _evaluates_again(code: Json) -> bool:

@@ -1,0 +1,61 @@
+"""What README.md says of the state of the project, held to what there is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import workbench
+from tests.reference.outcomes import exists
+from tests.reference.standing import standings
+
+PACKAGE = Path(workbench.__file__).parent
+ROOT = Path(__file__).parents[1]
+BEYOND_VECTORS = {"checkpoints": ("checkpoint", "train.Checkpoint", "distribute.Checkpoint", "saved_model")}
+"""What no vector asks for: in words, and the public names of which one exists once it is built."""
+
+
+def not_built() -> list[str]:
+    """What README.md has to call not built, in the words of the table."""
+    areas = [standing.later for _, standing in sorted(standings().items()) if standing.missing]
+    return [*areas, *(words for words, names in BEYOND_VECTORS.items() if not exists(*names))]
+
+
+def documents() -> list[Path]:
+    """The texts that people read first."""
+    return [ROOT / "README.md", ROOT / "ARCHITECTURE.md"]
+
+
+def test_what_is_not_built_is_said_line_by_line() -> None:
+    row = re.search(
+        r"^\| not built yet \| (.*) \|$", documents()[0].read_text(encoding="utf-8"), re.MULTILINE
+    )
+
+    assert row is not None
+    assert row.group(1) == ", ".join(not_built()), "write the row anew: the right side has what is not built"
+
+
+def test_each_missing_area_has_its_words() -> None:
+    assert [name for name, area in standings().items() if bool(area.missing) != bool(area.later)] == []
+
+
+@pytest.mark.parametrize("words", BEYOND_VECTORS)
+def test_nothing_advises_what_is_not_built(words: str) -> None:
+    if exists(*BEYOND_VECTORS[words]):
+        return
+    word = words.removesuffix("s")
+    advice = [
+        f"{path.name}: {line}"
+        for path in documents()
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if word in line.lower() and not line.startswith("| not built yet |")
+    ]
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and word in node.value.lower():
+                advice += [f"{path.relative_to(PACKAGE)}:{node.lineno}"]
+
+    assert advice == []
