@@ -232,5 +232,8 @@ class _CallableModule(ModuleType):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return importlib.import_module("workbench.ui.cluster_views").devices(*args, **kwargs)
 
+    def __reduce__(self) -> tuple[Any, ...]:  # functions that name it travel to replicas
+        return importlib.import_module, (self.__name__,)
+
 
 sys.modules[__name__].__class__ = _CallableModule

@@ -76,11 +76,13 @@ class DistributedValues:
         return self.values
 
     def own_component(self, env: ReplicaEnv) -> Any:
-        """The component of the replica that stands for all while a program is traced.
+        """The component of one replica, also of the one that stands for all while a program is traced.
 
         Raises:
           TracingError: If components were put together that a program cannot choose from.
         """
+        if not env.traced:
+            return self.values_for(env.size)[env.rank]
         arrays = [as_operand(component) for component in self.values]
         if len({(array.shape, str(array.dtype)) for array in arrays}) > 1 or len(arrays) != env.size:
             raise TracingError(

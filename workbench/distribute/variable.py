@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import optree
@@ -22,13 +22,14 @@ from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variable_description import VariableDescription
 from workbench.distribute.variable_programs import Update
 from workbench.distribute.variable_values import checked_update, cross_replica_update, read_across
-from workbench.errors import TracingError
+from workbench.errors import InvalidArgumentError, TracingError
 from workbench.runtime.call_sites import call_site
 from workbench.runtime.env import current_env
 
 if TYPE_CHECKING:
     from workbench.distribute.strategy import Strategy
     from workbench.runtime.env import ReplicaEnv
+    from workbench.runtime.group import Group
 
 _AUTO, _ON_READ = VariableSynchronization.AUTO, VariableSynchronization.ON_READ
 _NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
@@ -207,6 +208,36 @@ class Variable(ArrayLike, DistributedValues):
         """The components, one per replica; a plain variable, and one in central storage, has one."""
         count = 1 if self._strategy is None else len(self._strategy.parameter_devices)
         return tuple(VariableComponent(self, rank) for rank in range(count))
+
+    @property
+    def handle(self) -> None:
+        """None: the runtime's handles stand for values that never change."""
+        return None
+
+    def values_for(self, size: int) -> tuple[VariableComponent, ...]:
+        """The components, if there is one for each of `size` replicas; see `DistributedValues.values_for`."""
+        components = self.values
+        if len(components) != size:
+            raise InvalidArgumentError(
+                f"variable {self.name!r} has {len(components)} of its own components, not one for each of {size} "
+                f"replicas; use its value: variable.read_value()"
+            )
+        return components
+
+    def handle_for(self, group: Group) -> NoReturn:
+        """Refuses: variables travel to replica functions as themselves.
+
+        Raises:
+          TypeError: Always.
+        """
+        raise TypeError(
+            f"variable {self.name!r} has no handle: pass the variable itself as an argument, or one of its values, "
+            f"variable.read_value()"
+        )
+
+    def component_text(self, rank: int) -> str:
+        """A component in one line; without its value, as this does no I/O."""
+        return repr(self.values[rank])
 
     def __len__(self) -> int:
         if not self.shape:

@@ -29,6 +29,11 @@ def call_site(frame: FrameType) -> str:
 def users_call_site() -> str:
     """That of the innermost frame outside of this package, "" if there is none."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and not is_users(frame):
         frame = frame.f_back
     return "" if frame is None else call_site(frame)
+
+
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame is outside of this package."""
+    return not frame.f_code.co_filename.startswith(_PACKAGE)

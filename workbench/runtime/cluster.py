@@ -17,6 +17,7 @@ from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchEr
 from workbench.runtime import embedded
 from workbench.runtime.cells import with_cell_names
 from workbench.runtime.connecting import Connector
+from workbench.runtime.driver_lock import refuse_on_replica
 from workbench.runtime.gang import Gang
 from workbench.runtime.group import Group
 from workbench.runtime.happenings import links_made
@@ -168,9 +169,13 @@ class Cluster:
         """Ends the embedded cluster, or lets the workers of another one go. Idempotent.
 
         Steps are not waited for: a thread that waits for one gets `ClusterClosed`.
+
+        Raises:
+          RuntimeError: In a replica function.
         """
         if self.gang.closed:
             return
+        refuse_on_replica()
         with contextlib.suppress(Exception):  # what replicas have not sent yet would be lost with them
             self.flush_telemetry(_LAST_FLUSH_SECONDS)
         for callback in self.closing:

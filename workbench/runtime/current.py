@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import cluster_listeners
 from workbench.errors import InvalidArgumentError
 from workbench.runtime import fork_server
+from workbench.runtime.driver_lock import refuse_on_replica
 from workbench.runtime.gpus import worker_environment as gpu_environment
 from workbench.runtime.layout import check_gpus, check_limits, check_tpu, gpus_asked, layout
 from workbench.runtime.tpu import keep_notebook_off, worker_environment
@@ -76,8 +77,10 @@ def connect(
       InvalidArgumentError: if the numbers do not fit together.
       UnavailableError: if nothing answers at the address.
       ClusterBusy: if another driver holds the workers.
+      RuntimeError: in a replica function.
     """
     global _current
+    refuse_on_replica()
     layout_given = any(value is not None for value in (replicas, hosts, replicas_per_host))
     if address is not None and layout_given:
         raise InvalidArgumentError(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ClusterClosed, WorkbenchError
+from workbench.runtime.driver_lock import DriverLock
 from workbench.runtime.failures import gone, read_structure, where_others_wait
 from workbench.runtime.happenings import printed, replicas_lost
 from workbench.runtime.interrupts import DeferredInterrupt
@@ -67,7 +68,7 @@ class Gang:
       run_id: Names this run in telemetry and errors.
       cluster: Whose workers these are.
       urgent: Questions that are answered also while another thread waits for a step and holds `lock`.
-      lock: Held while sending and receiving.
+      lock: Held while sending and receiving; threads of this process that run replicas cannot take it.
       interrupts: Entered while sending and receiving, so that Ctrl-C does neither by half.
     """
 
@@ -88,7 +89,7 @@ class Gang:
         self.groups: dict[int, Group] = {}
         self.cluster: Cluster | None = None
         self.urgent = UrgentQuestions()
-        self.lock = threading.RLock()
+        self.lock = DriverLock() if by_reference else threading.RLock()
         self.wakeup = Wakeup()
         self.interrupts = DeferredInterrupt(self.wakeup)
         self.closed = False

@@ -1,0 +1,264 @@
+"""What a replica function may try: a call for every public method of what it can get hold of.
+
+A method that is missing here, or is here without being one, fails `test_inside_replicas`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+import workbench as wb
+from workbench import distribute
+from workbench.data.iterator import DatasetIterator
+from workbench.distribute.component import VariableComponent
+from workbench.distribute.variable_programs import component_here
+from workbench.runtime.cluster import Cluster
+from workbench.runtime.env import current_env
+
+Calls = dict[str, Callable[[Any], Any]]
+_DATASET = wb.data.Dataset.range(8).batch(4)
+
+
+def _kernel(*values: Any) -> Any:
+    return values[0] if values else 1
+
+
+def _entered(manager: Any) -> None:
+    with manager:
+        pass
+
+
+def _component() -> np.ndarray[Any, Any]:
+    return np.ones(2, np.float32)
+
+
+STRATEGY: Calls = {
+    "run": lambda s: s.run(_kernel),
+    "reduce": lambda s: s.reduce("SUM", _component(), axis=None),
+    "gather": lambda s: s.gather(_component(), axis=0),
+    "local_results": lambda s: s.local_results(_component()),
+    "scope": lambda s: _entered(s.scope()),
+    "distribute_dataset": lambda s: s.distribute_dataset(_DATASET),
+    "distribute_datasets_from_function": lambda s: s.distribute_datasets_from_function(lambda _: _DATASET),
+    "distribute_values_from_function": lambda s: s.distribute_values_from_function(lambda c: c),
+    "run_internal": lambda s: s.run_internal(component_here, ("key",)),
+    "run_collective": lambda s: s.run_collective(component_here, ("key",)),
+    "all_reduce_arrays": lambda s: s.all_reduce_arrays(
+        current_env().communicator, [_component()], "sum", "here", None
+    ),
+    "keep": lambda s: s.keep(wb.Variable(1.0), _component()),
+    "standing_for": lambda s: type(s).standing_for(s.description),
+}
+STRATEGY |= {
+    f"experimental_{name}": STRATEGY[name]
+    for name in (
+        "local_results",
+        "distribute_dataset",
+        "distribute_datasets_from_function",
+        "distribute_values_from_function",
+    )
+}
+EXTENDED: Calls = {
+    "reduce_to": lambda e: e.reduce_to("SUM", distribute.PerReplica([1, 2]), "CPU:0"),
+    "batch_reduce_to": lambda e: e.batch_reduce_to("SUM", [(distribute.PerReplica([1, 2]), "CPU:0")]),
+    "broadcast_to": lambda e: e.broadcast_to(_component(), "CPU:0"),
+    "call_for_each_replica": lambda e: e.call_for_each_replica(_kernel),
+    "update": lambda e: e.update(wb.Variable(1.0), _kernel),
+    "update_non_slot": lambda e: e.update_non_slot(None, _kernel),
+    "colocate_vars_with": lambda e: _entered(e.colocate_vars_with(wb.Variable(1.0))),
+    "non_slot_devices": lambda e: e.non_slot_devices([]),
+    "read_var": lambda e: e.read_var(wb.Variable(1.0)),
+    "value_container": lambda e: e.value_container(_component()),
+}
+CROSS_DEVICE_OPS: Calls = {
+    "reduce": lambda o: o.reduce("SUM", distribute.PerReplica([1, 2]), "CPU:0"),
+    "batch_reduce": lambda o: o.batch_reduce("SUM", [(distribute.PerReplica([1, 2]), "CPU:0")]),
+    "broadcast": lambda o: o.broadcast(_component(), "CPU:0"),
+    "reduce_implementation": lambda o: o.reduce_implementation(
+        wb.ReduceOp.SUM, distribute.PerReplica([1, 2]), wb.DeviceSpec.from_string("CPU:0"), None
+    ),
+    "batch_reduce_implementation": lambda o: o.batch_reduce_implementation(wb.ReduceOp.SUM, [], None),
+    "broadcast_implementation": lambda o: o.broadcast_implementation(_component(), "CPU:0"),
+    "all_reduce_arrays": lambda o: o.all_reduce_arrays(
+        current_env().communicator, [_component()], "sum", site="here"
+    ),
+    "check_devices": lambda o: o.check_devices([]),
+}
+DATASET: Calls = {
+    "open_on": lambda d: d.open_on(),
+    "__iter__": lambda d: iter(d),
+    "__repr__": repr,
+}
+ITERATOR: Calls = {
+    "get_next": lambda i: i.get_next(),
+    "get_next_as_optional": lambda i: i.get_next_as_optional(),
+    "__iter__": lambda i: iter(i),
+    "__next__": lambda i: next(i),
+}
+DISTRIBUTED_VALUES: Calls = {
+    "values_for": lambda v: v.values_for(2),
+    "own_component": lambda v: v.own_component(current_env()),
+    "handle_for": lambda v: v.handle_for(distribute.get_strategy().group),
+    "component_text": lambda v: v.component_text(0),
+    "__len__": len,
+    "__repr__": repr,
+}
+COMPONENT: Calls = {
+    "assign": lambda c: c.assign(_component()),
+    "assign_add": lambda c: c.assign_add(_component()),
+    "assign_sub": lambda c: c.assign_sub(_component()),
+    "read_value": lambda c: c.read_value(),
+    "value": lambda c: c.value(),
+    "numpy": lambda c: c.numpy(),
+    "__add__": lambda c: c + 1,
+    "__array__": lambda c: np.asarray(c),
+    "__getitem__": lambda c: c[0],
+    "__iter__": lambda c: list(c),
+    "__len__": len,
+    "__repr__": repr,
+}
+VARIABLE: Calls = DISTRIBUTED_VALUES | COMPONENT
+CLUSTER: Calls = {
+    "close": lambda c: c.close(),
+    "flush_telemetry": lambda c: c.flush_telemetry(1.0),
+    "group": lambda c: c.group(c.devices[:1], label="inside"),
+    "__enter__": lambda c: c.__enter__(),
+    "__exit__": lambda c: c.__exit__(None, None, None),
+    "__repr__": repr,
+}
+CONTEXT: Calls = {
+    "all_reduce": lambda c: c.all_reduce("SUM", _component()),
+    "all_gather": lambda c: c.all_gather(_component(), axis=0),
+    "merge_call": lambda c: c.merge_call(_kernel_of_merge),
+    "select": lambda c: c.select(True, 1, 2),
+    "row_mask": lambda c: c.row_mask(_component()),
+    "__repr__": repr,
+}
+
+
+_D = wb.data.Dataset
+_EVEN = _D.range(8).map(lambda x: x % 2)
+DATA: Calls = {
+    name: lambda d, made=made: list(made(d))
+    for name, made in {
+        "apply": lambda d: d.apply(lambda x: x),
+        "as_numpy_iterator": lambda d: d.as_numpy_iterator(),
+        "assert_cardinality": lambda d: d.assert_cardinality(8),
+        "batch": lambda d: d.batch(2),
+        "bucket_by_sequence_length": lambda d: d.batch(2).bucket_by_sequence_length(len, [3], [2, 2]),
+        "cache": lambda d: d.cache(),
+        "choose_from_datasets": lambda d: d.choose_from_datasets([d, d], _EVEN),
+        "concatenate": lambda d: d.concatenate(d),
+        "enumerate": lambda d: d.enumerate(),
+        "filter": lambda d: d.filter(lambda x: x > 2),
+        "flat_map": lambda d: d.flat_map(lambda x: _D.range(2)),
+        "from_generator": lambda d: d.from_generator(lambda: iter([1, 2]), output_types=np.int64),
+        "from_tensor_slices": lambda d: d.from_tensor_slices([1, 2]),
+        "from_tensors": lambda d: d.from_tensors([1, 2]),
+        "group_by_window": lambda d: d.group_by_window(lambda x: x % 2, lambda k, w: w.batch(2), 2),
+        "interleave": lambda d: d.interleave(lambda x: _D.range(2)),
+        "list_files": lambda d: d.list_files("/etc/hostname"),
+        "map": lambda d: d.map(lambda x: x + 1),
+        "padded_batch": lambda d: d.padded_batch(2),
+        "prefetch": lambda d: d.prefetch(2),
+        "range": lambda d: d.range(2),
+        "repeat": lambda d: d.repeat(2),
+        "shard": lambda d: d.shard(2, 0),
+        "shuffle": lambda d: d.shuffle(8),
+        "skip": lambda d: d.skip(1),
+        "take": lambda d: d.take(1),
+        "take_while": lambda d: d.take_while(lambda x: x < 2),
+        "unbatch": lambda d: d.batch(2).unbatch(),
+        "unique": lambda d: d.unique(),
+        "upstream": lambda d: d.batch(2).upstream(),
+        "window": lambda d: d.window(2),
+        "with_options": lambda d: d.with_options(wb.data.Options()),
+        "with_source": lambda d: d.with_source(d.source, ()),
+        "with_stage": lambda d: d.with_stage(d.batch(2).stages[-1]),
+        "zip": lambda d: d.zip((d, d)),
+    }.items()
+} | {
+    "cardinality": lambda d: d.cardinality(),
+    "first": lambda d: d.first(),
+    "next_pass": lambda d: d.next_pass(),
+    "open": lambda d: list(d.open(d.next_pass())),
+    "options": lambda d: d.options(),
+    "reduce": lambda d: d.reduce(np.int64(0), lambda total, x: total + x),
+    "__len__": len,
+    "__repr__": repr,
+}
+DATA_ITERATOR: Calls = {
+    "get_next": lambda i: i.get_next(),
+    "get_next_as_optional": lambda i: i.get_next_as_optional(),
+    "__next__": lambda i: next(i),
+}
+
+
+def _kernel_of_merge(_: Any) -> int:
+    return 1
+
+
+# What `wb.NAME` names, given the strategy and a folder; classes that only hold values have an entry, too.
+PUBLIC: dict[str, Callable[[Any, str], Any]] = {
+    "DeviceSpec": lambda s, f: wb.DeviceSpec.from_string("CPU:0"),
+    "IndexedSlices": lambda s, f: wb.IndexedSlices(_component(), np.arange(2), (4,)),
+    "MirroredStrategy": lambda s, f: wb.MirroredStrategy(),
+    "MultiWorkerMirroredStrategy": lambda s, f: wb.MultiWorkerMirroredStrategy(),
+    "OneDeviceStrategy": lambda s, f: wb.OneDeviceStrategy("CPU:0"),
+    "TPUStrategy": lambda s, f: wb.TPUStrategy(),
+    "Variable": lambda s, f: wb.Variable(1.0, name="made_inside"),
+    "collectives": lambda s, f: repr(wb.collectives(s)),
+    "connect": lambda s, f: wb.connect(replicas=1),
+    "current_cluster": lambda s, f: wb.current_cluster(),
+    "dashboard": lambda s, f: wb.dashboard(),
+    "dask_pages": lambda s, f: wb.dask_pages(),
+    "device": lambda s, f: _entered(wb.device("CPU:0")),
+    "devices": lambda s, f: repr(wb.devices()),
+    "diagnose": lambda s, f: repr(wb.diagnose()),
+    "explain_sharding": lambda s, f: repr(wb.explain_sharding(_DATASET, s)),
+    "function": lambda s, f: s.run(wb.function(_kernel)),
+    "inspect": lambda s, f: repr(wb.inspect(wb.Variable(1.0))),
+    "layout": lambda s, f: wb.layout("overview"),
+    "log": lambda s, f: repr(wb.log()),
+    "open_run": lambda s, f: wb.open_run(wb.record(f"{f}/{get_ident()}-to-open.parquet").close()),
+    "progress": lambda s, f: list(wb.progress([1])),
+    "record": lambda s, f: wb.record(f"{f}/{get_ident()}.parquet").close(),
+    "report": lambda s, f: wb.report(f + "/inside.html", wb.devices()),
+    "run_cell": lambda s, f: wb.run_cell("1", s),
+    "runs": lambda s, f: repr(wb.runs(f)),
+    "topology": lambda s, f: repr(wb.topology()),
+    # Enums and namespaces: nothing to call.
+    **dict.fromkeys(("ReduceOp", "VariableAggregation", "VariableSynchronization", "Cluster"), lambda s, f: None),
+    **dict.fromkeys(("data", "debugging", "distribute", "errors", "testing"), lambda s, f: None),
+}  # fmt: skip
+
+OBJECTS: dict[str, tuple[type, Calls]] = {
+    "strategy": (distribute.Strategy, STRATEGY),
+    "extended": (distribute.StrategyExtended, EXTENDED),
+    "ops": (distribute.CrossDeviceOps, CROSS_DEVICE_OPS),
+    "dataset": (distribute.DistributedDataset, DATASET),
+    "iterator": (distribute.DistributedIterator, ITERATOR),
+    "variable": (wb.Variable, VARIABLE),
+    "component": (VariableComponent, COMPONENT),
+    "per_replica": (distribute.PerReplica, DISTRIBUTED_VALUES),
+    "mirrored": (distribute.Mirrored, DISTRIBUTED_VALUES),
+    "cluster": (Cluster, CLUSTER),
+    "context": (distribute.ReplicaContext, CONTEXT),
+    "data": (wb.data.Dataset, DATA),
+    "data_iterator": (DatasetIterator, DATA_ITERATOR),
+}
+"""Name -> what it is in tests, and how each of its methods is called."""
+
+
+def public(of: type) -> Iterator[str]:
+    """Names of the methods, properties and other attributes that a class shows."""
+    return (name for name in dir(of) if not name.startswith("_"))
+
+
+def is_method(of: type, name: str) -> bool:
+    """Whether an attribute of a class has to be called to do anything."""
+    return callable(getattr(of, name)) and not isinstance(of.__dict__.get(name), property)
