@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 
 import workbench
 from workbench.cli import lab, main
+
+ROOT = Path(__file__).parents[2]
 
 
 class Started(Exception):
@@ -44,7 +47,8 @@ def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("exec_is_recorded")
-def test_lab_becomes_jupyterlab_on_the_quickstart() -> None:
+def test_lab_becomes_jupyterlab_on_the_quickstart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(Started) as started:
         main(["lab", "--port", "9999", "--no-browser"])
 
@@ -79,22 +83,50 @@ def test_jupyterlab_asks_about_news_only_where_the_user_wants_them(
     assert fetch_news() == ("false", "true")
 
 
-def test_a_checkout_is_worked_on_in_place() -> None:
-    assert lab.notebooks() == Path(workbench.__file__).parents[1] / "notebooks"
+@pytest.mark.usefixtures("exec_is_recorded")
+def test_notebooks_of_a_checkout_are_worked_on_as_copies(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shipped = lab.shipped_notebooks()
+    assert shipped == Path(workbench.__file__).parents[1] / "notebooks"
+
+    with pytest.raises(Started) as started:
+        main(["lab"])
+
+    copy = tmp_path / lab.COPY_NAME
+    assert f"--ServerApp.root_dir={copy}" in started.value.args[0]
+    assert {path.name for path in copy.glob("*.ipynb")} == {path.name for path in shipped.glob("*.ipynb")}
+    assert str(copy) in capsys.readouterr().err
 
 
-def test_an_installed_notebook_is_copied_to_where_the_user_is(wheel: Path) -> None:
-    assert lab.notebooks() == Path.cwd() / lab.COPY_NAME
-    assert (Path.cwd() / lab.COPY_NAME / lab.QUICKSTART).is_file()
+def test_git_does_not_look_at_the_copies() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    asked = f"{lab.COPY_NAME}/{lab.QUICKSTART}"
+    ignored = subprocess.run(
+        ["git", "check-ignore", asked], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+
+    assert ignored.stdout.strip() == asked
 
 
-def test_a_copy_that_was_worked_on_is_kept(wheel: Path) -> None:
-    mine = Path.cwd() / lab.COPY_NAME
-    mine.mkdir()
-    (mine / lab.QUICKSTART).write_text("my work", encoding="ascii")
+@pytest.mark.usefixtures("exec_is_recorded")
+def test_notebooks_of_an_installation_are_worked_on_as_copies(wheel: Path) -> None:
+    with pytest.raises(Started) as started:
+        main(["lab"])
 
-    assert lab.notebooks() == mine
-    assert (mine / lab.QUICKSTART).read_text(encoding="ascii") == "my work"
+    copy = Path.cwd() / lab.COPY_NAME
+    assert f"--ServerApp.root_dir={copy}" in started.value.args[0]
+    assert (copy / lab.QUICKSTART).is_file()
+
+
+def test_a_folder_that_cannot_be_written_is_named(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (Path.cwd() / lab.COPY_NAME).write_text("no folder", encoding="ascii")
+
+    assert main(["lab"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{Path.cwd() / lab.COPY_NAME} cannot be written (")
 
 
 def test_an_installation_without_notebooks_says_so(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:

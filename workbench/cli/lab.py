@@ -1,17 +1,17 @@
-"""`workbench lab`: JupyterLab on the quickstart notebook."""
+"""`workbench lab`: JupyterLab on copies of the notebooks, in the current folder."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
 import os
-import shutil
 import sys
 import sysconfig
 from pathlib import Path
 
 import workbench
 from workbench.cli import software
+from workbench.cli.working_copy import bring_up_to_date
 
 QUICKSTART = "01_quickstart.ipynb"
 COPY_NAME = "workbench-notebooks"
@@ -23,11 +23,20 @@ def run(options: argparse.Namespace) -> int:  # noqa: RET503 - execve does not r
     if importlib.util.find_spec("jupyterlab") is None:
         print(f"JupyterLab is missing: {software.install('jupyterlab', 'ipykernel')}", file=sys.stderr)
         return 1
-    folder = notebooks()
-    if folder is None:
+    shipped = shipped_notebooks()
+    if shipped is None:
         print(f"{QUICKSTART} is not part of this installation of workbench: reinstall it", file=sys.stderr)
         return 1
-    command = jupyterlab(folder, port=options.port, browser=not options.no_browser)
+    copy = (
+        Path.cwd() / COPY_NAME
+    )  # the notebooks of a checkout belong to its repository, which saving would change
+    try:
+        sentences = bring_up_to_date(shipped, copy)
+    except OSError as error:
+        print(f"{copy} cannot be written ({error}): go to a folder of your own first", file=sys.stderr)
+        return 1
+    print("\n".join([*sentences, f"Your notebooks are in {copy}"]), file=sys.stderr)
+    command = jupyterlab(copy, port=options.port, browser=not options.no_browser)
     sys.stdout.flush()
     os.execve(command[0], command, environment())  # so that Ctrl-C and the terminal are JupyterLab's own
 
@@ -57,15 +66,8 @@ def environment() -> dict[str, str]:
     return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
 
 
-def notebooks() -> Path | None:
-    """The folder of notebooks to work in: the checkout's own, else a copy in the current directory."""
+def shipped_notebooks() -> Path | None:
+    """The folder of notebooks that came with this workbench: the checkout's, or that of the installation."""
     checkout = Path(workbench.__file__).parents[1] / "notebooks"
-    if (checkout / QUICKSTART).is_file():
-        return checkout
     installed = Path(sysconfig.get_path("data"), "share", "workbench", "notebooks")
-    if not (installed / QUICKSTART).is_file():
-        return None
-    copy = Path.cwd() / COPY_NAME
-    if not copy.exists():  # never over somebody's work
-        shutil.copytree(installed, copy)
-    return copy
+    return next((folder for folder in (checkout, installed) if (folder / QUICKSTART).is_file()), None)
