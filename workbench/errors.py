@@ -4,7 +4,6 @@ WorkbenchError
 ├── ReplicaError            user code raised on a replica (also an instance of the user's own exception type)
 ├── ReplicaLost             the process behind a replica is gone
 ├── ReplicaStalled          a replica's process exists but answers no more
-├── CollectiveMismatch      replicas asked for different collectives (also RuntimeError, ValueError)
 ├── CollectiveAborted       a collective ended early because of a failure elsewhere, which is the root cause
 ├── StaleGeneration         a message of a replaced replica arrived, or a closed handle was used
 ├── RunInterrupted          the user interrupted a step (also KeyboardInterrupt)
@@ -19,6 +18,7 @@ WorkbenchError
 ├── TracingError            a replica function cannot become a compiled program (also TypeError)
 └── the reference's names
     ├── InvalidArgumentError    (ValueError)
+    │   ├── CollectiveMismatch  replicas asked for different collectives (also RuntimeError)
     │   └── NotFinite           numbers that are checked have NaN or infinity among them
     ├── FailedPreconditionError (RuntimeError)
     ├── OutOfRangeError         the iterator has ended
@@ -100,10 +100,6 @@ class ReplicaStalled(WorkbenchError):
     """A replica's process still exists but has stopped answering."""
 
 
-class CollectiveMismatch(WorkbenchError, RuntimeError, ValueError):
-    """Replicas did not ask for the same collective, or gave it arrays that do not fit; the text shows both calls."""
-
-
 class CollectiveAborted(WorkbenchError):
     """A collective ended early because of a failure elsewhere; `cause` names it, it is not one of its own."""
 
@@ -154,6 +150,10 @@ class TracingError(WorkbenchError, TypeError):
 
 class InvalidArgumentError(WorkbenchError, ValueError):
     """An argument has the right type but a value that cannot work."""
+
+
+class CollectiveMismatch(InvalidArgumentError, RuntimeError):
+    """Replicas did not ask for the same collective, or gave it arrays that do not fit; the text shows both calls."""
 
 
 class NotFinite(InvalidArgumentError):

@@ -20,7 +20,7 @@ from workbench.data import (
     experimental,
     set_seed,
 )
-from workbench.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
 def ints(dataset: Dataset) -> list[int]:
@@ -58,7 +58,7 @@ def test_iterators_are_independent_and_stay_exhausted() -> None:
 def test_an_optional_without_value_says_so() -> None:
     empty = iter(Dataset.range(0)).get_next_as_optional()
     assert repr(empty) == "Optional(no value)"
-    with pytest.raises(FailedPreconditionError, match="has_value"):
+    with pytest.raises(InvalidArgumentError, match="has_value"):
         empty.get_value()
 
 

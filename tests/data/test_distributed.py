@@ -184,6 +184,21 @@ def test_per_replica_pipelines_of_different_length_are_padded_or_cut() -> None:
     assert steps(cut) == [[[0, 1], [0, 1]]]
 
 
+@pytest.mark.parametrize("name", ["experimental_fetch_to_device", "experimental_prefetch_to_device"])
+def test_options_have_the_names_of_all_releases(name: str) -> None:
+    assert InputOptions().experimental_fetch_to_device is True
+    options = InputOptions(
+        **{name: False},  # type: ignore[arg-type]
+        experimental_replication_mode=PER_REPLICA,
+        experimental_place_dataset_on_device=True,
+        experimental_per_replica_buffer_size=2,
+    )
+    assert options.experimental_fetch_to_device is options.experimental_prefetch_to_device is False
+    assert steps(distribute_function_for_host(lambda c: Dataset.range(1).batch(1), options=options)) == [
+        [[0]]
+    ]
+
+
 def test_contradicting_input_options_are_refused() -> None:
     with pytest.raises(NotImplementedError, match="distribute_datasets_from_function"):
         distribute_for_host(
@@ -193,6 +208,10 @@ def test_contradicting_input_options_are_refused() -> None:
         distribute_function_for_host(
             lambda context: Dataset.range(3), options=InputOptions(experimental_place_dataset_on_device=True)
         )
+    with pytest.raises(InvalidArgumentError, match="two names of one option"):
+        InputOptions(experimental_fetch_to_device=True, experimental_prefetch_to_device=False)
+    with pytest.raises(InvalidArgumentError, match="above 0, got 0"):
+        InputOptions(experimental_per_replica_buffer_size=0)
     with pytest.raises(ValueError, match="use 4 or 6"):
         InputContext(1, 0, 2).get_per_replica_batch_size(5)
 

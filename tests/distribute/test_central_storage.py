@@ -148,12 +148,12 @@ def test_update_functions_run_once_where_the_variables_are(central: Any) -> None
         other.assign_sub(by)
         return part * 2
 
-    assert central.extended.update(v, fn, args=(np.float32(2),), group=False).values == (6,)
+    assert central.extended.update(v, fn, args=(np.float32(2),), group=False) == (6,)
     assert central.run(lambda: (v.read_value(), other.read_value()))[0].values == (3, 3)
     assert other.numpy() == 3
-    assert central.extended.update(v, lambda part: part.assign(7.0)) is None
+    assert central.extended.update(v, lambda part: part.assign(7.0)).numpy() == 7
     assert v.numpy() == 7
-    assert central.extended.update_non_slot([], lambda x: x + 1, args=(1,), group=False).values == (2,)
+    assert central.extended.update_non_slot([], lambda x: x + 1, args=(1,), group=False) == (2,)
 
 
 def test_merge_functions_may_update_it(central: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from workbench.distribute import (
+    InputContext,
     MirroredStrategy,
     experimental_set_strategy,
     get_replica_context,
@@ -16,6 +17,7 @@ from workbench.distribute import (
     has_strategy,
     in_cross_replica_context,
 )
+from workbench.distribute.experimental import ValueContext
 
 
 def _seen() -> tuple[bool, bool, bool]:
@@ -147,3 +149,9 @@ def test_the_default_strategy_runs_in_place() -> None:
     assert default.reduce("SUM", result[0], axis=None) == 3
     assert default.cluster_resolver is None
     assert default.extended.worker_devices == ("/job:localhost/replica:0/task:0/device:CPU:0",)
+
+
+def test_contexts_print_their_place() -> None:
+    assert str(InputContext(2, 1, 4)) == "wb.distribute.InputContext(input pipeline id 1, total: 2)"
+    text = "wb.distribute.experimental.ValueContext(replica id 0, total replicas in sync: 1)"
+    assert str(ValueContext()) == text

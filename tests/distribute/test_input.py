@@ -308,3 +308,20 @@ def test_each_replica_tells_how_long_it_waited_for_input(strategy: Any, mapped: 
     assert all(before <= after for before, after in zip(waited[0], waited[-1], strict=True))
     shares = [distributed.progress.waited_share(rank) for rank in range(len(waited[0]))]
     assert all(0 < share <= 1 for share in shares)
+
+
+def test_a_distributed_dataset_knows_its_number_of_steps(strategy: Any) -> None:
+    rows = Dataset.range(32).batch(8)
+    assert strategy.distribute_dataset(rows).cardinality == 4
+    assert strategy.distribute_dataset(rows.repeat()).cardinality == -1
+    assert strategy.distribute_dataset(rows.unbatch().filter(lambda x: True).batch(2)).cardinality == -2
+    made = strategy.distribute_datasets_from_function(lambda context: Dataset.range(12).batch(4))
+    assert made.cardinality == 3
+
+
+def test_replicas_cannot_ask_an_iterator(local: Any) -> None:
+    iterator = iter(local.distribute_dataset(Dataset.range(4).batch(2)))
+    for ask in (lambda: next(iterator), iterator.get_next, iterator.get_next_as_optional):
+        with pytest.raises(ValueError, match="inside a replica function"):
+            local.run(ask)
+    assert _rows(local, [next(iterator)]) == [[[0], [1]]]

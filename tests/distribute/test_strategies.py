@@ -143,3 +143,36 @@ def test_the_way_of_combining_that_was_asked_for_is_taken_for_small_arrays_too(s
         "RingAllReduce": {"scattered"},
         "NoneType": {"direct"},
     }
+
+
+@pytest.mark.parametrize(
+    "ops", [ReductionToOneDevice(), HierarchicalCopyAllReduce(), RingAllReduce()], ids=repr
+)
+def test_what_goes_to_one_device_is_a_plain_array(cluster: Any, ops: Any) -> None:
+    strategy = MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=ops)
+    value = strategy.distribute_values_from_function(lambda c: np.float32(c.replica_id_in_sync_group + 1))
+    plain = wb.Variable(0.0)  # which has one component
+    with strategy.scope():
+        mirrored = wb.Variable(0.0)
+    with strategy.scope():
+        for one_device in ("CPU:0", np.zeros(1), plain, PerReplica((np.float32(0),))):
+            for result in (
+                ops.reduce("SUM", value, one_device),
+                ops.broadcast(np.float32(3), one_device),
+                strategy.extended.reduce_to("SUM", value, one_device),
+                strategy.extended.reduce_to("MEAN", np.float32(3), one_device),
+            ):
+                assert not isinstance(result, PerReplica | Mirrored)
+                assert result == 3
+        several = ops.reduce("SUM", value, mirrored)
+    assert isinstance(several, Mirrored)
+    assert several.values == (3, 3)
+    assert (plain.numpy(), mirrored.numpy()) == (0, 0)
+    strategy.group.close()
+
+
+def test_the_update_of_a_single_component_returns_plain_values() -> None:
+    default = wb.distribute.get_strategy()
+    v = wb.Variable(1.0)
+    assert default.extended.update(v, lambda x, y: {"sum": x + y}, args=(2,)) == {"sum": 3}
+    assert default.extended.update(v, lambda x, y: {"sum": x + y}, args=(2,), group=False) == {"sum": (3,)}

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workbench.distribute import Mirrored, PerReplica
-from workbench.errors import CaptureError, InvalidArgumentError
+import workbench as wb
+from workbench.distribute import Mirrored, PerReplica, get_replica_context
+from workbench.errors import CaptureError, CollectiveMismatch, InvalidArgumentError
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,6 @@ from workbench.errors import CaptureError, InvalidArgumentError
         lambda x: -x,
         lambda x: x < 1,
         float,
-        np.asarray,
         lambda x: x[0],
         list,
     ],
@@ -29,6 +29,26 @@ from workbench.errors import CaptureError, InvalidArgumentError
 def test_computing_with_a_per_replica_outside_says_what_to_do(use: Any) -> None:
     with pytest.raises(TypeError, match=r"strategy\.run.*strategy\.reduce"):
         use(PerReplica((np.ones(2), np.ones(2))))
+
+
+def test_a_per_replica_is_no_array_outside() -> None:
+    with pytest.raises(ValueError, match=r"strategy\.run.*strategy\.reduce"):
+        np.asarray(PerReplica((np.ones(2), np.ones(2))))
+
+
+def test_gathering_plain_sparse_rows_is_refused(strategy: Any) -> None:
+    with pytest.raises(NotImplementedError, match=r"dense\(\)"):
+        strategy.gather(wb.IndexedSlices(np.ones((1, 2)), [0], (3, 2)), axis=0)
+
+
+def test_gathering_different_ranks_is_an_invalid_argument(strategy: Any) -> None:
+    def gather() -> Any:
+        ctx = get_replica_context()
+        return ctx.all_gather(np.ones((1,) * (1 + ctx.replica_id_in_sync_group)), axis=0)
+
+    with pytest.raises(InvalidArgumentError) as caught:
+        strategy.run(gather)
+    assert isinstance(caught.value, CollectiveMismatch)
 
 
 def test_an_attribute_of_arrays_is_missing_and_says_where_the_arrays_are() -> None:

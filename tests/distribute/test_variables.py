@@ -149,17 +149,30 @@ def test_kinds_that_cannot_be_are_refused(strategy: Any) -> None:
         unread.read_value()
 
 
-def test_a_per_replica_is_assigned_by_the_aggregation(strategy: Any) -> None:
+@pytest.mark.parametrize("aggregation", ["NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA"])
+def test_each_component_gets_its_part_of_a_per_replica(strategy: Any, aggregation: str) -> None:
     value = strategy.distribute_values_from_function(lambda c: np.float32(c.replica_id_in_sync_group + 1))
     with strategy.scope():
-        total = wb.Variable(0.0, aggregation="SUM")
-        unclear = wb.Variable(0.0)
-        apart = wb.Variable(0.0, synchronization="ON_READ", aggregation="SUM")
-    total.assign(value)
-    apart.assign(value)
-    assert (_components(total), _components(apart)) == ([3, 3], [1, 2])
-    with pytest.raises(ValueError, match="aggregation NONE"):
-        unclear.assign(value)
+        written = wb.Variable(0.0, aggregation=aggregation)
+        apart = wb.Variable(0.0, synchronization="ON_READ", aggregation=aggregation)
+    for variable in (written, apart):
+        variable.assign(value)
+        assert _components(variable) == [1, 2]
+    written.assign_add(value)
+    assert _components(written) == [2, 4]
+    with pytest.raises(ValueError, match=r"has shape \(2,\)"):
+        written.assign(strategy.run(lambda: np.ones(2, np.float32)))
+
+
+def test_assigning_in_a_merge_function_gives_each_component_its_part(strategy: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(0.0, aggregation="SUM")
+
+    def merge(_: Any, x: Any) -> None:
+        v.assign(x)
+
+    strategy.run(lambda: get_replica_context().merge_call(merge, (np.float32(_replica() + 1),)))
+    assert _components(v) == [1, 2]
 
 
 def test_components_can_be_updated_alone(strategy: Any) -> None:
@@ -172,7 +185,11 @@ def test_components_can_be_updated_alone(strategy: Any) -> None:
     assert first.device != second.device
     strategy.extended.update(v, lambda part, x: part.assign_sub(x), args=(np.float32(1),))
     assert _components(v) == [0, 4]
-    assert strategy.extended.update(v, lambda part: part * 2, group=False).values == (0, 8)
+    assert strategy.extended.update(v, lambda part: part * 2, group=False) == (0, 8)
+    both = strategy.extended.update(v, lambda part: {"twice": part * 2, "nothing": None})
+    assert isinstance(both["twice"], wb.distribute.DistributedValues)
+    assert both["twice"].values == (0, 8)
+    assert both["nothing"] is None
 
 
 def test_a_variable_made_in_a_replica_function_lasts(strategy: Any) -> None:
@@ -187,6 +204,58 @@ def test_a_variable_made_in_a_replica_function_lasts(strategy: Any) -> None:
     assert _components(made) == [7, 7]
     strategy.run(lambda: made.assign_add(np.float32(1)))
     assert made.numpy() == 9
+
+
+def test_a_variable_made_in_a_replica_function_is_one_object(local: Any) -> None:
+    seen: list[Any] = []
+
+    def make() -> Any:
+        made = wb.Variable(float(_replica()), name="inner")
+        seen.append(made)
+        return made
+
+    made = local.run(make)
+    assert [other is made for other in seen] == [True, True]
+    assert _components(made) == [0, 0]
+
+
+def test_a_variable_made_in_a_replica_function_has_one_name(strategy: Any) -> None:
+    with pytest.raises(RuntimeError, match="under different names, 'n0', 'n1'"):
+        strategy.run(lambda: wb.Variable(1.0, name=f"n{_replica()}"))
+    with pytest.raises(
+        RuntimeError, match="a variable with a constraint cannot be created in a replica function"
+    ):
+        strategy.run(lambda: wb.Variable(1.0, constraint=abs))
+
+
+def test_a_variable_knows_its_strategy_its_constraint_and_a_key_for_itself(strategy: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(1.0, constraint=np.abs)
+        other = wb.Variable(1.0)
+    plain = wb.Variable(1.0)
+    assert v.distribute_strategy is strategy
+    assert plain.distribute_strategy is None
+    assert v.constraint is np.abs
+    assert other.constraint is None
+    with pytest.raises(ValueError, match="constraint must be None or a function"):
+        wb.Variable(1.0, constraint=3)
+    seen = {v.ref(): "v", other.ref(): "other", plain.ref(): "plain", v.values[1].ref(): "part"}
+    v.assign(2.0)
+    assert len(seen) == 4
+    assert seen[v.ref()] == "v"
+    assert seen[v.values[1].ref()] == "part"
+    assert v.ref().deref() is v
+    assert strategy.reduce("SUM", strategy.run(lambda: len({v.ref(), other.ref(), v.ref()})), axis=None) == 4
+
+
+def test_an_assignment_may_return_nothing(strategy: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(1.0)
+    for variable in (v, wb.Variable(1.0), v.values[0]):
+        assert variable.assign(2.0, use_locking=True, name="set") is variable
+        assert variable.assign_add(2.0, read_value=False) is None
+        assert variable.assign_sub(1.0, read_value=False) is None
+        assert variable.numpy() == 3
 
 
 def test_replicas_forget_a_deleted_variable_with_the_next_one(strategy: Any) -> None:

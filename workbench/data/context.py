@@ -22,6 +22,10 @@ class InputContext:
     input_pipeline_id: int = 0
     num_replicas_in_sync: int = 1
 
+    def __str__(self) -> str:
+        place = f"input pipeline id {self.input_pipeline_id}, total: {self.num_input_pipelines}"
+        return f"wb.distribute.InputContext({place})"
+
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
         """The rows of a global batch that fall to one replica.
 
@@ -46,19 +50,43 @@ class InputReplicationMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """How a distributed dataset reaches its replicas.
+    """How a distributed dataset reaches its replicas (as tf.distribute.InputOptions, with its names of all releases).
 
     Attributes:
-      experimental_prefetch_to_device: Whether batches are made ready in the device's memory.
+      experimental_fetch_to_device: Whether batches are made ready in the device's memory; None for the default, True.
       experimental_replication_mode: Pipelines per host or per replica; the latter only for datasets from
         functions.
       experimental_place_dataset_on_device: Whether the pipeline itself runs on the device; only with
         `PER_REPLICA`.
+      experimental_per_replica_buffer_size: Batches made ready ahead for a replica. Without effect: batches are
+        fetched in chunks that follow the pace of the loop.
+      experimental_prefetch_to_device: The earlier name of `experimental_fetch_to_device`.
+
+    Raises:
+      ValueError: if the two names of one option have different values, or the buffer size is no whole number above 0.
     """
 
-    experimental_prefetch_to_device: bool = True
+    experimental_fetch_to_device: bool | None = None
     experimental_replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
     experimental_place_dataset_on_device: bool = False
+    experimental_per_replica_buffer_size: int = 1
+    experimental_prefetch_to_device: bool | None = None
+
+    def __post_init__(self) -> None:
+        newer, older = self.experimental_fetch_to_device, self.experimental_prefetch_to_device
+        if newer is not None and older is not None and newer != older:
+            raise InvalidArgumentError(
+                f"experimental_fetch_to_device={newer} and experimental_prefetch_to_device={older} are two names of "
+                f"one option; give one of them"
+            )
+        size = self.experimental_per_replica_buffer_size
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InvalidArgumentError(
+                f"experimental_per_replica_buffer_size must be a whole number above 0, got {size!r}"
+            )
+        chosen = True if newer is None and older is None else bool(older if newer is None else newer)
+        object.__setattr__(self, "experimental_fetch_to_device", chosen)
+        object.__setattr__(self, "experimental_prefetch_to_device", chosen)
 
     @property
     def per_replica(self) -> bool:
@@ -84,10 +112,10 @@ class InputOptions:
           ValueError: for placing on the device together with PER_WORKER or prefetching.
         """
         if self.experimental_place_dataset_on_device and (
-            not self.per_replica or self.experimental_prefetch_to_device
+            not self.per_replica or self.experimental_fetch_to_device
         ):
             raise InvalidArgumentError(
                 "experimental_place_dataset_on_device=True needs "
                 "experimental_replication_mode=PER_REPLICA and "
-                f"experimental_prefetch_to_device=False, got {self}"
+                f"experimental_fetch_to_device=False, got {self}"
             )

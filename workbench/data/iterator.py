@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.errors import FailedPreconditionError, OutOfRangeError
+from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 _NOTHING = object()
 
@@ -26,10 +26,10 @@ class Optional:
         """The value.
 
         Raises:
-          FailedPreconditionError: if there is none; ask `has_value()` first.
+          InvalidArgumentError: if there is none; ask `has_value()` first.
         """
         if self._value is _NOTHING:
-            raise FailedPreconditionError(
+            raise InvalidArgumentError(
                 "this Optional has no value: the iterator had ended; ask has_value() first"
             )
         return self._value

@@ -17,6 +17,7 @@ from workbench.backends.numpy import view
 from workbench.distribute import variable_programs
 from workbench.distribute.arrays import Array
 from workbench.distribute.central_memory import CentralMemory, CentralValue, MappedMemory, Place
+from workbench.distribute.indexed_slices import IndexedSlices
 from workbench.distribute.variable_programs import Update
 
 if TYPE_CHECKING:
@@ -47,10 +48,9 @@ def follow(
 def update(env: ReplicaEnv, key: str, how: Update, value: Any) -> Place:
     """Computes and keeps a new value, and returns where; the holder's part of an update."""
     held = variable_programs.stored(env, key)
-    old, new = held.array, np.asarray(view(fetched(value)))
-    if how != "assign":
-        new = np.asarray((np.add if how == "assign_add" else np.subtract)(old, new, dtype=old.dtype))
-    return _put(env, key, new, held.library)
+    if not isinstance(value, IndexedSlices):
+        value = np.asarray(view(fetched(value)))
+    return _put(env, key, variable_programs.updated(held.array, how, value), held.library)
 
 
 def follow_updates(env: ReplicaEnv, places: Mapping[str, Place]) -> None:
@@ -126,10 +126,12 @@ def create(strategy: Strategy, variable: Variable, array: Array, forgotten: Sequ
     _at_others(strategy, follow, (key, place, kind, forgotten, library))
 
 
-def update_from_notebook(strategy: Strategy, variable: Variable, how: Update, array: Array) -> None:
+def update_from_notebook(
+    strategy: Strategy, variable: Variable, how: Update, value: Array | IndexedSlices
+) -> None:
     """An update outside of replica functions."""
     key = variable.description.key
-    announce(strategy, {key: _at_holder(strategy, update, (key, how, array))})
+    announce(strategy, {key: _at_holder(strategy, update, (key, how, value))})
 
 
 def announce(strategy: Strategy, places: Mapping[str, Place]) -> None:

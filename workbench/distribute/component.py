@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.distribute import contexts, traced_merge, variable_programs
-from workbench.distribute.array_like import ArrayLike
 from workbench.distribute.arrays import Array, describe
+from workbench.distribute.variable_like import VariableLike
 from workbench.distribute.variable_programs import Update
 from workbench.distribute.variable_values import checked_update
 from workbench.errors import TracingError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workbench.runtime.env import ReplicaEnv
 
 
-class VariableComponent(ArrayLike):
+class VariableComponent(VariableLike):
     """The component of one replica, to look at and to update alone; `strategy.local_results(variable)` gives them.
 
     Attributes:
@@ -80,19 +80,8 @@ class VariableComponent(ArrayLike):
             self._require_own(env)
         return variable_programs.component(env, self.variable.description.key)
 
-    def assign(self, value: Any) -> VariableComponent:
-        """Sets this component only."""
-        return self._update("assign", value)
-
-    def assign_add(self, value: Any) -> VariableComponent:
-        """Adds to this component only."""
-        return self._update("assign_add", value)
-
-    def assign_sub(self, value: Any) -> VariableComponent:
-        """Subtracts from this component only."""
-        return self._update("assign_sub", value)
-
-    def _update(self, how: Update, value: Any) -> VariableComponent:
+    def _update(self, how: Update, value: Any) -> None:
+        """Changes this component only."""
         array = checked_update(self.variable, how, value)
         strategy = self.variable.strategy
         env = current_env()
@@ -103,7 +92,7 @@ class VariableComponent(ArrayLike):
                     f"itself, on all replicas"
                 )
             getattr(self.variable, how)(array)
-            return self
+            return
         key = self.variable.description.key
         if env is None:
             strategy.run_internal(variable_programs.update, (key, how, array), ranks=[self.rank])
@@ -111,15 +100,17 @@ class VariableComponent(ArrayLike):
             if not self._traced_own:
                 if traced_merge.merging_env() is not None:
                     traced_merge.update_component(env, key, self.rank, how, array)
-                    return self
+                    return
                 self._require_own(env)
             variable_programs.update(env, key, how, array)
-        return self
 
     @property
     def _traced_own(self) -> bool:
         """Whether it is that of the replica that stands for all while a program is traced."""
         return not isinstance(self.rank, int)
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self.variable.description.key, self.rank)
 
     def _require_own(self, env: ReplicaEnv) -> None:
         if env.traced:

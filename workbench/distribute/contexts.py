@@ -66,6 +66,12 @@ def get_replica_context() -> ReplicaContext | None:
     return None if isinstance(context, CrossReplica) else context
 
 
+def in_replica_function() -> bool:
+    """Whether the thread runs a replica function of a strategy other than the default one."""
+    context = thread.context
+    return context is not None and type(context) is not CrossReplica and not context.strategy.is_default
+
+
 def in_cross_replica_context() -> bool:
     """Whether the thread is in cross-replica context; exactly then `get_replica_context()` is None."""
     return type(thread.context) is CrossReplica

@@ -61,7 +61,8 @@ class CrossDeviceOps:
           reduce_op: "SUM" or "MEAN".
           per_replica_value: A distributed value; an ordinary array counts as a single component.
           destinations: A device or an array, for a result on the host; or a distributed value or a variable (which
-            keeps its own), for a `Mirrored` on its devices. Pass the value itself for an all-reduce.
+            keeps its own), for a `Mirrored` on its devices, a plain array if it has one component only. Pass the value
+            itself for an all-reduce.
           options: Packing, deadline and implementation.
 
         Raises:
@@ -131,7 +132,7 @@ class CrossDeviceOps:
             if env is not None:
                 total = traced_merge.reduce(env, reduce_op, value, None)
                 results[index] = self.broadcast_implementation(total, destinations)
-            elif isinstance(destinations, DistributedValues) and _strategy_for(value) is not None:
+            elif _has_several(destinations) and _strategy_for(value) is not None:
                 together[index] = value
             else:
                 total = reduce_components(reduce_op, value.values, None)
@@ -144,9 +145,7 @@ class CrossDeviceOps:
 
     def broadcast_implementation(self, tensor: Any, destinations: Any) -> Any:
         """What `broadcast` does after its checks."""
-        if isinstance(destinations, DistributedValues):
-            return Mirrored([tensor] * _count(destinations))
-        return tensor
+        return Mirrored([tensor] * _count(destinations)) if _has_several(destinations) else tensor
 
     def _all_reduce(
         self, reduce_op: ReduceOp, values: Sequence[DistributedValues], options: Options
@@ -325,6 +324,11 @@ def _strategy_for(value: DistributedValues) -> Strategy | None:
     return strategy if numbers and isinstance(value, (PerReplica, Mirrored)) else None
 
 
+def _has_several(destinations: Any) -> bool:
+    """Whether a result goes to several devices, as a `Mirrored`; what goes to one is a plain array."""
+    return isinstance(destinations, DistributedValues) and _count(destinations) > 1
+
+
 def _count(value: DistributedValues) -> int:
     """Number of components; the length of a variable is that of its array."""
     return len(value) if isinstance(value, (PerReplica, Mirrored)) else len(value.values)
@@ -333,9 +337,7 @@ def _count(value: DistributedValues) -> int:
 def reduce_plain(reduce_op: ReduceOp, value: Any, destinations: Any, replicas: int) -> Any:
     """An ordinary value "reduced" over a strategy's replicas and put on `destinations`, by the rules of `reduce`."""
     result = unreduced(reduce_op, value, replicas)
-    if isinstance(destinations, DistributedValues):
-        return Mirrored([result] * _count(destinations))
-    return result
+    return Mirrored([result] * _count(destinations)) if _has_several(destinations) else result
 
 
 def _all_reduce_here(

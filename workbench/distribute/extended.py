@@ -11,7 +11,7 @@ from workbench.distribute import central_programs, contexts, traced_merge
 from workbench.distribute.component import VariableComponent
 from workbench.distribute.cross_device_ops import CrossDeviceOps, reduce_plain
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op
-from workbench.distribute.values import DistributedValues, PerReplica, handed_over
+from workbench.distribute.values import DistributedValues, Mirrored, handed_over
 from workbench.distribute.variable import Variable
 
 if TYPE_CHECKING:
@@ -102,7 +102,11 @@ class StrategyExtended:
           args: Of distributed values each call gets its component; with central storage there is one call, by the
             replica that keeps the variables, which gets that replica's.
           kwargs: Likewise.
-          group: Return nothing; otherwise what `fn` returned, with a `PerReplica` for each leaf.
+          group: Whether to return what `fn` returned with a `Mirrored` for each leaf; otherwise each leaf is a tuple
+            with one value per component. With one component the leaves are plain values.
+
+        Returns:
+          The structure that `fn` returns, its leaves as `group` says.
 
         Raises:
           RuntimeError: In a replica function.
@@ -116,7 +120,7 @@ class StrategyExtended:
         if var.strategy is None or strategy.is_default:
             with contexts.cross_replica(strategy, "update"):
                 result = fn(var, *args, **(kwargs or {}))
-            return None if group else result
+            return result if group else tree.map(_alone, result)
         if var.strategy is not strategy:
             raise ValueError(
                 f"{var!r} belongs to {var.strategy!r}, not to {strategy!r}; use its own strategy"
@@ -136,7 +140,7 @@ class StrategyExtended:
         contexts.require_cross_replica(strategy, "strategy.extended.update_non_slot")
         if strategy.is_default:
             result = fn(*args, **(kwargs or {}))
-            return None if group else result
+            return result if group else tree.map(_alone, result)
         return self._update_on_replicas(_Update(strategy, fn, None), args, kwargs, group)
 
     def _update_on_replicas(
@@ -150,11 +154,12 @@ class StrategyExtended:
         own = handed_over((tuple(args), kwargs or {}), runtime)
         holder = self._strategy.holder
         if holder is None:
-            result = runtime.run(prepared, *own, wrap=PerReplica)
-            return None if group else result
+            result = runtime.run(prepared, *own, wrap=Mirrored)
+            return result if group else tree.map(lambda leaf: leaf.values, result)
         made, places = runtime.run(prepared, *own, ranks=[holder])
         central_programs.announce(self._strategy, {key: place.value(holder) for key, place in places.items()})
-        return None if group else tree.map(lambda leaf: PerReplica((leaf.value(holder),)), made)
+        alone = tree.map(lambda leaf: leaf.value(holder), made)
+        return alone if group else tree.map(_alone, alone)
 
     @contextmanager
     def colocate_vars_with(self, colocate_with_variable: Variable) -> Iterator[None]:
@@ -178,6 +183,10 @@ class StrategyExtended:
     def read_var(self, v: Variable) -> Any:
         """The value of a variable, as `v.read_value()`."""
         return v.read_value()
+
+
+def _alone(value: Any) -> tuple[Any]:
+    return (value,)
 
 
 class _Update:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.distribute.arrays import as_array, as_operand, describe
-from workbench.distribute.host_reduce import reduce_slices
+from workbench.distribute.host_reduce import reduce_slices, require_dense
 from workbench.distribute.indexed_slices import IndexedSlices
 from workbench.distribute.reduce_op import as_reduce_op
 from workbench.errors import InvalidArgumentError
@@ -26,10 +26,7 @@ def checked_axis(value: Any, axis: int) -> int:
       InvalidArgumentError: If `value` is a scalar or has no such axis.
       NotImplementedError: If it is IndexedSlices.
     """
-    if isinstance(value, IndexedSlices):
-        raise NotImplementedError(
-            "all_gather does not take IndexedSlices; gather their values and indices, or their dense() array"
-        )
+    require_dense(value)
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise TypeError(f"axis must be an integer, got {axis!r}")
     array = value if hasattr(value, "ndim") else as_array(value)

@@ -85,6 +85,18 @@ def reduce_slices(reduce_op: ReduceOp, parts: Sequence[IndexedSlices]) -> Indexe
     return IndexedSlices(mean, rows.indices, rows.dense_shape)
 
 
+def require_dense(value: Any) -> None:
+    """Refuses what cannot be gathered.
+
+    Raises:
+      NotImplementedError: If `value` is IndexedSlices.
+    """
+    if isinstance(value, IndexedSlices):
+        raise NotImplementedError(
+            "gather and all_gather do not take IndexedSlices; gather their values and indices, or their dense() array"
+        )
+
+
 def gather_components(components: Sequence[Any], axis: Any) -> Any:
     """Concatenates one array per replica along `axis`, in replica order.
 

@@ -64,6 +64,11 @@ class DistributedDataset:
         return tree.unflatten(specs[0][1], [PerReplicaSpec(column) for column in columns])
 
     @property
+    def cardinality(self) -> int:
+        """Number of steps of an epoch, as `Dataset.cardinality`: negative where it is infinite (-1) or unknown (-2)."""
+        return (self._source or self._plan.pipelines[0].datasets[0]).cardinality()
+
+    @property
     def pipelines(self) -> tuple[HostPipeline, ...]:
         """The input pipeline of each host."""
         return self._plan.pipelines
@@ -191,7 +196,10 @@ class DistributedIterator:
 
     def __next__(self) -> Any:
         strategy = self._dataset._strategy
-        contexts.require_cross_replica(strategy, "next(iterator of a distributed dataset)")
+        try:
+            contexts.require_cross_replica(strategy, "next(iterator of a distributed dataset)")
+        except RuntimeError as error:
+            raise ValueError(str(error)) from None  # the class that the reference has for it
         return next(self._elements)
 
     def get_next(self) -> Any:
@@ -199,7 +207,7 @@ class DistributedIterator:
 
         Raises:
           OutOfRangeError: If there is none, also when asked again.
-          RuntimeError: In a replica function.
+          ValueError: In a replica function.
         """
         element = next(self, _NOTHING)
         if element is _NOTHING:

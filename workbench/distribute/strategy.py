@@ -11,7 +11,7 @@ from workbench import tree
 from workbench.debugging import numerics
 from workbench.distribute import central_programs, contexts, traced_merge
 from workbench.distribute.function import Function, plain_function
-from workbench.distribute.host_reduce import as_axis, gather_components
+from workbench.distribute.host_reduce import as_axis, gather_components, require_dense
 from workbench.distribute.identity import new_id
 from workbench.distribute.input_registry import InputRegistry
 from workbench.distribute.local_values import flatten_distributed, parts_of, values_from_function
@@ -336,6 +336,7 @@ class Strategy:
 
         Raises:
           InvalidArgumentError: For scalars, an axis that does not exist, or components that do not fit together.
+          NotImplementedError: For IndexedSlices that are not distributed; those of a distributed value become dense.
           RuntimeError: In a replica function.
         """
         contexts.require_cross_replica(self, "strategy.gather")
@@ -343,6 +344,7 @@ class Strategy:
 
         def gathered(leaf: Any) -> Any:
             if not isinstance(leaf, DistributedValues):
+                require_dense(leaf)
                 return leaf
             if env is not None:
                 return traced_merge.gather(env, leaf, axis)

@@ -75,7 +75,8 @@ def update(
     """Runs an update program on the replica that stands for all; see `StrategyExtended.update`."""
     own_args, own_kwargs = _own_parts((args, kwargs), env)
     result = program(env, *own_args, **own_kwargs)
-    return None if group else _spread(result, env)
+    together = _spread(result, env)
+    return together if group else tree.map(lambda leaf: leaf.values, together)
 
 
 def merging_env() -> ReplicaEnv | None:

@@ -18,6 +18,12 @@ class ValueContext:
     replica_id_in_sync_group: int = 0
     num_replicas_in_sync: int = 1
 
+    def __str__(self) -> str:
+        return (
+            f"wb.distribute.experimental.ValueContext(replica id {self.replica_id_in_sync_group}, "
+            f"total replicas in sync: {self.num_replicas_in_sync})"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:

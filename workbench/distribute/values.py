@@ -204,7 +204,8 @@ _WORDS = {
 
 def _refuse(operation: str) -> Any:
     def refused(self: PerReplica, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError(
+        kind = ValueError if operation == _WORDS["array"] else TypeError  # as in the reference
+        raise kind(
             f"{operation} is not possible on a PerReplica outside of a replica function: its {len(self)} components "
             f"live on the replicas and may differ. Compute in a function given to strategy.run, combine them with "
             f"strategy.reduce('SUM' or 'MEAN', value, axis=None) or strategy.gather(value, axis=0), or look at "

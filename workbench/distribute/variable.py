@@ -12,14 +12,16 @@ import optree
 
 from workbench.distribute import central_programs, contexts, traced_merge, variable_programs
 from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization, member
-from workbench.distribute.array_like import ArrayLike
 from workbench.distribute.arrays import Array, as_array, describe, is_python_number
 from workbench.distribute.component import VariableComponent
 from workbench.distribute.identity import new_id
+from workbench.distribute.indexed_slices import IndexedSlices
 from workbench.distribute.placement import device_here
+from workbench.distribute.scatter import aggregated_slices
 from workbench.distribute.strategy_description import strategy_of
 from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variable_description import VariableDescription
+from workbench.distribute.variable_like import VariableLike
 from workbench.distribute.variable_programs import Update
 from workbench.distribute.variable_values import checked_update, cross_replica_update, read_across
 from workbench.errors import InvalidArgumentError, TracingError
@@ -38,7 +40,7 @@ _FIRST = VariableAggregation.ONLY_FIRST_REPLICA
 _known: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
 
 
-class Variable(ArrayLike, DistributedValues):
+class Variable(VariableLike, DistributedValues):
     """An array that keeps its value between steps (as tf.Variable under a tf.distribute.Strategy).
 
     Created in `strategy.scope()` it has a component on every replica. Inside replica functions it acts as the replica's
@@ -53,13 +55,23 @@ class Variable(ArrayLike, DistributedValues):
       synchronization: ON_WRITE (AUTO is the same) keeps the components equal; ON_READ lets replicas change their own
         and aggregates when the variable is read outside of replica functions.
       aggregation: With ON_WRITE, how values that replicas assign become one; with ON_READ, how components do.
+      constraint: A function that an optimizer applies to the value after each update. The variable only keeps it.
 
     Raises:
-      ValueError: If synchronization is NONE in a scope, or aggregation MEAN for an integer variable.
+      ValueError: If synchronization is NONE in a scope, aggregation is MEAN for an integer variable, or `constraint`
+        is no function.
     """
 
     __slots__ = ("__dict__",)
     travels_by_id = True
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Variable:
+        """A new variable; in a replica function the one that the notebook has created for all replicas."""
+        variable = object.__new__(cls)
+        if contexts.in_replica_function():
+            variable.__init__(*args, **kwargs)  # type: ignore[misc]  # checks, and has the notebook create it
+            return variable._made
+        return variable
 
     def __init__(
         self,
@@ -70,7 +82,12 @@ class Variable(ArrayLike, DistributedValues):
         dtype: Any = None,
         synchronization: VariableSynchronization | str = VariableSynchronization.AUTO,
         aggregation: VariableAggregation | str = VariableAggregation.NONE,
+        constraint: Callable[[Any], Any] | None = None,
     ) -> None:
+        if "_key" in self.__dict__:
+            return  # `__new__` gave the notebook's variable, Python calls this again
+        if constraint is not None and not callable(constraint):
+            raise ValueError(f"variable {name!r}: constraint must be None or a function, got {constraint!r}")
         when = member(VariableSynchronization, synchronization)
         how = member(VariableAggregation, aggregation)
         context = contexts.thread.context
@@ -97,15 +114,22 @@ class Variable(ArrayLike, DistributedValues):
                 trainable=when is not _ON_READ if trainable is None else bool(trainable),
                 synchronization=when,
                 aggregation=how,
+                constrained=constraint is not None,
             ),
             strategy,
         )
+        self._constraint = constraint
         self._local = array if strategy is None else None
         self.plain_device = device_here() if strategy is None else ""
         if strategy is None or type(context) is contexts.CrossReplica:
             _known[self._key] = self
             if strategy is not None:
                 strategy.keep(self, array)
+        elif constraint is not None:
+            raise RuntimeError(
+                f"variable {name!r}: a variable with a constraint cannot be created in a replica function, the "
+                f"constraint stays in the notebook; create it in strategy.scope(), outside of the function"
+            )
         else:
             self._create_inside(array)
 
@@ -119,13 +143,15 @@ class Variable(ArrayLike, DistributedValues):
         self._aggregation = description.aggregation
 
     def _create_inside(self, array: Array) -> None:
-        """In a replica function: all replicas stop, the driver creates one variable, which this object becomes."""
+        """In a replica function: all replicas stop, and the driver creates one variable for them."""
         context = contexts.get_replica_context()
         assert context is not None
         d = self.description
         options = (d.name, d.trainable, int(d.synchronization), int(d.aggregation))
-        made = context.merge_call(_create_merged, (array, options))
-        self._describe(made.description, self._strategy)
+        self._made: Variable = context.merge_call(_create_merged, (array, options))
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self._key,)
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -173,6 +199,22 @@ class Variable(ArrayLike, DistributedValues):
     def strategy(self) -> Strategy | None:
         """The strategy in whose scope it was created, or None."""
         return self._strategy
+
+    distribute_strategy = strategy
+
+    @property
+    def constraint(self) -> Callable[[Any], Any] | None:
+        """The function given as `constraint`, or None.
+
+        Raises:
+          RuntimeError: On a replica in another process: the function stays with the notebook.
+        """
+        if self.description.constrained and self._constraint is None:
+            raise RuntimeError(
+                f"the constraint of variable {self.name!r} stays in the notebook; call the function itself in the "
+                f"replica function instead"
+            )
+        return self._constraint
 
     @property
     def kind(self) -> str:
@@ -258,35 +300,7 @@ class Variable(ArrayLike, DistributedValues):
         """The component of the replica that the calling thread runs."""
         return variable_programs.component(self._checked(env), self._key)
 
-    def assign(self, value: Any) -> Variable:
-        """Sets the value.
-
-        In a replica function `aggregation` says what of the replicas' values becomes everybody's; with NONE each
-        replica keeps its own. For ON_READ variables a replica sets its own component; outside of replica functions
-        SUM shares `value` out evenly, the others copy it.
-
-        Returns:
-          The variable.
-
-        Raises:
-          ValueError: If the shape differs, or a Python number is to be summed over replicas.
-          TypeError: If the dtype cannot hold the value.
-        """
-        return self._update("assign", value)
-
-    def assign_add(self, value: Any) -> Variable:
-        """Adds to the value; see `assign`.
-
-        Raises:
-          ValueError: Outside of replica functions, if the variable is ON_READ with SUM.
-        """
-        return self._update("assign_add", value)
-
-    def assign_sub(self, value: Any) -> Variable:
-        """Subtracts from the value; see `assign_add`."""
-        return self._update("assign_sub", value)
-
-    def _update(self, how: Update, value: Any) -> Variable:
+    def _update(self, how: Update, value: Any) -> None:
         env = current_env()
         if self._local is not None:
             array = checked_update(self, how, value)
@@ -300,7 +314,6 @@ class Variable(ArrayLike, DistributedValues):
             program(self._checked(env), self._key, how, checked_update(self, how, value))
         else:
             self._update_in_replica(self._checked(env), how, value)
-        return self
 
     def _update_in_replica(self, env: ReplicaEnv, how: Update, value: Any) -> None:
         array = checked_update(self, how, value)
@@ -314,9 +327,13 @@ class Variable(ArrayLike, DistributedValues):
         else:
             central_programs.update_together(env, self._key, how, array, holder)
 
-    def _aggregated(self, env: ReplicaEnv, how: Update, value: Any, array: Array, site: str) -> Array:
+    def _aggregated(
+        self, env: ReplicaEnv, how: Update, value: Any, array: Array | IndexedSlices, site: str
+    ) -> Array | IndexedSlices:
         """What the replicas' values come to: the same on all of them, or None where only the holder needs it."""
         assert self._strategy is not None
+        if isinstance(array, IndexedSlices):
+            return aggregated_slices(env, self._aggregation, array, site)
         if self._aggregation is _FIRST:
             first: Array = env.communicator.broadcast(array, 0, site=site)
             return first
@@ -365,7 +382,7 @@ def variable_of(description: VariableDescription) -> Variable:
     if known is None:
         assert description.strategy is not None
         known = object.__new__(Variable)
-        known._local = None
+        known._local = known._constraint = None
         known._describe(description, strategy_of(description.strategy))
         _known[description.key] = known
     return known
@@ -429,6 +446,12 @@ def _create_merged(
     strategy: Strategy, initial_value: PerReplica, options: tuple[PerReplica, ...]
 ) -> Variable:
     """Merge function behind variables created in replica functions: replica 0's value is everybody's."""
+    names = options[0].values
+    if any(other != names[0] for other in names):
+        raise RuntimeError(
+            f"replicas created one variable under different names, {', '.join(map(repr, names))}: it is one variable "
+            f"with a component on each replica; give it the same name on all of them"
+        )
     name, trainable, synchronization, aggregation = (option.values[0] for option in options)
     variable = Variable(
         initial_value.values[0],

@@ -12,7 +12,7 @@ from workbench.distribute.strategy_description import StrategyDescription
 from workbench.errors import CaptureError
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VariableDescription:
     """What of a variable travels: everything but its values. Equal where the key is.
 
@@ -27,6 +27,7 @@ class VariableDescription:
       trainable: Whether training should change it.
       synchronization: AUTO for plain variables, else ON_WRITE or ON_READ.
       aggregation: How values of several replicas become one.
+      constrained: Whether it has a constraint, which does not travel.
     """
 
     key: str
@@ -37,6 +38,7 @@ class VariableDescription:
     trainable: bool
     synchronization: VariableSynchronization
     aggregation: VariableAggregation
+    constrained: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.strategy is None:
@@ -48,6 +50,9 @@ class VariableDescription:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, VariableDescription) and other.key == self.key
+
+    def __repr__(self) -> str:
+        return self.key  # which the error of a function that makes a new variable in each step shows
 
     def __hash__(self) -> int:
         return hash(self.key)

@@ -12,12 +12,14 @@ from workbench.backends.library import Library, owned
 from workbench.backends.numpy import require_values, view
 from workbench.distribute.arrays import Array, namespace_of
 from workbench.distribute.central_memory import CentralValue
+from workbench.distribute.indexed_slices import IndexedSlices
+from workbench.distribute.scatter import Scatter, scattered
 from workbench.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
     from workbench.runtime.env import ReplicaEnv
 
-Update = Literal["assign", "assign_add", "assign_sub"]
+Update = Literal["assign", "assign_add", "assign_sub"] | Scatter
 
 
 def create(
@@ -67,21 +69,26 @@ def stored(env: ReplicaEnv, key: str) -> Any:
         ) from None
 
 
-def update(env: ReplicaEnv, key: str, how: Update, value: Array) -> None:
+def update(env: ReplicaEnv, key: str, how: Update, value: Array | IndexedSlices) -> None:
     """Puts a new array in place of this replica's component; the old one stays as it is, for undoing."""
     if not env.traced:
-        require_values(value)
-    old = component(env, key)
+        require_values(value.values if isinstance(value, IndexedSlices) else value)
+    env.store[key] = updated(component(env, key), how, value)
+
+
+def updated(old: Array, how: Update, value: Array | IndexedSlices) -> Array:
+    """A new array: `old` after an update."""
+    if isinstance(value, IndexedSlices):
+        return scattered(old, how, value)
     xp = namespace_of(old)
     if xp is not np:
         new = xp.array(value, dtype=old.dtype)
-        env.store[key] = new if how == "assign" else old + new if how == "assign_add" else old - new
-        return
+        result: Array = new if how == "assign" else old + new if how == "assign_add" else old - new
+        return result
     if how == "assign":
-        env.store[key] = np.array(value)
-        return
+        return np.array(value)
     combine = np.add if how == "assign_add" else np.subtract
-    env.store[key] = np.asarray(combine(old, value, dtype=old.dtype))
+    return np.asarray(combine(old, value, dtype=old.dtype))
 
 
 def reseed(env: ReplicaEnv, variables: Sequence[tuple[str, str]], root: int, lost: Sequence[int]) -> None:

@@ -11,7 +11,9 @@ from workbench.distribute import central_programs, contexts, traced_merge, varia
 from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.arrays import Array, as_array, as_operand, is_python_number
 from workbench.distribute.host_reduce import reduce_components
+from workbench.distribute.indexed_slices import IndexedSlices
 from workbench.distribute.reduce_op import ReduceOp
+from workbench.distribute.scatter import SCATTERS, checked_slices, require_scatter
 from workbench.distribute.values import Mirrored, PerReplica
 from workbench.distribute.variable_programs import Update
 from workbench.runtime.env import current_env
@@ -24,15 +26,23 @@ if TYPE_CHECKING:
 _NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
 
 
-def checked_update(variable: Variable, how: Update, value: Any) -> Array:
-    """`value` as an array of the variable's dtype and shape, not to be written to.
+def checked_update(variable: Variable, how: Update, value: Any) -> Array | IndexedSlices:
+    """`value` as an array of the variable's dtype and shape, not to be written to; rows for scatter updates.
 
     Raises:
+      NotImplementedError: For a scatter update that this variable does not have.
       ValueError: If the shape differs.
       TypeError: If the variable's dtype cannot hold it without losing its kind.
       InvalidArgumentError: If it is not finite, where that is checked.
     """
-    array = as_array(value) if current_env() is None else as_operand(value)
+    env = current_env()
+    if how in SCATTERS:
+        require_scatter(variable, how)
+        rows = checked_slices(variable, how, value, traced=env is not None and env.traced)
+        if numerics.thread.place:
+            numerics.check(rows.values, f"{how} of variable {variable.name!r}")
+        return rows
+    array = as_array(value) if env is None else as_operand(value)
     if numerics.thread.place:
         numerics.check(array, f"{how} of variable {variable.name!r}")
     if array.shape != variable.shape:
@@ -81,6 +91,11 @@ def read_across(variable: Variable) -> Array:
     return array
 
 
+def update_own(env: ReplicaEnv, variable: Variable, how: Update, value: Any) -> None:
+    """Updates the component of one replica with its own value."""
+    variable_programs.update(env, variable.description.key, how, checked_update(variable, how, value))
+
+
 def cross_replica_update(variable: Variable, how: Update, value: Any) -> None:
     """Updates all components from outside of replica functions.
 
@@ -91,15 +106,17 @@ def cross_replica_update(variable: Variable, how: Update, value: Any) -> None:
     key, aggregation = variable.description.key, variable.aggregation
     env = traced_merge.merging_env()
     on_read = variable.synchronization is VariableSynchronization.ON_READ and strategy.holder is None
+    if how in SCATTERS:
+        require_scatter(variable, how)
     if isinstance(value, PerReplica):
-        if not on_read:
+        if strategy.holder is not None:
             value = _aggregated(variable, how, value, env)
         elif env is not None:
-            own = checked_update(variable, how, value.own_component(env))
-            variable_programs.update(env, key, how, own)
+            update_own(env, variable, how, value.own_component(env))
             return
         else:
-            strategy.run_internal(variable_programs.update, (key, how, value.handle_for(strategy.group)))
+            # As in the reference: whatever the aggregation, each component gets its own part.
+            strategy.run_internal(update_own, (variable, how, value.handle_for(strategy.group)))
             return
     if isinstance(value, Mirrored):
         value = value.values[0]
