@@ -107,7 +107,16 @@ DISTRIBUTED_VALUES: Calls = {
     "__len__": len,
     "__repr__": repr,
 }
+_ROWS = wb.IndexedSlices(np.float32([1]), [0])
 COMPONENT: Calls = {
+    "scatter_add": lambda c: c.scatter_add(_ROWS),
+    "scatter_sub": lambda c: c.scatter_sub(_ROWS),
+    "scatter_mul": lambda c: c.scatter_mul(_ROWS),
+    "scatter_div": lambda c: c.scatter_div(_ROWS),
+    "scatter_min": lambda c: c.scatter_min(_ROWS),
+    "scatter_max": lambda c: c.scatter_max(_ROWS),
+    "scatter_update": lambda c: c.scatter_update(_ROWS),
+    "ref": lambda c: c.ref().deref(),
     "assign": lambda c: c.assign(_component()),
     "assign_add": lambda c: c.assign_add(_component()),
     "assign_sub": lambda c: c.assign_sub(_component()),
