@@ -12,6 +12,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).parents[1]
 PATIENCE_SECONDS = 60.0
 # With any rule at all the fault points are live.
@@ -60,12 +62,11 @@ class OwnCluster:
         self._start(inside, "dask_scheduler", host, "--port", "0", "--scheduler-file", str(self.file))
 
     def add(
-        self, name: str, *, host: str = "127.0.0.1", inside: Sequence[str] = ()
+        self, name: str, *, host: str = "127.0.0.1", inside: Sequence[str] = (), nanny: bool = False
     ) -> subprocess.Popen[bytes]:
-        """Starts a worker; the arguments are those of the scheduler."""
-        return self._start(
-            inside, "dask_worker", host, self.address, "--no-nanny", "--name", name, "--nthreads", "1"
-        )
+        """Starts a worker; `nanny`: with one that restarts it. The other arguments are those of the scheduler."""
+        how = "--nanny" if nanny else "--no-nanny"
+        return self._start(inside, "dask_worker", host, self.address, how, "--name", name, "--nthreads", "1")
 
     def _start(self, inside: Sequence[str], what: str, host: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", f"distributed.cli.{what}", *arguments]
@@ -94,7 +95,13 @@ class OwnCluster:
     def close(self) -> None:
         """Ends all processes."""
         for process in self.processes:
+            below = []
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
+                below = psutil.Process(process.pid).children(recursive=True)
                 process.kill()
             process.wait(10)
+            for child in below:  # of nannies
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()
+            psutil.wait_procs(below, timeout=10)

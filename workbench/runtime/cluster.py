@@ -24,6 +24,7 @@ from workbench.runtime.happenings import links_made
 from workbench.runtime.health import LocalHealth
 from workbench.runtime.placement_text import one_line, placement
 from workbench.runtime.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
+from workbench.runtime.succession import Succession
 from workbench.runtime.watch import WatchThread
 from workbench.runtime.wire import TELEMETRY
 from workbench.runtime.worker_link import WorkerLink
@@ -100,10 +101,10 @@ class Cluster:
             raise
         self.hosts = tuple(hosts)
         by_reference = all(worker.steps.by_reference for worker in workers)
+        self._succession = Succession(client, self._connector, own_nannies=self.embedded)
         health = LocalHealth(
             worker_exit=_unknown_exit if embedded_in is None else embedded.worker_exit,
-            replacement=self._connector.replacement,
-            dismiss=self._connector.dismiss,
+            succession=self._succession,
             stall_seconds=stall_seconds,
         )
         self.gang = Gang(workers, run_id=self.name, by_reference=by_reference, health=health)
@@ -185,6 +186,7 @@ class Cluster:
         addresses = [worker.address for worker in self.gang.workers.values() if not worker.lost]
         self.gang.close()
         self._watch.close()
+        self._succession.close()
         if not self.embedded:
             with contextlib.suppress(Exception):  # a scheduler that is gone has nothing to release
                 self._connector.release(addresses)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import secrets
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,8 +13,8 @@ import psutil
 from distributed import Client
 from distributed.comm.core import connect as connect_comm
 
-from workbench.errors import BackendUnavailable, ClusterBusy, ReplicaLost, UnavailableError
-from workbench.runtime import embedded, unix_endpoint
+from workbench.errors import BackendUnavailable, ClusterBusy, UnavailableError
+from workbench.runtime import unix_endpoint
 from workbench.runtime.dask_link import DaskLink
 from workbench.runtime.links import Link
 from workbench.runtime.plugin import IN_PROCESS, machine_id
@@ -24,13 +22,8 @@ from workbench.runtime.sharing import hosts_of
 from workbench.runtime.wire import PROTOCOL_VERSION
 from workbench.runtime.worker_link import WorkerLink
 
-_RESTART_SECONDS = 60.0
 _OPEN_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
-# A nanny whose worker is killed while it starts does not start it again: then we ask it to.
-_REVIVE_SECONDS = 10.0
-# How long a restarted worker is preferred to a new one.
-_SPARE_SECONDS = 3.0
 # What the time at which a process was started may differ by as two processes see it: a clock may be set in between.
 _SAME_START_SECONDS = 2.0
 
@@ -40,6 +33,10 @@ class Connector:
 
     Attributes:
       token: Shown when opening links; the claim made it known to the workers.
+      hosts: Address -> host, of the workers in use.
+      names_of_hosts: Host -> what its workers call it, see `share`.
+      dask_names: Name of a worker here -> the one that Dask knows it by now.
+      nannies: Name of a worker -> address of the nanny that restarts it, "" if it has none.
     """
 
     def __init__(
@@ -64,9 +61,11 @@ class Connector:
         self.token = secrets.token_hex(32)
         self._holder = holder
         self._remote_hosts = remote_hosts
-        self._hosts: dict[str, str] = {}  # of the workers in use, by address
-        self._names_of_hosts: dict[str, str] = {}  # host -> what its workers call it, see `share`
-        self._dask_names: dict[str, str] = {}  # name of a worker here -> the one that Dask knows it by now
+        self.hosts: dict[str, str] = {}
+        self.names_of_hosts: dict[str, str] = {}
+        self.nannies: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
+        self.dask_names: dict[str, str] = {}
 
     def describe(self) -> dict[str, dict[str, Any]]:
         """Worker address -> what it says of itself, of all workers that are there."""
@@ -113,14 +112,17 @@ class Connector:
     def open(self, described: dict[str, Any], task: int) -> WorkerLink:
         """Opens the links of one claimed worker."""
         steps, signals, reached = self._links(described)
-        self._hosts[described["address"]] = described["host"]
-        self._dask_names.setdefault(described["name"], described["name"])
+        self.hosts[described["address"]] = described["host"]
+        self._paths[described["address"]] = described["path"]
+        self.nannies[described["name"]] = described["nanny"]
+        self.dask_names.setdefault(described["name"], described["name"])
         return WorkerLink(
             name=described["name"],
             address=described["address"],
             host=described["host"],
             task=task,
             pid=described["pid"],
+            machine=described["machine"],
             local=_is_here(described),
             device_count=described["devices"],
             device_kind=described["kind"],
@@ -155,14 +157,14 @@ class Connector:
         """
         named = {address: worker["host"] for address, worker in described.items() if not worker["laid_out"]}
         hosts, reasons = hosts_of(
-            named, lambda first, others: self._obstacles(described[first]["path"], others)
+            named, lambda first, others: self.obstacles(described[first]["path"], others)
         )
         for address, host in hosts.items():
-            self._names_of_hosts[host] = named[address]
+            self.names_of_hosts[host] = named[address]
             described[address]["host"] = host
         return reasons
 
-    def _obstacles(self, path: str, workers: Sequence[str]) -> dict[str, str]:
+    def obstacles(self, path: str, workers: Sequence[str]) -> dict[str, str]:
         """Why each of these workers cannot share memory with the one that listens at `path`, or ""."""
         message = {"op": "workbench_share", "token": self.token, "path": path}
         return dict.fromkeys(workers, "it did not answer") | self._broadcast(message, list(workers))
@@ -184,87 +186,9 @@ class Connector:
         link.start()
         return link
 
-    def replacement(self, lost: WorkerLink) -> WorkerLink:
-        """Waits until Dask has restarted a lost worker, or offers a new one, and opens its links.
-
-        Raises:
-          ReplicaLost: if no worker comes within a minute.
-          UnavailableError: if the scheduler is gone, too.
-        """
-        self._hosts.pop(lost.address, None)
-        start = time.monotonic()
-        revive_at = _REVIVE_SECONDS
-        while (waited := time.monotonic() - start) < _RESTART_SECONDS:
-            worker = self._successor(lost, spares=waited > _SPARE_SECONDS)
-            if worker is not None:
-                with contextlib.suppress(UnavailableError):  # it may die, too: the next one is waited for
-                    self.claim({worker["address"]: worker})
-                    worker |= {"devices": lost.device_count}  # it was described before the claim shaped it
-                    return self.open({**worker, "name": lost.name, "host": lost.host}, lost.task)
-            if waited > revive_at:
-                revive_at += _REVIVE_SECONDS
-                scheduler: Any = self._client.scheduler
-                embedded.revive(scheduler.address, self._dask_names[lost.name])
-            time.sleep(0.05)  # Dask has no event that tells when a restarted worker's plugins are set up
-        raise ReplicaLost(
-            f"worker {lost.name} {lost.lost} and was not restarted within {_RESTART_SECONDS:.0f} s; add a worker to "
-            f"the Dask cluster, or connect anew",
-            worker=lost.address,
-            pid=lost.pid,
-            cause=lost.lost,
-        )
-
-    def _successor(self, lost: WorkerLink, *, spares: bool) -> dict[str, Any] | None:
-        """The restarted worker, or else one that nobody uses on the same host, as batch systems offer."""
-        described = self.describe()
-        free: list[dict[str, Any]] = [
-            worker
-            for address, worker in described.items()
-            if address not in self._hosts and worker["pid"] != lost.pid
-        ]
-        own_name = self._dask_names[lost.name]
-        scheduler: Any = self._client.scheduler
-        for worker in free:
-            if worker["name"] == own_name:
-                return worker if embedded.settled(scheduler.address, own_name, worker["pid"]) else None
-        called = self._names_of_hosts.get(lost.host, lost.host)
-        there = next((address for address, host in self._hosts.items() if host == lost.host), None)
-        for worker in free if spares else ():
-            if worker["host"] != called or worker["name"] in self._dask_names.values():
-                continue
-            if there in described:
-                with contextlib.suppress(ClusterBusy):
-                    self.claim({worker["address"]: worker})  # which lets it try
-                    apart = self._obstacles(described[there]["path"], [worker["address"]])
-                    if apart[worker["address"]]:
-                        self.release([worker["address"]])
-                        continue
-            self._dask_names[lost.name] = worker["name"]
-            return worker
-        return None
-
-    def dismiss(self, address: str) -> None:
-        """Has Dask end a worker that answers no more, or that must not come back; does not wait. Any thread."""
-
-        async def restart_or_remove() -> None:
-            scheduler: Any = self._client.scheduler
-            stimulus = f"workbench-dismiss-{address}"
-            with contextlib.suppress(OSError, TimeoutError):
-                restarted = await asyncio.wait_for(
-                    scheduler.restart_workers(
-                        workers=[address], timeout=_OPEN_SECONDS, on_error="return", stimulus_id=stimulus
-                    ),
-                    2 * _OPEN_SECONDS,
-                )
-                if restarted.get(address) == "OK":
-                    return
-            with contextlib.suppress(OSError, TimeoutError):  # it has no nanny: it shall end itself
-                await asyncio.wait_for(
-                    scheduler.unregister(address=address, stimulus_id=stimulus), _ANSWER_SECONDS
-                )
-
-        loop: Any = self._client.loop
-        loop.add_callback(restart_or_remove)
+    def path_on(self, host: str) -> str:
+        """The Unix socket of a worker in use on `host`, "" if there is none."""
+        return next((self._paths[address] for address, name in self.hosts.items() if name == host), "")
 
     def _broadcast(self, message: dict[str, Any], workers: list[str] | None) -> dict[str, Any]:
         """The answers of those workers (None: of all) that answer in time; a stopped one does not.

@@ -92,10 +92,10 @@ def _lost_error(step: Step) -> WorkbenchError:
         last = f" while in {collective}" + (f" ({doing[7]})" if doing[7] else "")
     others = [r for r in range(group.size) if r not in step.lost]
     waiting, where = _waited(step)
-    released = f"; {_replicas(others)} {'was' if len(others) == 1 else 'were'} released{where}"
+    released = f"; {replicas_text(others)} {'was' if len(others) == 1 else 'were'} released{where}"
     what, colon, detail = cause.partition(": ")
     at = f"at step {step.number}" if step.number >= 0 else f"in {step.name!r}"
-    more = f" (and {_replicas(sorted(step.lost)[1:])})" if len(step.lost) > 1 else ""
+    more = f" (and {replicas_text(sorted(step.lost)[1:])})" if len(step.lost) > 1 else ""
     return _kind(cause)(
         f"replica {rank}{more} (worker {worker.address}, pid {worker.pid}) {what} {at}{last}{colon}{detail}"
         f"{released if others else '; no replica survived'}. "
@@ -167,7 +167,8 @@ def _exited(step: Step, failure: FailureReport) -> WorkbenchError:
     )
 
 
-def _replicas(ranks: list[int]) -> str:
+def replicas_text(ranks: list[int]) -> str:
+    """Replicas in words: "replica 1", "replicas 1, 2"."""
     return f"replica {ranks[0]}" if len(ranks) == 1 else f"replicas {_names(ranks)}"
 
 

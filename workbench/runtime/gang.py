@@ -271,7 +271,7 @@ class Gang:
         trouble = self._health.examine(worker)
         if trouble:
             self.suspect(worker, trouble)
-            self._health.kill(worker)
+            self._health.give_up(worker)
 
     def beaten(self) -> None:
         """A heartbeat has come, says the watching thread: who waits for merges looks at what the others do."""
@@ -450,9 +450,9 @@ class Gang:
             if worker.lost or self.closed:
                 return
             why = self._health.why_lost(worker)
-            worker.lost = worker.doomed or why or "lost its connection"
+            worker.lost, worker.lost_at = worker.doomed or why or "lost its connection", time.time()
             if not worker.doomed:
-                self._health.kill(worker)  # in case it is still there: what it kept for us is gone
+                self._health.give_up(worker)  # in case it is still there: what it kept for us is gone
             descriptor = worker.steps.fileno()
             if self._by_descriptor.get(descriptor) is worker:
                 del self._by_descriptor[descriptor]
@@ -478,10 +478,10 @@ class Gang:
         self.lose(worker)
 
     def replace(self, name: str) -> None:
-        """Puts the restarted worker in the place of a lost one; waits for it.
+        """Puts another worker, such as the restarted one, in the place of a lost one.
 
         Raises:
-          ReplicaLost: if it does not come back.
+          ReplicaLost: if there is none; at once if there is no sign that one comes.
         """
         with self.interrupts.lifted():
             worker = self._health.replacement(self.workers[name])

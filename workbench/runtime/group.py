@@ -61,7 +61,7 @@ class Group:
       committed_step: The same as the user counts steps.
       nesting: Merge functions that run now.
       overdue: Replicas did not come to a collective in time, and some may still run; None normally.
-      pids: worker name -> process that its replicas' stores are in.
+      links: worker name -> the link behind which the stores of its replicas are.
       recent: Small results of its newest steps.
       errors: What failed since it was last made ready.
     """
@@ -78,7 +78,7 @@ class Group:
         self.number = 0
         self.committed = 0
         self.committed_step = -1
-        self.pids: dict[str, int] = {}
+        self.links: dict[str, WorkerLink] = {}
         self.nesting = 0
         self.overdue: Overdue | None = None
         self.recent = RecentResults()

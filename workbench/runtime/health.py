@@ -13,6 +13,7 @@ from typing import Protocol
 from workbench.runtime.embedded import WorkerExit
 from workbench.runtime.gpus import STUCK_EXIT_CODE
 from workbench.runtime.outside_stack import user_calls
+from workbench.runtime.succession import Succession
 from workbench.runtime.worker_link import WorkerLink
 
 
@@ -46,14 +47,20 @@ class Health(Protocol):
         """Why a worker's connection ended."""
 
     def kill(self, worker: WorkerLink) -> None:
-        """Ends a worker's process."""
+        """Ends a worker's process, which must not go on."""
+
+    def give_up(self, worker: WorkerLink) -> None:
+        """Ends a worker's process where it may be stuck; one that is only out of reach may come back."""
 
     def replacement(self, worker: WorkerLink) -> WorkerLink:
-        """Waits for the restarted worker and connects to it.
+        """Connects to the worker that takes the place of a lost one; waits while there is a sign that one comes.
 
         Raises:
-          ReplicaLost: if it does not come back.
+          ReplicaLost: if there is none.
         """
+
+    def is_back(self, worker: WorkerLink, settled_seconds: float) -> bool:
+        """Whether a lost worker has a successor that has answered for so long already."""
 
 
 class LocalHealth:
@@ -61,8 +68,7 @@ class LocalHealth:
 
     Args of the constructor:
       worker_exit: (pid, timeout in seconds) -> how it ended, or None if that cannot be known.
-      replacement: Waits for and connects the restarted worker.
-      dismiss: Has Dask end the worker at an address.
+      succession: Who takes the place of lost workers.
       stall_seconds: Silence after which a worker is given up.
     """
 
@@ -70,13 +76,11 @@ class LocalHealth:
         self,
         *,
         worker_exit: Callable[[int, float], WorkerExit | None],
-        replacement: Callable[[WorkerLink], WorkerLink],
-        dismiss: Callable[[str], None],
+        succession: Succession,
         stall_seconds: float,
     ) -> None:
         self._worker_exit = worker_exit
-        self._replacement = replacement
-        self._dismiss = dismiss
+        self._succession = succession
         self.stall_seconds = stall_seconds
         self._kernel_kills = kernel_memory_kills()
 
@@ -86,7 +90,7 @@ class LocalHealth:
         if silent < self.stall_seconds:
             return ""
         if not worker.local:
-            return f"stalled: no heartbeat for {silent:.0f} s"
+            return f"stalled: no heartbeat for {silent:.0f} s, nor can its process be seen from here"
         match process_state(worker.pid):
             case "T" | "t":
                 why = "its process is stopped (state T)"
@@ -122,18 +126,33 @@ class LocalHealth:
 
     def kill(self, worker: WorkerLink) -> None:
         """Ends a worker's process, also a stopped one; that of another machine or user is left to Dask."""
-        if worker.pid == os.getpid():
-            return
-        if worker.local:
-            try:
-                os.kill(worker.pid, signal.SIGKILL)
-                return
-            except ProcessLookupError:
-                return
-            except PermissionError:
-                pass  # another user's
-        self._dismiss(worker.address)
+        if not _killed(worker):
+            self._succession.dismiss(worker)
+
+    def give_up(self, worker: WorkerLink) -> None:
+        """As `kill`, except for one of another machine or user that nobody would start again."""
+        if not _killed(worker):
+            self._succession.give_up(worker)
 
     def replacement(self, worker: WorkerLink) -> WorkerLink:
-        """Waits for the restarted worker and connects to it."""
-        return self._replacement(worker)
+        """Connects to the worker that takes the place of a lost one."""
+        return self._succession.replacement(worker)
+
+    def is_back(self, worker: WorkerLink, settled_seconds: float) -> bool:
+        """Whether a lost worker has a successor that has answered for so long already."""
+        return self._succession.is_back(worker, settled_seconds)
+
+
+def _killed(worker: WorkerLink) -> bool:
+    """Ends a process of this machine and user, if it still runs; False for that of another one."""
+    if worker.pid == os.getpid():
+        return True
+    if worker.local:
+        try:
+            os.kill(worker.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            return False  # another user's
+        return True
+    return False

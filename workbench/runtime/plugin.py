@@ -130,6 +130,8 @@ class WorkerSide:
             "machine": machine_id(),
             "started": psutil.Process().create_time(),
             "uid": os.getuid(),
+            "nanny": self._worker.nanny or "",
+            "held": self._host is not None and not self._host.closed,
             "path": "" if self._endpoint is None else self._endpoint.path,
             "protocol": PROTOCOL_VERSION,
             "python": sys.version_info[:2],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import BackendUnavailable, ClusterClosed, ReplicaLost, UnsafeBind, WorkbenchError
 from workbench.faults import fault
+from workbench.runtime.failures import replicas_text
 from workbench.runtime.wire import CONNECT, JOIN, JoinGroup
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def rebuild_group(group: Group) -> list[int]:
         _end_together(group)
         for name in group.worker_names:
             if group.gang.workers[name].lost:
-                group.gang.replace(name)
+                _replace(group, name)
         fault("recovery.replaced")
         try:
             _connect(group)
@@ -50,12 +51,28 @@ def rebuild_group(group: Group) -> list[int]:
         break
     lost = []
     for name in group.worker_names:
-        pid = group.gang.workers[name].pid
-        if group.pids.get(name, pid) != pid:
+        link = group.gang.workers[name]
+        if group.links.get(name, link) is not link:  # behind another one are other stores, also in the same process
             lost += list(group.ranks_of(name))
-        group.pids[name] = pid
+        group.links[name] = link
     group.stale = False
     return sorted(lost)
+
+
+def _replace(group: Group, name: str) -> None:
+    try:
+        group.gang.replace(name)
+    except ReplicaLost as error:
+        missing = replicas_text(list(group.ranks_of(name)))
+        raise ReplicaLost(
+            f"{missing} of {group.label} cannot run: {error}. State committed at step {group.committed_step}",
+            run=group.gang.run_id,
+            generation=group.generation,
+            replica=min(group.ranks_of(name)),
+            worker=error.worker,
+            pid=error.pid,
+            cause=error.cause,
+        ) from error
 
 
 def _end_together(group: Group) -> None:

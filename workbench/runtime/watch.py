@@ -92,6 +92,7 @@ class WatchThread(threading.Thread):
                 self._gang.beaten()
             elif message[0] == LEAVING:
                 worker.doomed = worker.doomed or message[1]
+                worker.leaving = True
             elif message[0] == PONG:
                 _, sent_ns, received_ns, answered_ns = message
                 self._set_clock(worker, Ping(sent_ns, received_ns, answered_ns, time.monotonic_ns()))

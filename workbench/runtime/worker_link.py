@@ -33,7 +33,10 @@ class WorkerLink:
       last_beat: When that came, by `time.monotonic`.
       silenced: Its urgent link has ended; the watching thread's.
       doomed: Why it was given up, or why it said that it would leave; "" for most.
+      leaving: It said that it would leave.
       lost: Why it is gone, "" while it is there.
+      lost_at: When that was noticed, by `time.time`.
+      machine: Which machine it is on, as far as names tell.
     """
 
     name: str
@@ -53,7 +56,10 @@ class WorkerLink:
     last_beat: float = field(default_factory=time.monotonic)
     silenced: bool = False
     doomed: str = ""
+    leaving: bool = False
     lost: str = ""
+    lost_at: float = 0.0
+    machine: str = ""
 
     def close(self) -> None:
         """Closes both links; the worker drops everything of this driver."""

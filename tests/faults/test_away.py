@@ -1,0 +1,125 @@
+"""Workers that go and have nobody to take their place: told at once, in every step, until there is somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client, LocalCluster
+
+from tests.faults.conftest import STALL_SECONDS, Training, kill, no_hang, until
+from tests.own_cluster import OwnCluster
+from workbench import runtime
+from workbench.errors import ReplicaLost, UnavailableError
+from workbench.runtime import succession
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[OwnCluster]:
+    own = OwnCluster(tmp_path)
+    try:
+        own.wait()
+        yield own
+    finally:
+        own.close()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for a restart that no sign announces, waits beyond what these tests have patience for."""
+    monkeypatch.setattr(succession, "RESTART_SECONDS", 600.0)
+
+
+def _workers(address: Any, count: int) -> None:
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(count, timeout=60)
+
+
+def _refused(training: Training, number: int) -> str:
+    with no_hang(), pytest.raises(ReplicaLost) as caught:
+        training.step(number)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_a_worker_that_was_scaled_away_is_told_at_once_and_replaced_when_there_is_one(
+    processes: bool,
+) -> None:
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=processes, dashboard_address="127.0.0.1:0"
+        ) as dask,
+        runtime.connect(dask, stall_seconds=STALL_SECONDS) as cluster,
+    ):
+        training = Training(cluster)
+        fault_free = Training(cluster)
+        expected = [fault_free.step(number) for number in range(3)]
+        assert training.step(0) == expected[0]
+        dask.scale(1)
+        until(lambda: any(worker.lost for worker in cluster.gang.workers.values()), "the loss")
+
+        told = [_refused(training, 1) for _ in range(4)]
+
+        name = next(worker.name for worker in cluster.gang.workers.values() if worker.lost)
+        assert f"of Training cannot run: worker {name} on host " in told[-1]
+        assert "nobody has taken its place since " in told[-1]
+        assert f"start `dask worker {dask.scheduler_address}` on " in told[-1]
+        assert "State committed at step 0" in told[-1]
+        dask.scale(2)
+        _workers(dask, 2)
+        until(lambda: _succeeds(training, 1, expected[1]), "the step on the new worker")
+        assert training.step(2) == expected[2]
+
+
+def _succeeds(training: Training, number: int, expected: list[bytes]) -> bool:
+    try:
+        assert training.step(number) == expected
+    except ReplicaLost:  # it is there for Dask, and has not answered yet
+        return False
+    return True
+
+
+def test_a_worker_without_a_nanny_is_not_waited_for(own: OwnCluster) -> None:
+    own.add("0")
+    second = own.add("1")
+    _workers(own.address, 2)
+    with runtime.connect(own.address, stall_seconds=STALL_SECONDS) as cluster:
+        training = Training(cluster)
+        training.step(0)
+        kill(second.pid)
+        second.wait(10)
+        until(lambda: training.group.place(1)[0].lost, "the notice of the loss")
+
+        assert "it has no nanny that restarts it" in _refused(training, 1)
+
+        own.add("1")
+        _workers(own.address, 2)
+        until(lambda: _goes_on(training), "the step on the new worker")
+        assert training.recovered == [([1], [0])]
+
+
+def _goes_on(training: Training) -> bool:
+    try:
+        training.step(1)
+    except ReplicaLost:
+        return False
+    return True
+
+
+def test_a_scheduler_that_is_gone_is_told_at_once(own: OwnCluster) -> None:
+    own.add("0")
+    second = own.add("1")
+    _workers(own.address, 2)
+    with runtime.connect(own.address, stall_seconds=STALL_SECONDS) as cluster:
+        training = Training(cluster)
+        training.step(0)
+        own.processes[0].kill()
+        own.processes[0].wait(10)
+        kill(second.pid)
+        second.wait(10)
+        until(lambda: training.group.place(1)[0].lost, "the notice of the loss")
+        for _ in range(3):
+            with no_hang(), pytest.raises(UnavailableError, match=r"scheduler .* does not answer any more"):
+                training.step(1)

@@ -1,0 +1,160 @@
+"""A strategy over two hosts whose network is cut, for a moment and for longer, and joined again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.network.two_hosts import ADDRESSES, TwoHosts, certificates
+from tests.own_cluster import ROOT, OwnCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+PATIENCE_SECONDS = 60.0
+_AT_ONCE_SECONDS = 2.0
+
+
+class Driver:
+    """The notebook's end of `tests.network.driver`."""
+
+    def __init__(self, inside: tuple[str, ...], address: str, files: dict[str, str], minimum: int) -> None:
+        command = [
+            *inside,
+            sys.executable,
+            "-m",
+            "tests.network.driver",
+            address,
+            *files.values(),
+            str(minimum),
+        ]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        assert self._read()["ready"]
+
+    def ask(self, command: str) -> dict[str, Any]:
+        """What comes of a command: "value", or "type" and "error", and "seconds"."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        watchdog = threading.Timer(
+            PATIENCE_SECONDS, self._process.kill
+        )  # a hang is an end of the output then
+        watchdog.start()
+        try:
+            assert self._process.stdout is not None
+            line = self._process.stdout.readline()
+        finally:
+            watchdog.cancel()
+        assert line, "hang, or the driver has ended"
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def until(self, command: str, holds: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+        """Asks until the answer is such."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not holds(answer := self.ask(command)):
+            assert time.monotonic() < deadline, f"{what} did not happen: {answer}"
+        return answer
+
+    def close(self) -> None:
+        """Ends it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        finally:
+            self._process.kill()
+            self._process.wait(10)
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+
+
+@pytest.fixture
+def hosts() -> Iterator[TwoHosts]:
+    hosts = TwoHosts()
+    try:
+        try:
+            hosts.make()
+        except FileNotFoundError as error:
+            pytest.skip(f"two hosts need `{error.filename}`, which is not installed (iproute2, util-linux)")
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"this user may not make network namespaces: {error.stderr.strip()}")
+        yield hosts
+    finally:
+        hosts.remove()
+        assert not hosts.left()
+
+
+@pytest.fixture
+def start(hosts: TwoHosts, tmp_path: Path) -> Iterator[Callable[[int], Driver]]:
+    """Starts scheduler, a worker on each host, and the notebook on the first, by hand and with TLS."""
+    # Where each host sees it: /tmp is theirs.
+    shared = Path(ROOT, ".pytest_cache", f"hosts-{tmp_path.name}")
+    shared.mkdir(parents=True)
+    files = certificates(shared)
+    options = [word for pair in files.items() for word in pair]
+    address = ADDRESSES["a"]
+    own = OwnCluster(shared, host=address, inside=hosts.inside["a"], options=["--protocol", "tls", *options])
+    drivers: list[Driver] = []
+
+    def started(minimum: int) -> Driver:
+        own.wait()
+        for host in ("a", "b"):
+            own.add(host, host=ADDRESSES[host], inside=hosts.inside[host], nanny=True)
+        drivers.append(Driver(hosts.inside["a"], own.address, files, minimum))
+        return drivers[0]
+
+    try:
+        yield started
+    finally:
+        hosts.join()
+        for driver in drivers:
+            driver.close()
+        own.close()
+        for path in shared.iterdir():
+            path.unlink()
+        shared.rmdir()
+
+
+def test_a_cut_network(hosts: TwoHosts, start: Callable[[int], Driver]) -> None:
+    driver = start(0)
+    assert driver.ask("hosts")["value"] == ["host-a", "host-b"]
+    assert driver.ask("step")["value"] == {"replicas": 2.0, "steps": 1.0}
+
+    hosts.cut()  # for less than it takes to give a worker up
+    joining = threading.Timer(1.5, hosts.join)
+    joining.start()
+    assert driver.ask("step")["value"] == {"replicas": 2.0, "steps": 2.0}
+    joining.join()
+
+    hosts.cut()
+    lost = driver.ask("step")
+    assert lost["type"] == "ReplicaStalled"
+    assert "no heartbeat" in lost["error"]
+    first = driver.ask("step")
+    assert first["type"] == "ReplicaLost"
+    told = [driver.ask("step") for _ in range(3)]
+    assert all(answer["seconds"] < _AT_ONCE_SECONDS for answer in told), told
+    assert "replica 1 of MirroredStrategy cannot run: worker b on host host-b" in told[-1]["error"]
+    assert "the network is cut" in told[-1]["error"]
+    assert "since" in told[-1]["error"]
+
+    hosts.join()
+    back = driver.until(
+        "step", lambda answer: answer["value"] is not None, "the step after the network is back"
+    )
+    assert back["value"] == {
+        "replicas": 2.0,
+        "steps": 3.0,
+    }  # those that failed were undone, this one is whole

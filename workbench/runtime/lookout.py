@@ -1,0 +1,192 @@
+"""Looks out for workers while some are missing, so that a step knows at once whether there is anybody to go on with."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Container
+from typing import Any
+
+from distributed import Client
+
+from workbench.errors import UnavailableError
+
+_ANSWER_SECONDS = 5.0
+# A round ends after this even if somebody has not answered; that answer counts when it comes.
+_ROUND_SECONDS = 1.0
+# Restarted workers are back within a second or two; those of a cut network are not.
+_SOON_SECONDS = 5.0
+_FAST_SECONDS = 0.05
+_SLOW_SECONDS = 0.5
+
+
+class Lookout:
+    """Asks who is there, on Dask's event loop, while workers are missing.
+
+    Attributes:
+      trouble: Why the scheduler cannot be asked, None while it answers.
+    """
+
+    def __init__(self, client: Client, used: Callable[[], Container[str]]) -> None:
+        """`used` gives the addresses of the workers that are not free."""
+        self._client = client
+        self._used = used
+        self._heard = threading.Condition()
+        self._missing: dict[str, str] = {}
+        self._to_end: set[str] = set()
+        self._free: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._answering: dict[str, float] = {}
+        self._asking: dict[str, asyncio.Future[None]] = {}
+        self._rounds = 0
+        self._fast_until = 0.0
+        self._running = False
+        self.trouble: UnavailableError | None = None
+
+    def begin(self, worker: str, nanny: str) -> None:
+        """`worker` is missing; `nanny` is the address of the one that restarts it, or ""."""
+        with self._heard:
+            if worker in self._missing:
+                return
+            self._missing[worker] = nanny
+            self._rounds = 0
+            self._fast_until = time.monotonic() + _SOON_SECONDS
+            self._answering.pop(nanny, None)  # what it said before says nothing of now
+            if not self._running:
+                self._running = True
+                loop: Any = self._client.loop
+                loop.add_callback(self._look_out)
+
+    def end(self, worker: str) -> None:
+        """`worker` has a successor, or nobody waits for one any more."""
+        with self._heard:
+            nanny = self._missing.pop(worker, "")
+            self._to_end.discard(nanny)
+
+    def close(self) -> None:
+        """Ends soon."""
+        with self._heard:
+            self._missing.clear()
+            self._heard.notify_all()
+
+    def end_process_of(self, nanny: str) -> None:
+        """Has `nanny` end its worker's process as soon as it answers: that may be another one than it was, or stuck."""
+        with self._heard:
+            self._to_end.add(nanny)
+
+    def free(self, settled_seconds: float = 0.0) -> dict[str, dict[str, Any]]:
+        """Address -> what it says of itself, of free workers that answered the last time, and for so long already."""
+        before = time.monotonic() - settled_seconds
+        with self._heard:
+            return {address: worker for address, (since, worker) in self._free.items() if since <= before}
+
+    def forget(self, address: str) -> None:
+        """What was heard of that worker is not true any more."""
+        with self._heard:
+            self._free.pop(address, None)
+
+    def answers_since(self, nanny: str) -> float | None:
+        """Since when a nanny answers, by `time.monotonic`; None while it does not."""
+        with self._heard:
+            return self._answering.get(nanny)
+
+    def has_asked_all(self) -> bool:
+        """Whether everybody was asked, and had time to answer, since the newest loss."""
+        with self._heard:
+            return self._rounds > 0
+
+    def wait(self, seconds: float) -> None:
+        """Returns when somebody has answered, or after `seconds`."""
+        with self._heard:
+            self._heard.wait(seconds)
+
+    async def _look_out(self) -> None:
+        try:
+            while True:
+                with self._heard:
+                    if not self._missing:
+                        self._running = False
+                        self._free.clear()
+                        return
+                    rounds = self._rounds
+                complete = await self._round()
+                with self._heard:
+                    if complete and self._rounds >= rounds:  # and no other worker was lost meanwhile
+                        self._rounds += 1
+                    self._heard.notify_all()
+                soon = time.monotonic() < self._fast_until
+                await asyncio.sleep(_FAST_SECONDS if soon else _SLOW_SECONDS)
+        finally:
+            for asked in self._asking.values():
+                asked.cancel()
+            with self._heard:
+                self._running = False
+
+    async def _round(self) -> bool:
+        """Asks everybody who is not being asked yet; whether the scheduler was there to say who that is."""
+        with self._heard:
+            missing, nannies = len(self._missing), {nanny for nanny in self._missing.values() if nanny}
+        try:
+            scheduler: Any = self._client.scheduler
+            identity = await asyncio.wait_for(scheduler.identity(n_workers=-1), _ANSWER_SECONDS)
+        except Exception as error:  # closed by its user, ended, out of reach
+            self.trouble = UnavailableError(
+                f"the Dask scheduler at {_address(self._client)} does not answer any more "
+                f"({type(error).__name__}): start the cluster again and connect to it with wb.connect(...)"
+            )
+            return missing > 0
+        self.trouble = None
+        used = self._used()
+        present = [address for address in identity["workers"] if address not in used]
+        with self._heard:
+            for address in [known for known in self._free if known not in present]:
+                del self._free[address]
+        for address in present:
+            self._ask(address, self._describe(address))
+        for nanny in nannies:
+            self._ask(nanny, self._greet(nanny))
+        if asked := list(self._asking.values()):
+            await asyncio.wait(asked, timeout=_ROUND_SECONDS)
+        return True
+
+    def _ask(self, whom: str, question: Awaitable[None]) -> None:
+        if whom in self._asking:
+            question.close()  # type: ignore[attr-defined]
+            return
+        asked = self._asking[whom] = asyncio.ensure_future(question)
+        asked.add_done_callback(lambda _: self._asking.pop(whom, None))
+
+    async def _describe(self, address: str) -> None:
+        scheduler: Any = self._client.scheduler
+        message = {"op": "workbench_describe"}
+        try:
+            question = scheduler.broadcast(msg=message, workers=[address], on_error="ignore")
+            answer = (await asyncio.wait_for(question, _ANSWER_SECONDS)).get(address)
+        except Exception:  # of whatever kind: it cannot be used
+            answer = None
+        with self._heard:
+            if answer is None:
+                self._free.pop(address, None)
+            else:
+                since, before = self._free.get(address, (time.monotonic(), answer))
+                self._free[address] = (since if before["pid"] == answer["pid"] else time.monotonic()), answer
+            self._heard.notify_all()
+
+    async def _greet(self, nanny: str) -> None:
+        try:
+            there: Any = self._client.rpc(nanny)
+            await asyncio.wait_for(there.identity(), _ANSWER_SECONDS)
+            if nanny in self._to_end:
+                await asyncio.wait_for(there.kill(reason="workbench-gave-it-up"), _ANSWER_SECONDS)
+                self._to_end.discard(nanny)
+        except Exception:  # refused, out of reach, or closing
+            with self._heard:
+                self._answering.pop(nanny, None)
+        else:
+            with self._heard:
+                self._answering.setdefault(nanny, time.monotonic())
+
+
+def _address(client: Client) -> str:
+    scheduler: Any = client.scheduler
+    return "its address" if scheduler is None else str(scheduler.address)
