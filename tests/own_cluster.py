@@ -93,15 +93,19 @@ class OwnCluster:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Ends all processes."""
-        for process in self.processes:
+        """Ends all processes; nannies first, and in peace, as they have semaphores to remove."""
+        for process in reversed(self.processes):
             below = []
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)
                 below = psutil.Process(process.pid).children(recursive=True)
+                process.terminate() if below else process.kill()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
                 process.kill()
-            process.wait(10)
-            for child in below:  # of nannies
+                process.wait(10)
+            for child in below:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     child.kill()
             psutil.wait_procs(below, timeout=10)

@@ -36,7 +36,7 @@ def main() -> None:
 
     def step() -> Any:
         counter.assign_add(1.0)
-        return wb.get_replica_context().all_reduce("SUM", 1.0)
+        return wb.distribute.get_replica_context().all_reduce("SUM", 1.0)
 
     def one_step() -> Any:
         count = strategy.reduce("MEAN", strategy.run(step), axis=None)

@@ -127,15 +127,20 @@ def start(hosts: TwoHosts, tmp_path: Path) -> Iterator[Callable[[int], Driver]]:
         shared.rmdir()
 
 
+def _did(answer: dict[str, Any]) -> Any:
+    assert not answer["error"], answer
+    return answer["value"]
+
+
 def test_a_cut_network(hosts: TwoHosts, start: Callable[[int], Driver]) -> None:
     driver = start(0)
     assert driver.ask("hosts")["value"] == ["host-a", "host-b"]
-    assert driver.ask("step")["value"] == {"replicas": 2.0, "steps": 1.0}
+    assert _did(driver.ask("step")) == {"replicas": 2.0, "steps": 1.0}
 
     hosts.cut()  # for less than it takes to give a worker up
     joining = threading.Timer(1.5, hosts.join)
     joining.start()
-    assert driver.ask("step")["value"] == {"replicas": 2.0, "steps": 2.0}
+    assert _did(driver.ask("step")) == {"replicas": 2.0, "steps": 2.0}
     joining.join()
 
     hosts.cut()

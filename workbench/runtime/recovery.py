@@ -52,7 +52,9 @@ def rebuild_group(group: Group) -> list[int]:
     lost = []
     for name in group.worker_names:
         link = group.gang.workers[name]
-        if group.links.get(name, link) is not link:  # behind another one are other stores, also in the same process
+        if (
+            group.links.get(name, link) is not link
+        ):  # behind another one are other stores, also in the same process
             lost += list(group.ranks_of(name))
         group.links[name] = link
     group.stale = False
