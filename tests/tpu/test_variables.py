@@ -111,3 +111,28 @@ def test_new_rows_are_as_good_as_those_that_are_in_place(strategy: Any) -> None:
     fed = ids(strategy)
     for _ in range(3):  # the second time, the first step has put the components on the devices
         assert [float(v) for v in strategy.local_results(strategy.run(total, (fed,)))] == [6] * REPLICAS
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "expected"),
+    [
+        ("NONE", [[1, 0, 0, 0], [0, 2, 0, 0], [0, 0, 3, 0], [0, 0, 0, 4]]),
+        ("SUM", [[1, 2, 3, 4]] * 4),
+        ("MEAN", [[0.25, 0.5, 0.75, 1]] * 4),
+        ("ONLY_FIRST_REPLICA", [[1, 0, 0, 0]] * 4),
+    ],
+)
+def test_rows_are_scattered(strategy: Any, aggregation: str, expected: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(np.zeros(4, np.float32), aggregation=aggregation)
+
+    @wb.function
+    def step() -> Any:
+        r = get_replica_context().replica_id_in_sync_group
+        v.scatter_add(wb.IndexedSlices((r + 1.0).reshape(1), r.reshape(1)))
+        return r
+
+    strategy.run(step)
+    assert [part.numpy().tolist() for part in v.values] == expected
+    v.scatter_mul(wb.IndexedSlices(np.float32([2]), [1]))
+    assert [part.numpy()[1] for part in v.values] == [2 * row[1] for row in expected]
