@@ -54,6 +54,17 @@ def test_files_are_dealt_before_the_readers_that_a_function_makes(files: list[st
     assert [sorted(part) for part in parts(dataset, 3)] == [[b"00", b"01"], [b"10", b"11"], [b"20", b"21"]]
 
 
+@pytest.mark.parametrize("method", ["flat_map", "interleave"])
+@pytest.mark.parametrize("policy", ["AUTO", "FILE"])
+def test_fewer_files_than_hosts_are_refused_also_where_a_function_makes_the_readers(
+    files: list[str], method: str, policy: str
+) -> None:
+    names = Dataset.from_tensor_slices(files)
+    dataset = with_policy(getattr(names, method)(lambda name: TextLineDataset(name)), policy)
+    with pytest.raises(InvalidArgumentError):
+        parts(dataset, len(files) + 1)
+
+
 def test_shuffled_file_lists_are_dealt_without_loss_or_duplicates(files: list[str], tmp_path: Path) -> None:
     dataset = Dataset.list_files(str(tmp_path / "*.txt")).interleave(TextLineDataset, cycle_length=2)
     first, second = parts(dataset, 2)

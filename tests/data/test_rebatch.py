@@ -34,6 +34,16 @@ def test_the_even_split_is_a_partition(rows: int, pieces: int) -> None:
     assert [row for start, stop in bounds for row in range(start, stop)] == list(range(rows))
 
 
+@pytest.mark.parametrize(
+    ("batch", "replicas", "sizes"),
+    [(7, 4, (2, 2, 2, 1)), (4, 3, (2, 1, 1)), (2, 3, (1, 1, 0)), (6, 3, (2, 2, 2))],
+)
+def test_the_schedule_gives_the_first_replicas_what_does_not_divide(
+    batch: int, replicas: int, sizes: tuple[int, ...]
+) -> None:
+    assert scheduled_sizes(batch, replicas) == sizes
+
+
 @given(batch=st.integers(0, 60), workers=st.integers(1, 4), replicas=st.integers(1, 4))
 def test_workers_schedules_add_up_to_the_batch_in_every_step(batch: int, workers: int, replicas: int) -> None:
     schedules = [batch_sizes_for_worker(batch, workers, replicas, worker) for worker in range(workers)]

@@ -60,6 +60,19 @@ def test_lateness_that_costs_nothing_makes_no_straggler() -> None:
     assert lateness(Replicas(["a", "a"]), *calls).stragglers == ()
 
 
+def test_lateness_makes_a_straggler_only_if_the_others_lose_a_tenth_of_their_collectives_to_it() -> None:
+    def late_by(late_ns: int, collective_ns: int) -> tuple[int, ...]:
+        step_ns = 10 * MS
+        calls = [
+            Call([k * step_ns, k * step_ns + late_ns], k * step_ns + collective_ns, step=k)
+            for k in range(1, 41)
+        ]
+        return lateness(Replicas(["a", "a"]), *calls).stragglers
+
+    assert late_by(600_000, 9 * MS) == ()  # 0.6 of the 17.4 ms that both spend in it
+    assert late_by(600_000, 2 * MS) == (1,)  # 0.6 of 3.4 ms
+
+
 def test_a_few_steps_make_no_straggler() -> None:
     assert lateness(Replicas(["a"] * 2), *steps(19, [300_000, 0])).stragglers == ()
 

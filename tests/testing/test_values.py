@@ -76,6 +76,12 @@ def test_the_first_difference_is_told(strategy: wb.MirroredStrategy, step: Any, 
         assert_same_on_all(strategy.run(step))
 
 
+def test_every_replica_is_compared_with_the_first() -> None:
+    assert_same_on_all(wb.distribute.PerReplica((1.0, 1.0, 1.0, 1.0)))
+    with pytest.raises(AssertionError, match=r"replica 3 has 2\.0 where replica 0 has 1\.0"):
+        assert_same_on_all(wb.distribute.PerReplica((1.0, 1.0, 1.0, 2.0)))
+
+
 def test_a_tolerance_passes_over_small_differences(strategy: wb.MirroredStrategy) -> None:
     result = strategy.run(lambda: np.float64(1 + 1e-9 * rank()))
 
