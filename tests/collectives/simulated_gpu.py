@@ -6,10 +6,10 @@ thread, so code that forgets to order two streams reads garbage here too: memory
 
 from __future__ import annotations
 
-import ctypes
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,8 +19,11 @@ import numpy as np
 from tests.collectives import simulated_nccl
 from workbench.backends import numpy as backend
 from workbench.backends.accelerator import GpuIdentity
+from workbench.backends.cupy import DTYPES
 
 DEADLINE_SECONDS = 60.0
+_live: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
+"""Device memory in use, by address."""
 
 
 class DeviceError(RuntimeError):
@@ -117,7 +120,8 @@ class SimulatedGpus:
     def put(self, array: Any, ordinal: int) -> SimArray:
         """A copy in device memory, there at once."""
         host = np.asarray(backend.view(array))
-        return SimArray(np.array(host, host.dtype.newbyteorder("="), order="K"), ordinal)
+        _refuse_foreign(host.dtype.newbyteorder("="))
+        return SimArray(_tracked(np.array(host, host.dtype.newbyteorder("="), order="K")), ordinal)
 
     def get(self, array: SimArray) -> np.ndarray:
         """A copy, once the thread's current stream has got here."""
@@ -195,8 +199,9 @@ class SimulatedGpus:
         return second.at_ns - first.at_ns
 
     def empty(self, count: int, dtype: np.dtype) -> SimArray:
+        _refuse_foreign(np.dtype(dtype))
         ordinal = self.place()[0]
-        data = np.empty(count, dtype)
+        data = _tracked(np.empty(count, dtype))
         data.reshape(-1).view(np.uint8)[:] = 0xA5
         return SimArray(data, ordinal)
 
@@ -227,7 +232,7 @@ class SimulatedGpus:
         return array.data.ctypes.data
 
     def copy(self, source: SimArray, target: SimArray) -> None:
-        self.current().submit(lambda: np.copyto(target.data, source.data, casting="unsafe"))
+        self.current().submit(lambda: np.copyto(target.data, source.data, casting="same_kind"))
 
     def combine(
         self, op: str, sources: Sequence[SimArray], targets: Sequence[SimArray], *, mean_over: int = 0
@@ -271,8 +276,22 @@ class SimulatedGpus:
         self.current().submit(run)
 
 
+def _refuse_foreign(dtype: np.dtype) -> None:
+    """CuPy has no other dtypes."""
+    if dtype.name not in DTYPES or not dtype.isnative:
+        raise ValueError(f"Unsupported dtype {dtype}")
+
+
+def _tracked(data: np.ndarray) -> np.ndarray:
+    """`data`, whose memory NCCL may be given for as long as something refers to it."""
+    _live[data.ctypes.data] = data
+    return data
+
+
 def memory_at(pointer: int, nbytes: int) -> np.ndarray:
-    """The bytes at an address: NCCL gets nothing else."""
-    if nbytes == 0:
-        return np.empty(0, np.uint8)
-    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(pointer))
+    """The bytes at an address: NCCL gets nothing else. Of memory that is not in use any more it gets garbage."""
+    for address, owner in list(_live.items()):
+        if address <= pointer and pointer + nbytes <= address + owner.nbytes:
+            flat = owner.reshape(-1, order="A").view(np.uint8)
+            return flat[pointer - address : pointer - address + nbytes]
+    return np.full(nbytes, 0x5A, np.uint8)

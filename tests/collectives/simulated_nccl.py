@@ -1,10 +1,13 @@
 """NCCL as `cupy.cuda.nccl` shows it, with its habits, between threads and processes of this machine.
 
 * It gets raw pointers and believes them; a wrong size or a freed array corrupts memory here as there.
-* Calls queue work on streams and return; calls between `groupStart` and `groupEnd` start together.
+* Calls queue work on streams and return; calls between `groupStart` and `groupEnd` start together. Without a group, a
+  call for one of several ranks of a thread waits for the others, which never come: that is an error here.
+* A call on a communicator that was aborted, and a second abort, are what they are in C: the memory is freed.
 * Creating a communicator blocks until every rank has come, for ever if one does not.
 * Ranks that ask for different things wait for ever. A peer that dies is not noticed.
-* `abort` lets streams go on as if all were well, with garbage in the results; `destroy` blocks when peers are gone.
+* `abort` lets streams go on as if all were well, with garbage in the results; `destroy` waits for the other ranks, for
+  ever when one of them is gone.
 * One GPU twice in a communicator is refused, with an unhelpful text.
 
 A thread in the process that made the unique id is the network: it collects what the ranks send and computes.
@@ -39,9 +42,19 @@ _UFUNCS = {NCCL_SUM: np.add, NCCL_PROD: np.multiply, NCCL_MAX: np.fmax, NCCL_MIN
 
 STREAMS: dict[int, Any] = {}
 _group = threading.local()
+_waiting: list[_Hub] = []
+_ranks: dict[bytes, set[int]] = {}
+"""The ranks of this process by the id of their network."""
 _aborting: list[threading.Event] = []
 faults: dict[str, Any] = {}
-"""What a test breaks: "async_error" (a text), "refuse" (a text, by the next call), "hang" (nothing ever completes)."""
+"""What a test breaks: "async_error" (a text), "refuse" (a text, by the next call), "refuse_rank" (is not created),
+"hang" (nothing ever completes); "while_asked" and "while_aborted" are called with the communicator in those calls."""
+
+
+def give_up_waiting() -> None:
+    """Ends networks whose ranks will never all come, which NCCL itself would not do."""
+    while _waiting:
+        _waiting.pop().give_up()
 
 
 class NcclError(RuntimeError):
@@ -55,6 +68,7 @@ def get_version() -> int:
 def get_unique_id() -> bytes:
     """The address of a new network; its thread ends with the last connection."""
     hub = _Hub()
+    _waiting.append(hub)
     hub.start()
     return hub.path.encode().ljust(128, b"\0")
 
@@ -64,9 +78,13 @@ def groupStart() -> None:
 
 
 def groupEnd() -> None:
+    assert getattr(_group, "depth", 0) > 0, "groupEnd without groupStart"
     _group.depth -= 1
     if _group.depth == 0:
         calls, _group.calls = getattr(_group, "calls", []), []
+        failed, _group.failed = getattr(_group, "failed", False), False
+        if failed:
+            raise NcclError("a call of this group has failed")
         creating = [call for kind, call in calls if kind == "create"]
         threads = [threading.Thread(target=call, daemon=True) for call in creating]
         for thread in threads:
@@ -79,9 +97,16 @@ def groupEnd() -> None:
                 call()
 
 
-def _together(kind: str, call: Callable[[], None]) -> None:
-    if getattr(_group, "depth", 0):
+def group_is_open() -> bool:
+    """Whether the calling thread has started a group and not ended it."""
+    return bool(getattr(_group, "depth", 0))
+
+
+def _together(kind: str, call: Callable[[], None], unique_id: bytes) -> None:
+    if group_is_open():
         _group.__dict__.setdefault("calls", []).append((kind, call))
+    elif kind == "move" and len(_ranks.get(unique_id, ())) > 1:
+        raise NcclError("outside of a group, one of several ranks of a thread waits for the others for ever")
     else:
         call()
 
@@ -94,15 +119,21 @@ def wait_on_stream(flag: threading.Event) -> None:
 
 class NcclCommunicator:
     def __init__(self, size: int, unique_id: bytes, rank: int) -> None:
+        if faults.get("refuse_rank") == rank:
+            _group.failed = group_is_open()
+            raise NcclError("unhandled cuda error")
         self._size = size
         self._rank = rank
         self._number = 0
+        self._unique_id = unique_id
         self._aborted = threading.Event()
+        self._freed = threading.Lock()
         self._answers: dict[int, Any] = {}
         self._arrived = threading.Condition()
         self._socket = socket.socket(socket.AF_UNIX)
         path = unique_id.rstrip(b"\0").decode()
-        _together("create", lambda: self._create(path))
+        _ranks.setdefault(unique_id, set()).add(rank)
+        _together("create", lambda: self._create(path), unique_id)
 
     def _create(self, path: str) -> None:
         self._socket.connect(path)
@@ -125,10 +156,20 @@ class NcclCommunicator:
         return self._rank
 
     def check_async_error(self) -> None:
+        assert not self._aborted.is_set(), "ncclCommGetAsyncError reads memory that ncclCommAbort has freed"
+        pause = faults.get("while_asked")
+        if pause is not None:
+            pause(self)
+        assert not self._aborted.is_set(), "ncclCommAbort frees the memory that ncclCommGetAsyncError reads"
         if faults.get("async_error"):
             raise NcclError(faults["async_error"])
 
     def abort(self) -> None:
+        assert self._freed.acquire(blocking=False), "ncclCommAbort frees the same memory twice"
+        aborting = faults.get("while_aborted")
+        if aborting is not None:
+            aborting(self)
+        _ranks.get(self._unique_id, set()).discard(self._rank)
         self._aborted.set()
         with self._arrived:
             self._arrived.notify_all()
@@ -137,7 +178,10 @@ class NcclCommunicator:
         self._socket.close()
 
     def destroy(self) -> None:
-        assert self._size == 1 or self._aborted.is_set(), "destroy would block: peers may be gone"
+        """Waits until all ranks have come here, so also for what they still read."""
+        assert not self._freed.locked(), "ncclCommDestroy frees what is freed"
+        number, self._number = self._number, self._number + 1
+        self._exchange(number, ("destroy", ()), b"")
         self.abort()
 
     def allReduce(self, send: int, receive: int, count: int, dtype: int, op: int, stream: int) -> None:
@@ -176,7 +220,7 @@ class NcclCommunicator:
             target = memory_at(receive, got * width)
             target[:] = 0x5A if result is None else np.frombuffer(result, np.uint8)[: got * width]
 
-        _together("move", lambda: STREAMS[stream].submit(work))
+        _together("move", lambda: STREAMS[stream].submit(work), self._unique_id)
 
     def _exchange(self, number: int, asked: Any, data: bytes) -> bytes | None:
         with contextlib.suppress(OSError):
@@ -195,21 +239,29 @@ class _Hub(threading.Thread):
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)
         self._listener.listen(64)
+        self._given_up = threading.Event()
         self._lock = threading.Lock()
         self._waiting: dict[int, dict[int, tuple[Any, bytes]]] = {}
+
+    def give_up(self) -> None:
+        self._given_up.set()
+        self.join(10.0)
 
     def run(self) -> None:
         ranks: dict[int, socket.socket] = {}
         size = 1
-        self._listener.settimeout(120.0)  # a test is over by then; NCCL itself would wait on
+        self._listener.settimeout(0.1)
         try:
             while len(ranks) < size:
-                connection, _ = self._listener.accept()
-                connection.settimeout(None)
-                _, rank, size = _receive(connection)
-                ranks[rank] = connection
-        except TimeoutError:
-            return
+                with contextlib.suppress(TimeoutError):
+                    connection, _ = self._listener.accept()
+                    connection.settimeout(None)
+                    _, rank, size = _receive(connection)
+                    ranks[rank] = connection
+                if self._given_up.is_set():
+                    for connection in ranks.values():
+                        connection.close()
+                    return
         finally:
             self._listener.close()
             self._directory.cleanup()
@@ -239,6 +291,8 @@ class _Hub(threading.Thread):
 
 def _result(asked: Any, parts: list[bytes], rank: int) -> bytes:
     op, what = asked
+    if op == "destroy":
+        return b""
     if op == "broadcast":
         return parts[what[2]]
     if op == "all_gather":

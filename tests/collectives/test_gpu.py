@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import warnings
@@ -15,10 +16,12 @@ import pytest
 from tests.collectives import simulated_nccl
 from tests.collectives.simulated_gpu import SimArray, SimulatedGpus
 from tests.telemetry.reading import records
+from workbench.backends.cupy import DTYPES
 from workbench.collectives import Bootstrap, CommunicationOptions, Gpus, Member, Topology, gpu_timing
 from workbench.collectives import gpu_plane as plane_module
 from workbench.collectives.gpu import GpuCommunicator
 from workbench.collectives.gpu_timing import Lane
+from workbench.collectives.nccl import NcclOps
 from workbench.errors import (
     BackendUnavailable,
     CollectiveAborted,
@@ -37,6 +40,7 @@ def working_nccl() -> Iterator[None]:
     simulated_nccl.faults.clear()
     yield
     simulated_nccl.faults.clear()
+    simulated_nccl.give_up_waiting()
 
 
 class Replicas:
@@ -211,6 +215,19 @@ def test_nccl_cannot_be_asked_for_on_a_shared_gpu(shared: Replicas) -> None:
     assert all(type(outcome) is BackendUnavailable for outcome in shared.run(body))
 
 
+# -- what the simulation is strict about, as the libraries are
+
+
+def test_calls_for_several_gpus_of_a_process_need_a_group(
+    two: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NcclOps, "_grouped", lambda ops, works: contextlib.nullcontext())
+
+    for outcome in two.run(summed):
+        assert isinstance(outcome, CollectiveAborted)
+        assert "outside of a group" in str(outcome)
+
+
 # -- failures
 
 
@@ -313,31 +330,179 @@ def test_a_stream_that_does_not_even_end_after_an_abort_is_reported(
     assert "does not end after: aborted because of RuntimeError: given up" in two.stuck[0]
 
 
-def test_connecting_without_a_peer_is_given_up_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def stuck_connecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Communicators are made in C, with no way out, until the event is set."""
     monkeypatch.setattr(plane_module, "GRACE_SECONDS", 0.1)
-    replicas = Replicas(2)
     released = threading.Event()
 
     class Stuck(simulated_nccl.NcclCommunicator):
         def __init__(self, size: int, unique_id: bytes, rank: int) -> None:
-            assert released.wait(DEADLINE_SECONDS)  # in C, with no way out
+            assert released.wait(DEADLINE_SECONDS)
             super().__init__(size, unique_id, rank)
 
     monkeypatch.setattr(simulated_nccl, "NcclCommunicator", Stuck)
+    yield released
+    released.set()
+    until(lambda: "workbench-gpu-connect" not in {thread.name for thread in threading.enumerate()})
+
+
+def test_connecting_without_a_peer_is_given_up_and_reported(stuck_connecting: threading.Event) -> None:
+    replicas = Replicas(2)
     for communicator in replicas.communicators.values():
         communicator._plane._connect_seconds = 0.2  # type: ignore[attr-defined]
-    waiting = threading.Thread(target=lambda: replicas.outcomes.extend(replicas.run(summed)), daemon=True)  # type: ignore[attr-defined]
-    replicas.outcomes = []  # type: ignore[attr-defined]
-    waiting.start()
-    until(lambda: replicas.stuck)
-    released.set()
-    waiting.join(DEADLINE_SECONDS)
-    replicas.close()
 
+    outcomes = replicas.run(summed)  # returns although the call in C does not
+
+    until(lambda: replicas.stuck)
+    replicas.close()
     assert "stuck in connecting the GPUs (NCCL)" in replicas.stuck[0]
-    for outcome in replicas.outcomes:  # type: ignore[attr-defined]
+    for outcome in outcomes:
         assert isinstance(outcome, DeadlineExceededError | CollectiveAborted)
         assert "a replica is missing or unreachable" in str(outcome)
+
+
+def test_replicas_in_the_notebook_do_not_wait_for_a_thread_that_is_stuck(
+    stuck_connecting: threading.Event,
+) -> None:
+    replicas = Replicas(2)
+    plane = replicas.communicators[0]._plane  # type: ignore[attr-defined]
+    plane._connect_seconds, plane._on_stuck = 0.2, None
+
+    assert all(isinstance(outcome, WorkbenchError) for outcome in replicas.run(summed))
+    replicas.close()
+    until(lambda: "workbench-gpu-watch" not in {thread.name for thread in threading.enumerate()})
+
+
+def test_connecting_can_be_aborted(
+    stuck_connecting: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plane_module, "GRACE_SECONDS", DEADLINE_SECONDS)
+    replicas = Replicas(2)
+    outcomes: list[Any] = []
+    waiting = threading.Thread(target=lambda: outcomes.extend(replicas.run(summed)), daemon=True)
+    waiting.start()
+    plane = replicas.communicators[0]._plane  # type: ignore[attr-defined]
+    until(lambda: plane._guards)
+    replicas.communicators[0].abort(RuntimeError("given up"))
+    waiting.join(DEADLINE_SECONDS)
+
+    assert [type(outcome) for outcome in outcomes] == [CollectiveAborted] * 2
+    aborted: list[int] = []
+    simulated_nccl.faults["while_aborted"] = lambda communicator: aborted.append(communicator.rank_id())
+    stuck_connecting.set()
+    until(lambda: sorted(aborted) == [0, 1])  # what was made too late is given back
+    replicas.close()
+
+
+def test_a_communicator_that_cannot_be_made_leaves_no_group_open(two: Replicas) -> None:
+    simulated_nccl.faults["refuse_rank"] = 1
+    ended: list[bool] = []
+    attempt = plane_module.GpuPlane._attempt
+
+    def watched(plane: Any, guard: Any, call: Callable[[], Any], undo: Any) -> None:
+        attempt(plane, guard, call, undo)
+        ended.append(not simulated_nccl.group_is_open())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plane_module.GpuPlane, "_attempt", watched)
+        outcomes = two.run(summed)
+    for outcome in outcomes:
+        assert isinstance(outcome, CollectiveAborted)
+        assert "unhandled cuda error" in str(outcome)
+    until(lambda: ended == [True])
+
+
+def ops_of(two: Replicas) -> Any:
+    """The communicators behind two replicas that have connected."""
+    assert two.run(summed) == [2.0, 2.0]
+    return two.communicators[0]._plane._ops  # type: ignore[attr-defined]
+
+
+def test_two_threads_abort_once(two: Replicas) -> None:
+    ops, entered, second = ops_of(two), threading.Event(), threading.Event()
+    aborted: list[int] = []
+
+    def while_aborted(communicator: Any) -> None:
+        aborted.append(communicator.rank_id())
+        entered.set()
+        assert second.wait(DEADLINE_SECONDS)
+
+    simulated_nccl.faults["while_aborted"] = while_aborted
+    first = threading.Thread(target=ops.abort, daemon=True)
+    first.start()
+    assert entered.wait(DEADLINE_SECONDS)
+    ops.abort()  # while the other one is in it
+    second.set()
+    first.join(DEADLINE_SECONDS)
+    ops.abort()
+    ops.close()
+
+    assert sorted(aborted) == [0, 1]
+
+
+def test_no_communicator_is_freed_while_it_is_asked_for_errors(two: Replicas) -> None:
+    ops, freed = ops_of(two), threading.Event()
+    aborting = threading.Thread(target=ops.abort, daemon=True)
+    simulated_nccl.faults["while_aborted"] = lambda _: freed.set()
+
+    def while_asked(_: Any) -> None:
+        if aborting.ident is None:
+            aborting.start()
+        freed.wait(0.2)  # an abort that does not wait comes within this time
+
+    simulated_nccl.faults["while_asked"] = while_asked
+    found = ops.error()
+    aborting.join(DEADLINE_SECONDS)
+
+    assert (found, ops.error()) == ("", "")
+    assert freed.is_set()
+
+
+@pytest.mark.parametrize("healthy", [True, False])
+def test_closing_sends_what_peers_wait_for_unless_the_group_is_broken(
+    monkeypatch: pytest.MonkeyPatch, healthy: bool
+) -> None:
+    ended: list[str] = []
+    destroy, abort = simulated_nccl.NcclCommunicator.destroy, simulated_nccl.NcclCommunicator.abort
+
+    def destroyed(communicator: Any) -> None:
+        ended.append("destroy")
+        destroy(communicator)
+
+    def aborted(communicator: Any) -> None:
+        ended.append("abort")
+        abort(communicator)
+
+    monkeypatch.setattr(simulated_nccl.NcclCommunicator, "destroy", destroyed)
+    monkeypatch.setattr(simulated_nccl.NcclCommunicator, "abort", aborted)
+    replicas = Replicas(2)
+    assert replicas.run(summed) == [2.0, 2.0]
+    if not healthy:
+        replicas.communicators[0].abort(RuntimeError("broken"))
+    replicas.close()
+
+    assert set(ended) == ({"destroy", "abort"} if healthy else {"abort"})
+    assert ended.count("abort") == 2  # the simulation's own in `destroy`, or the only one
+
+
+def test_closing_waits_for_what_is_queued(two: Replicas) -> None:
+    released, results = threading.Event(), []
+
+    def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
+        with gpus.on(c._ordinal):
+            gpus.current().submit(lambda: simulated_nccl.wait_on_stream(released))
+        (total,) = c.all_reduce([put(c, gpus, np.ones(3))], "sum")
+        results.append(total)
+
+    two.run(body)
+    plane = two.communicators[0]._plane  # type: ignore[attr-defined]
+    assert plane._queued
+    released.set()
+    two.close()
+
+    assert [total.data.tolist() for total in results] == [[2.0] * 3] * 2
+    assert plane._drained
 
 
 def test_a_group_can_be_connected_again_after_an_abort() -> None:
@@ -390,6 +555,27 @@ def test_buffers_live_until_the_collective_has_happened(shared: Replicas) -> Non
     assert shared.run(body) == [True] * 3
 
 
+@pytest.mark.parametrize("op", ["min", "prod"])
+def test_temporary_buffers_live_until_nccl_has_read_them(two: Replicas, op: str) -> None:
+    """Minima travel as ordered integers, products of complex numbers are gathered first: both in buffers of the ops."""
+    inputs = [np.array([1.0, -2.0]), np.array([3.0, -4.0])]
+    if op == "prod":
+        inputs = [x + 1j for x in inputs]
+
+    def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
+        released = threading.Event()
+        with gpus.on(c._ordinal):
+            gpus.current().submit(
+                lambda: simulated_nccl.wait_on_stream(released)
+            )  # nothing is read before this ends
+        (found,) = c.all_reduce([put(c, gpus, inputs[c.rank])], op)
+        released.set()
+        return gpus.get(found).tolist()
+
+    want = np.minimum(*inputs) if op == "min" else np.multiply(*inputs)
+    assert two.run(body) == [want.tolist()] * 2
+
+
 def test_times_come_from_events_and_lie_within_the_call(two: Replicas) -> None:
     began = time.monotonic_ns()
     two.run(summed)
@@ -419,6 +605,24 @@ def test_times_get_a_new_base(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not lane.base_is_old
 
 
+def test_a_new_base_is_waited_for_without_keeping_pythons_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus, pauses, asked = SimulatedGpus(), [], []
+    lane = Lane(gpus, 0)
+    done = gpus.done
+
+    def late(event: Any) -> bool:
+        asked.append(event)
+        return len(asked) > 3 and done(event)
+
+    monkeypatch.setattr(gpu_timing, "_BASE_SECONDS", DEADLINE_SECONDS)
+    monkeypatch.setattr(gpus, "done", late)
+    monkeypatch.setattr(gpu_timing.time, "sleep", lambda seconds: pauses.append(seconds))
+    lane.rebase()
+
+    assert len(pauses) == len(asked) - 1 >= 3
+    assert min(pauses) > 0
+
+
 def test_no_thread_is_left_after_close() -> None:
     replicas = Replicas(2)
     replicas.run(summed)
@@ -439,10 +643,19 @@ def test_closing_while_a_collective_is_queued_is_told_as_such(monkeypatch: pytes
     assert [type(outcome) for outcome in replicas.run(summed)] == [StaleGeneration] * 2
 
 
-def test_the_simulation_counts_as_the_real_binding_does() -> None:
+# -- the real binding, which needs CuPy and no GPU (CONTRIBUTING.md says how to get it)
+
+
+@pytest.fixture
+def real_cupy() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries that this does not need
-        pytest.importorskip("cupy", reason="CuPy comes with the extras gpu12 and gpu13")
+        return pytest.importorskip("cupy", reason="CuPy comes with the extras gpu12 and gpu13")
+
+
+def test_the_simulation_counts_as_the_real_binding_does(real_cupy: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         from cupy.cuda import nccl
     if not nccl.available:
         pytest.skip("CuPy finds no NCCL")
@@ -452,3 +665,27 @@ def test_the_simulation_counts_as_the_real_binding_does() -> None:
     methods = "allReduce reduce broadcast reduceScatter allGather abort destroy check_async_error".split()
     for cls in (simulated_nccl.NcclCommunicator, nccl.NcclCommunicator):
         assert [name for name in methods if not hasattr(cls, name)] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *sorted(DTYPES),
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "longdouble",
+        "clongdouble",
+        "datetime64[s]",
+        "S3",
+        ">f4",
+    ],
+)
+def test_the_real_binding_has_the_dtypes_that_it_is_given(real_cupy: Any, name: str) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    try:
+        real_cupy.ndarray((0,), dtype)
+        refused = ""
+    except Exception as error:  # without a driver CuPy's own, after it has looked at the dtype
+        refused = str(error)
+
+    assert refused.startswith("Unsupported dtype") == (name not in DTYPES), refused

@@ -17,6 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from workbench.backends import numpy as backend
 from workbench.backends.accelerator import GpuIdentity
+from workbench.backends.cupy import DTYPES
 
 
 class ndarray(NDArrayOperatorsMixin):
@@ -93,7 +94,10 @@ class Module(ModuleType):
         super().__init__("cupy")
 
     def array(self, value: Any, dtype: Any = None) -> ndarray:
-        return ndarray(np.array(value if type(value) is np.ndarray else _unwrapped(value), dtype))
+        made = np.array(value if type(value) is np.ndarray else _unwrapped(value), dtype)
+        if made.dtype.name not in DTYPES or not made.dtype.isnative:
+            raise ValueError(f"Unsupported dtype {made.dtype}")
+        return ndarray(made)
 
     def asarray(self, value: Any, dtype: Any = None) -> ndarray:
         return value if isinstance(value, ndarray) and dtype is None else self.array(value, dtype)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -60,6 +61,30 @@ def test_arguments_are_on_the_gpu(strategy: wb.MirroredStrategy) -> None:
         kinds, product = strategy.run(fn, (batch, np.full((3, 1), 2.0, np.float32), 5))
         assert [strategy.local_results(kind)[1] for kind in kinds] == ["cupy", "cupy", "numpy"]
         np.testing.assert_array_equal(strategy.gather(product, axis=0), np.full((4, 1), 30.0))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "where"),
+    [
+        ("bfloat16", "cupy"),
+        ("float16", "cupy"),
+        (">f4", "cupy"),
+        ("bool", "cupy"),
+        ("float8_e4m3fn", "numpy"),  # CuPy has none, whatever their kind is
+        ("float8_e5m2", "numpy"),
+        ("longdouble", "numpy"),
+        ("datetime64[s]", "numpy"),
+    ],
+)
+def test_arguments_of_cupys_dtypes_are_on_the_gpu(
+    strategy: wb.MirroredStrategy, dtype: str, where: str
+) -> None:
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    array = np.zeros(3).astype(kind)
+
+    found = strategy.run(lambda x: (type(x).__module__.split(".")[0], x.dtype.name), args=(array,))
+
+    assert [values.values[0] for values in found] == [where, kind.name]
 
 
 def test_values_in_the_notebook_are_numpy_arrays(strategy: wb.MirroredStrategy) -> None:

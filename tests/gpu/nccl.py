@@ -58,7 +58,7 @@ def nccl_one_rank(quick: bool) -> Iterator[Row]:
     found = f"{tried} calls, wrong: {', '.join(wrong[:3]) or 'none'} {error}"
     yield held("NCCL, one rank, all ops and dtypes", not wrong and not error, found)
     ops.close()
-    ops.close()  # a second abort must do nothing
+    ops.close()  # the second time must do nothing
     other = nccl.NcclCommunicator(1, nccl.get_unique_id(), 0)
     other.destroy()
     yield held("NCCL abort and destroy", True, "both returned")

@@ -26,6 +26,11 @@ from workbench.backends.summary import BINS, PARTIAL, Summary, as_counts, merged
 from workbench.errors import BackendUnavailable, OutOfDeviceMemory
 from workbench.extras import install_command
 
+DTYPES = frozenset(
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
+    "float16 bfloat16 float32 float64 complex64 complex128".split()
+)
+"""Names of the dtypes that CuPy has; it refuses float8, extended precision, dates and texts."""
 _BLOCK = 256
 _BLOCKS_PER_PROCESSOR = 8
 

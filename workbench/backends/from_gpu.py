@@ -24,9 +24,9 @@ def fetched(value: Any) -> Any:
 
 
 def sent(value: Any) -> Any:
-    """`value` as a replica on a GPU is given it: arrays of numbers on the current GPU, everything else as it is."""
-    if type(value) is np.ndarray and value.dtype.kind in "biufc":
-        return gpu.namespace().asarray(value)
+    """`value` as a replica on a GPU is given it: arrays of CuPy's dtypes on the current GPU, all else as it is."""
+    if type(value) is np.ndarray and value.dtype.name in gpu.DTYPES:
+        return gpu.namespace().asarray(value.astype(value.dtype.newbyteorder("="), copy=False))
     return value
 
 

@@ -253,6 +253,7 @@ class GpuCommunicator:
 
     def close(self) -> None:
         """Gives back everything; idempotent."""
+        self._plane.drain()
         self._host.close()
         self._plane.close(self.rank)
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
 
 from workbench.backends.accelerator import Accelerator
 from workbench.collectives import nccl
@@ -41,17 +42,31 @@ GRACE_SECONDS = 5.0
 """How long a thread may stay inside NCCL after its failure was published, before the process is given up."""
 _IDLE_SECONDS = 0.5
 _JOIN_SECONDS = 5.0
+_DRAIN_SECONDS = 2.0
+"""How long closing waits for what is queued, while nothing has failed."""
 
 Launch = Callable[[GpuOps, Sequence[Work]], None]
 
 
 @dataclass(slots=True)
 class _Guard:
-    """A call that may block for ever."""
+    """A call that may block for ever, on a thread of its own; `lock` guards who gets its result.
+
+    Attributes:
+      what: The call in words.
+      deadline_ns: When it must have returned, by `time.monotonic_ns`.
+      reported_ns: When it was first seen that the group is broken meanwhile; 0 before.
+      given_up: Nobody waits for its result any more.
+      outcome: What it returned or raised; empty before.
+    """
 
     what: str
     deadline_ns: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    returned: threading.Event = field(default_factory=threading.Event)
     reported_ns: int = 0
+    given_up: bool = False
+    outcome: list[Any] = field(default_factory=list)
 
 
 class GpuPlane:
@@ -78,7 +93,10 @@ class GpuPlane:
         on_stuck: Callable[[str], None] | None = None,
         connect_seconds: float = CONNECT_SECONDS,
     ) -> None:
-        """`on_stuck(why)` is called when a thread stays inside NCCL: the process should be ended then."""
+        """`on_stuck(why)` is called when a thread stays inside NCCL: the process should be ended then.
+
+        Without it, as where replicas are threads of the notebook, that thread is left behind and nobody waits for it.
+        """
         self.accelerator = accelerator
         self.ordinals = dict(ordinals)
         self.fused = len(ordinals) == topology.size and len(set(ordinals.values())) == 1
@@ -98,6 +116,7 @@ class GpuPlane:
         self._aborted_ns = 0
         self._device_error = ""
         self._closed = False
+        self._drained: bool | None = None
         self._wake = threading.Event()
         self._watching: threading.Thread | None = None
         self._open = set(ordinals)
@@ -162,6 +181,19 @@ class GpuPlane:
         if self._ops is not None:
             self._check()
 
+    def drain(self) -> None:
+        """The first replica to close waits a moment for what is queued, before the host link is closed.
+
+        Peers may still wait for it: NCCL is given back by `close` only where all of it has happened, else by aborting.
+        """
+        if self._drained is not None:
+            return
+        ends = time.monotonic() + _DRAIN_SECONDS
+        while self._queued and self._failure() is None and time.monotonic() < ends:
+            if not self.poll():
+                time.sleep(0.0005)
+        self._drained = not self._queued and self._failure() is None
+
     def close(self, rank: int) -> None:
         """One replica closes its end; the last one gives back streams and communicators."""
         self._open.discard(rank)
@@ -169,8 +201,14 @@ class GpuPlane:
             return
         self._closed = True
         self._wake.set()
+        if self._ops is not None and self._drained and not self._queued:
+            self._ops.close()
         self.abort()
-        if self._watching is not None and self._watching is not threading.current_thread():
+        if (
+            self._watching is not None
+            and self._watching is not threading.current_thread()
+            and not self._guards
+        ):
             self._watching.join(_JOIN_SECONDS)
         with self._lock:
             self._queued.clear()
@@ -245,26 +283,56 @@ class GpuPlane:
                     self._topology,
                     self.ordinals,
                     exchange=exchange,
-                    guarded=self.guarded,
+                    blocking=self.carry_out,
                 )
             self._check()
         return self._ops
 
-    @contextmanager
-    def guarded(self, what: str) -> Iterator[None]:
-        """Watches a call that may block for ever in C."""
+    def carry_out(self, what: str, call: Callable[[], Any], undo: Callable[[Any], None]) -> Any:
+        """`call()`, which may block for ever in C: on a thread of its own, watched; see `nccl.Blocking`.
+
+        Raises:
+          WorkbenchError: if the group breaks first, by the deadline of this call or otherwise.
+        """
         guard = _Guard(what, time.monotonic_ns() + int(self._connect_seconds * 1e9))
         self._guards.append(guard)
         self._wake.set()
+        threading.Thread(
+            target=self._attempt, args=(guard, call, undo), name="workbench-gpu-connect", daemon=True
+        ).start()
+        while not guard.returned.wait(POLL_SECONDS):
+            failure = self._failure()
+            if failure is not None:
+                with guard.lock:
+                    guard.given_up = not guard.outcome
+                if guard.given_up:
+                    raise failure.error()
+        (outcome,) = guard.outcome
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def _attempt(self, guard: _Guard, call: Callable[[], Any], undo: Callable[[Any], None]) -> None:
         try:
-            yield
-        finally:
+            outcome = call()
+        except BaseException as error:
+            outcome = error
+        with guard.lock:
+            guard.outcome.append(outcome)
+            late = guard.given_up
+        if late and not isinstance(outcome, BaseException):
+            undo(outcome)
+        self._forget(guard)
+        guard.returned.set()
+
+    def _forget(self, guard: _Guard) -> None:
+        with suppress(ValueError):  # the watching thread and that of the call may both have done with it
             self._guards.remove(guard)
 
     # -- the watching thread -----------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        while not self._closed:
+        while not self._closed or self._guards:
             busy = bool(self._queued or self._guards)
             self._wake.wait(POLL_SECONDS if busy else _IDLE_SECONDS)
             if not busy:
@@ -312,5 +380,8 @@ class GpuPlane:
             return
         if not guard.reported_ns:
             guard.reported_ns = now
-        elif now - guard.reported_ns > GRACE_SECONDS * 1e9 and self._on_stuck is not None:
-            self._on_stuck(f"a replica is stuck in {guard.what} after: {failure.text}")
+        elif now - guard.reported_ns > GRACE_SECONDS * 1e9:
+            if self._on_stuck is None:
+                self._forget(guard)  # its thread is left behind, in C, with nothing that could end it
+            else:
+                self._on_stuck(f"a replica is stuck in {guard.what} after: {failure.text}")

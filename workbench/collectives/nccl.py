@@ -6,13 +6,16 @@ compares fingerprints. A missing peer blocks its calls for ever; `GpuPlane` watc
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,6 +37,8 @@ _WIDENED = {"int16": np.dtype(np.int32), "uint16": np.dtype(np.uint32)}
 _OPS = {"sum": "SUM", "mean": "SUM", "min": "MIN", "max": "MAX", "prod": "PROD"}
 _BOOL_OPS = {"sum": "MAX", "max": "MAX", "min": "MIN", "prod": "MIN"}  # any and all
 _UNIQUE_ID = -1  # number of the block that carries it
+_FLUSH_SECONDS = 2.0
+"""How long closing waits for NCCL to send what peers still wait for."""
 
 
 def wire_dtype(dtype: np.dtype, op: str) -> np.dtype:
@@ -52,7 +57,12 @@ class _Wire:
 
 
 class NcclOps:
-    """`GpuOps` over NCCL. Ranks of NCCL are numbered along hosts and PCI addresses, ours by the strategy."""
+    """`GpuOps` over NCCL. Ranks of NCCL are numbered along hosts and PCI addresses, others by the strategy.
+
+    `_ending` guards who gives the communicators back: that frees their memory, so it happens once, and never while
+    another thread asks them for errors. Threads that queue work do not take the lock: one that is stuck in NCCL must
+    not prevent the abort that frees it.
+    """
 
     name = "nccl"
 
@@ -64,7 +74,7 @@ class NcclOps:
         *,
         order: Sequence[int],
     ) -> None:
-        """`order` has our rank of each rank of NCCL."""
+        """`order` has the strategy's rank of each rank of NCCL."""
         self._gpu = accelerator
         self._nccl = accelerator.nccl
         self._communicators = dict(communicators)
@@ -72,10 +82,11 @@ class NcclOps:
         self._order = tuple(order)
         self._place = {rank: place for place, rank in enumerate(order)}
         self._size = len(order)
-        self._aborted = False
+        self._ending = threading.Lock()
+        self._ended = False
 
     def all_reduce(self, op: str, works: Sequence[Work]) -> None:
-        """`ncclAllReduce`, one group for all packs and local replicas."""
+        """`ncclAllReduce`, a group for each pack, with all local replicas in it."""
         for position in range(len(works[0].sources)):
             dtype, count = works[0].sources[position].dtype, works[0].sources[position].size
             if count == 0:
@@ -189,26 +200,52 @@ class NcclOps:
                 )
 
     def abort(self) -> None:
-        """`ncclCommAbort`: streams that wait for a peer go on, with garbage."""
-        if not self._aborted:
-            self._aborted = True
+        """`ncclCommAbort`: streams that wait for a peer go on, with garbage. Happens once, whoever calls it."""
+        if self._ends():
             for communicator in self._communicators.values():
                 communicator.abort()
 
     def error(self) -> str:
         """`ncclCommGetAsyncError` of every local communicator."""
-        if self._aborted:
-            return ""
-        for rank, communicator in self._communicators.items():
-            try:
-                communicator.check_async_error()
-            except Exception as error:  # the library's own class, which this file does not know
-                return f"NCCL reports at replica {rank}: {error}"
+        with self._ending:  # an abort that begins meanwhile frees what is read here
+            if self._ended:
+                return ""
+            for rank, communicator in self._communicators.items():
+                try:
+                    communicator.check_async_error()
+                except Exception as error:  # the library's own class, which this file does not know
+                    return f"NCCL reports at replica {rank}: {error}"
         return ""
 
     def close(self) -> None:
-        """By aborting, as `destroy` may block when peers are gone; nothing is queued any more."""
-        self.abort()
+        """`ncclCommDestroy`, which first sends what peers on other hosts still wait for.
+
+        It blocks when a peer is gone, and ranks of one host wait for each other in it: so each communicator has its own
+        thread. What takes longer than a moment is left to that thread, as nothing may abort a communicator while it is
+        being destroyed.
+        """
+        if not self._ends():
+            return
+        threads = [
+            threading.Thread(target=self._destroy, args=(rank,), name="workbench-gpu-close", daemon=True)
+            for rank in self._communicators
+        ]
+        for thread in threads:
+            thread.start()
+        ends = time.monotonic() + _FLUSH_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, ends - time.monotonic()))
+
+    def _destroy(self, rank: int) -> None:
+        # The group is closed; an error of NCCL's has nobody left who could use it.
+        with contextlib.suppress(Exception), self._gpu.on(self._ordinals[rank]):
+            self._communicators[rank].destroy()
+
+    def _ends(self) -> bool:
+        """Whether it is the calling thread that gives the communicators back."""
+        with self._ending:
+            first, self._ended = not self._ended, True
+        return first
 
     # -- one collective ----------------------------------------------------------------------------------------
 
@@ -286,12 +323,8 @@ class NcclOps:
     @contextmanager
     def _grouped(self, works: Sequence[Work]) -> Iterator[None]:
         """Calls for several devices or roots must be started together, or the first one may wait for the second."""
-        self._nccl.groupStart()
-        try:
+        with _group(self._nccl, self._gpu.on(self._ordinals[works[0].rank])):
             yield
-        finally:
-            with self._gpu.on(self._ordinals[works[0].rank]):
-                self._nccl.groupEnd()
 
     def _wire(self, op: str, dtype: np.dtype) -> _Wire:
         sent = np.dtype(f"i{dtype.itemsize}") if _is_ordered(op, dtype) else dtype
@@ -314,7 +347,37 @@ def _needs_gather(op: str, dtype: np.dtype) -> bool:
     return dtype.kind == "c" and op not in ("sum", "mean")
 
 
+@contextmanager
+def _group(nccl: Any, device: contextlib.AbstractContextManager[None]) -> Iterator[None]:
+    """A group of calls, ended on `device`, also where a call fails: what is queued in an open group never starts."""
+    nccl.groupStart()
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Exception), device:  # the error of the call says more
+            nccl.groupEnd()
+        raise
+    with device:
+        nccl.groupEnd()
+
+
 # -- connecting -------------------------------------------------------------------------------------------------
+
+
+class Blocking(Protocol):
+    """Carries out calls that may block in C for ever."""
+
+    def __call__(self, what: str, call: Callable[[], Any], undo: Callable[[Any], None]) -> Any:
+        """What `call` returns, which runs on another thread.
+
+        Args:
+          what: The call in words.
+          call: It.
+          undo: Is given the result of a call that has been given up when it returns.
+
+        Raises:
+          WorkbenchError: if the group breaks, or a deadline passes, before it returns.
+        """
 
 
 def connect(
@@ -323,7 +386,7 @@ def connect(
     ordinals: Mapping[int, int],
     *,
     exchange: Exchange,
-    guarded: Callable[[str], AbstractContextManager[None]],
+    blocking: Blocking,
 ) -> NcclOps:
     """Connects the group's GPUs; every process must call it at the same point.
 
@@ -332,7 +395,7 @@ def connect(
       topology: Of the whole group.
       ordinals: Device of each local rank.
       exchange: Gives everybody's blocks to everybody, over the host link.
-      guarded: Watches the blocking initialisation.
+      blocking: Carries out the initialisation, which waits for all ranks.
 
     Raises:
       BackendUnavailable: if NCCL is missing, or two replicas are on one GPU.
@@ -349,16 +412,35 @@ def connect(
         range(topology.size),
         key=lambda rank: (hosts.index(topology.members[rank].host), identities[rank].pci, rank),
     )
-    communicators: dict[int, Any] = {}
-    with guarded("connecting the GPUs (NCCL)"):
-        if len(ordinals) > 1:
-            nccl.groupStart()
-        for rank, ordinal in ordinals.items():
-            with accelerator.on(ordinal):
-                communicators[rank] = nccl.NcclCommunicator(topology.size, unique_id, order.index(rank))
-        if len(ordinals) > 1:
-            nccl.groupEnd()
+    places = {rank: (ordinal, order.index(rank)) for rank, ordinal in ordinals.items()}
+    communicators = blocking(
+        "connecting the GPUs (NCCL)",
+        lambda: _communicators(accelerator, nccl, places, topology.size, unique_id),
+        _abort_all,
+    )
     return NcclOps(accelerator, communicators, ordinals, order=order)
+
+
+def _communicators(
+    accelerator: Accelerator, nccl: Any, places: Mapping[int, tuple[int, int]], size: int, unique_id: bytes
+) -> dict[int, Any]:
+    """A communicator for each local rank; `places` has its device and its rank in NCCL."""
+    made: dict[int, Any] = {}
+    try:
+        with _group(nccl, contextlib.nullcontext()):
+            for rank, (ordinal, place) in places.items():
+                with accelerator.on(ordinal):
+                    made[rank] = nccl.NcclCommunicator(size, unique_id, place)
+    except BaseException:
+        _abort_all(made)
+        raise
+    return made
+
+
+def _abort_all(communicators: Mapping[int, Any]) -> None:
+    for communicator in communicators.values():
+        with contextlib.suppress(Exception):  # of one that was never connected
+            communicator.abort()
 
 
 def refuse_duplicates(topology: Topology, identities: Sequence[GpuIdentity]) -> None:
