@@ -17,6 +17,7 @@ LAYERS = [
         "errors",
         "extras",
         "faults",
+        "forks",
         "tree",
         "device_spec",
         "devices",

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from workbench import forks
 from workbench.collectives.position import Position
 from workbench.collectives.wake import Wake, wake
 
@@ -57,8 +58,8 @@ class Duplex:
           following: To the next host.
           look: Called whenever a wait is interrupted; raises to end it.
         """
-        self._preceding = preceding
-        self._following = following
+        self._preceding = forks.descriptor(preceding)
+        self._following = forks.descriptor(following)
         self._look = look
         self._wake = Wake()
         self._unsent = bytearray()  # of small frames that found no room

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from pathlib import Path
 
+from workbench import forks
 from workbench.collectives.socket_folder import SocketFolder
 from workbench.errors import DeadlineExceededError, StaleGeneration, UnavailableError
 
@@ -184,6 +185,7 @@ def _receive(
         for fd in fds:
             os.set_inheritable(fd, False)
         connection.setblocking(False)
+        forks.descriptor(connection)  # its end tells that a process is gone, whatever that has forked
         return Peer(hello["process"], connection, *fds)
     except BaseException:
         connection.close()

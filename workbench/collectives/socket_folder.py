@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+from workbench import forks
+
 _SOCKET: Final = "s"
 _UNFINISHED: Final = "s.n"
 _NAME: Final = re.compile(r"workbench-[0-9a-f]{16}")
@@ -43,7 +45,8 @@ class SocketFolder:
         self._folder = os.path.join(parent or _parent(), f"workbench-{secrets.token_hex(8)}")
         self.path = os.path.join(self._folder, _SOCKET)
         os.mkdir(self._folder, 0o700)
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket = forks.descriptor(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        self._process = os.getpid()
         unfinished = os.path.join(self._folder, _UNFINISHED)
         try:
             os.chmod(self._folder, 0o700)  # whatever the umask has taken away
@@ -59,8 +62,10 @@ class SocketFolder:
             raise
 
     def close(self) -> None:
-        """Stops listening and removes socket and folder. Idempotent."""
+        """Stops listening and removes socket and folder, unless they are another process's. Idempotent."""
         self.socket.close()
+        if os.getpid() != self._process:
+            return
         with contextlib.suppress(OSError):
             os.unlink(self.path)
         with contextlib.suppress(OSError):  # gone already, or somebody has put something into it, which stays

@@ -10,6 +10,7 @@ import weakref
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
+from workbench import forks
 from workbench.dashboards.address import Address
 from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.target import Jobs, find
@@ -52,6 +53,12 @@ class Dashboard:
             _stop(self._loop, self._thread)
             raise
         self._finalizer = weakref.finalize(self, _stop, self._loop, self._thread)
+        forks.tell(self)
+
+    def disown(self) -> None:
+        """See `forks.tell`: the parent serves it."""
+        if self._finalizer.detach() is not None:
+            forks.let_go_loop(self._loop)
 
     @property
     def status(self) -> str:

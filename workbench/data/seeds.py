@@ -12,8 +12,10 @@ import threading
 
 import numpy as np
 
+from workbench import forks
+
 _MASK = (1 << 63) - 1
-_lock = threading.Lock()
+_lock = forks.lock(threading.Lock())
 _global: tuple[int, itertools.count[int]] | None = None
 
 

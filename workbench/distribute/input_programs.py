@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from workbench import tree
+from workbench import forks, tree
 from workbench.distribute.input_exchange import Parcel, exchange, pack, unpack
 from workbench.distribute.input_plan import InputPlan
 from workbench.distribute.input_reader import Reader
@@ -50,7 +50,7 @@ class ByReference:
 
 
 _opened: dict[str, _Opened] = {}
-_lock = threading.Lock()
+_lock = forks.lock(threading.Lock())
 
 
 def open_input(env: ReplicaEnv, dataset: str, plan: bytes | ByReference) -> None:

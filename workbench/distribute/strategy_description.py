@@ -7,6 +7,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from workbench import forks
 from workbench.backends.library import Library
 from workbench.collectives.options import CommunicationOptions
 from workbench.devices import Device
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 # Strategies of this process by id: one that travels to a replica and back is the same object again.
 _known: weakref.WeakValueDictionary[str, Strategy] = weakref.WeakValueDictionary()
-_lock = threading.Lock()  # replicas of one process must not make two of one
+_lock = forks.lock(threading.Lock())  # replicas of one process must not make two of one
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,7 @@ from typing import Any
 
 from distributed import Client
 
+from workbench import forks
 from workbench.devices import Device
 from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchError
 from workbench.runtime import embedded
@@ -115,6 +116,14 @@ class Cluster:
         self._watch = WatchThread(self.gang)
         self._watch.start()
         client.subscribe_topic(TELEMETRY_TOPIC, self._on_telemetry)
+        forks.tell(self)
+
+    def disown(self) -> None:
+        """See `forks.tell`: what this cluster has opened is the parent's."""
+        for owned in self._owned:
+            if isinstance(owned, Client) and owned.status != "closed":
+                owned.status = "closed"  # so that Dask has nothing to close
+                forks.let_go_loop(getattr(owned.loop, "asyncio_loop", None))
 
     @property
     def devices(self) -> tuple[Device, ...]:

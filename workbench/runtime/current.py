@@ -11,7 +11,7 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from workbench import cluster_listeners
+from workbench import cluster_listeners, forks
 from workbench.errors import InvalidArgumentError
 from workbench.runtime import fork_server
 from workbench.runtime.driver_lock import refuse_on_replica
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from workbench.runtime.cluster import Cluster
 
 _current: Cluster | None = None
-_lock = threading.RLock()
+_lock = forks.lock(threading.RLock())
 
 
 def connect(
@@ -157,6 +157,18 @@ def auto_connect(min_devices: int | None = None, *, kind: str = "CPU") -> Cluste
         if _current is not None and not _current.closed:
             return _current
         return connect(gpus=min_devices) if kind == "GPU" else connect(replicas=min_devices)
+
+
+class _Current:
+    """See `forks.tell`: a child has no cluster until it connects, and closes none at its end."""
+
+    def disown(self) -> None:
+        global _current
+        _current = None
+
+
+_in_children = _Current()
+forks.tell(_in_children)
 
 
 @atexit.register

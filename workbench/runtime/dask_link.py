@@ -10,6 +10,7 @@ from typing import Any
 
 from distributed.comm.core import CommClosedError
 
+from workbench import forks
 from workbench.runtime.links import Inbox, LinkClosed
 from workbench.runtime.wire import Message
 
@@ -30,6 +31,14 @@ class DaskLink:
         self._something_to_send = asyncio.Event()
         self._closed = False
         self._task: asyncio.Future[None] | None = None
+        forks.tell(self)
+
+    def disown(self) -> None:
+        """See `forks.tell`."""
+        self._closed = True
+        stream = getattr(self._comm, "stream", None)  # there is none within one process
+        if stream is not None and not stream.closed():
+            forks.let_go(stream.socket.fileno())
 
     def fileno(self) -> int:
         """As `Link.fileno`."""

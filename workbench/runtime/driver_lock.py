@@ -11,6 +11,7 @@ import sys
 import threading
 from types import FrameType
 
+from workbench import forks
 from workbench.runtime.call_sites import is_users
 from workbench.runtime.env import current_env
 
@@ -34,7 +35,7 @@ class DriverLock:
     """The lock of a gang whose replicas are threads of this process; a thread that runs one of them is refused."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = forks.lock(threading.RLock())
         self.release = self._lock.release
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:

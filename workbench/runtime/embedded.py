@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import multiprocessing.process
 import os
 import threading
 import weakref
@@ -15,7 +17,9 @@ from distributed import LocalCluster, Nanny, Worker
 from distributed.core import Status
 from distributed.deploy.cluster import Cluster as DaskCluster
 from distributed.security import Security
+from distributed.utils import LoopRunner
 
+from workbench import forks
 from workbench.collectives.tcp import is_loopback
 from workbench.errors import UnavailableError, UnsafeBind
 from workbench.runtime import blas, fork_server
@@ -28,10 +32,11 @@ except ImportError:  # Windows has no such limits
 
 # pid -> how worker processes ended, as their nannies saw it.
 _exits: dict[int, WorkerExit] = {}
-_exit_seen = threading.Condition()
+_exit_seen = forks.lock(threading.Condition())
 # For LocalCluster a worker with an address for its web pages has Dask's dashboard too, which imports all of Bokeh; one
 # without might listen on all interfaces.
 _NO_DASHBOARD: dict[str, Any] = {"dashboard": False}
+forks.lock(LoopRunner._lock)
 _nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
 # Measured: what a driver with 1, 2 and 8 workers has open, with room for files of the user.
 _DESCRIPTORS = 64
@@ -83,6 +88,14 @@ class ReportingNanny(Nanny):
                 await asyncio.sleep(0.005)
         return await starting
 
+    def disown(self) -> None:
+        """See `forks.tell`; its worker is the parent's."""
+        started = getattr(self.process, "process", None)  # Dask's around that of `multiprocessing`
+        if started is not None:
+            started._proc_finalizer.detach()
+            multiprocessing.process._children.discard(started._process)  # type: ignore[attr-defined]
+            forks.let_go(started._keep_child_alive.fileno())
+
     def _on_worker_exit_sync(self, exitcode: int | None) -> None:
         if self._worker_pid is not None and exitcode is not None:
             over_memory = self.memory_manager._last_terminated_pid == self._worker_pid
@@ -101,6 +114,26 @@ class QuietWorker(Worker):
 
 class EmbeddedCluster(LocalCluster):
     """A LocalCluster whose nannies alone decide about their workers."""
+
+    def __init__(self, **options: Any) -> None:
+        forks.tell(self)  # already while it starts: another thread may fork meanwhile
+        super().__init__(**options)  # type: ignore[no-untyped-call]
+
+    def disown(self) -> None:
+        """See `forks.tell`: scheduler and nannies are the parent's.
+
+        At the end of the child Dask would wait for an event loop that no thread runs, and remove folders of the parent;
+        `multiprocessing` would end the workers, which it takes for children.
+        """
+        self.status = Status.closed  # so that Dask has nothing to close
+        servers = [self.scheduler, *self.workers.values()]
+        for server in servers:
+            if (folder := getattr(server, "_workdir", None)) is not None:
+                folder._finalizer.detach()
+            if isinstance(server, ReportingNanny):
+                server.disown()
+        with contextlib.suppress(RuntimeError):  # it has no loop yet
+            forks.let_go_loop(getattr(self.loop, "asyncio_loop", None))
 
     def _update_worker_status(self, op: str, msg: Any) -> None:
         # LocalCluster would look 15 s after the loss of a worker and close its nanny if the worker is not there:
@@ -199,7 +232,7 @@ def start(
         "distributed.nanny.pre-spawn-environ": {} if fork_server.AVAILABLE else before_start,
     }
     with dask.config.set(settings):
-        return EmbeddedCluster(  # type: ignore[no-untyped-call]
+        return EmbeddedCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=processes,

@@ -7,6 +7,7 @@ receives: there is no thread in between, whose wake-up would cost as much as a w
 from __future__ import annotations
 
 import itertools
+import os
 import pickle
 import select
 import threading
@@ -15,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from workbench import forks
 from workbench.errors import ClusterClosed, WorkbenchError
 from workbench.runtime.driver_lock import DriverLock
 from workbench.runtime.failures import gone, read_structure, where_others_wait
@@ -89,7 +91,7 @@ class Gang:
         self.groups: dict[int, Group] = {}
         self.cluster: Cluster | None = None
         self.urgent = UrgentQuestions()
-        self.lock = DriverLock() if by_reference else threading.RLock()
+        self.lock = DriverLock() if by_reference else forks.lock(threading.RLock())
         self.wakeup = Wakeup()
         self.interrupts = DeferredInterrupt(self.wakeup)
         self.closed = False
@@ -103,9 +105,16 @@ class Gang:
         self._suspects: deque[WorkerLink] = deque()
         self._poll = select.poll()
         self._by_descriptor: dict[int, WorkerLink] = {}
+        self._of_process = 0  # in a forked child, the process whose workers these are
         self._poll.register(self.wakeup.fileno(), select.POLLIN)
         for worker in workers:
             self.watch(worker)
+        forks.tell(self)
+
+    def disown(self) -> None:
+        """See `forks.tell`: the workers are the parent's, and their links were let go."""
+        if not self.closed:
+            self.closed, self._of_process = True, os.getppid()
 
     def watch(self, worker: WorkerLink) -> None:
         """From now on, messages of this worker are received."""
@@ -301,7 +310,13 @@ class Gang:
     # ------------------------------------------------------------------------------------------------
 
     def check_open(self) -> None:
-        """Raises ClusterClosed once the cluster is closed."""
+        """Raises ClusterClosed once the cluster is closed, and in processes that were forked off its own."""
+        if self._of_process:
+            raise ClusterClosed(
+                f"this strategy's cluster belongs to process {self._of_process}, and this is process {os.getpid()}, "
+                f"forked off it: use the cluster there. A process that needs workers of its own must be started by "
+                f"multiprocessing.get_context('spawn'), and call wb.connect(...)"
+            )
         if self.closed:
             raise ClusterClosed(
                 "this strategy's cluster was closed: connect again with wb.connect(...) and make the strategy anew"

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from workbench import forks
 from workbench.runtime.wire import HEADER, Message
 
 _BUFFER = 64 * 1024
@@ -85,10 +86,10 @@ class UnixLink:
     by_reference = False
 
     def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._send_lock = threading.Lock()
+        self._sock = forks.descriptor(sock)
+        self._send_lock = forks.lock(threading.Lock())
         # The reading thread's, or that of a sender that must not only write.
-        self._read_lock = threading.Lock()
+        self._read_lock = forks.lock(threading.Lock())
         self._buffer = bytearray(_BUFFER)
         self._view = memoryview(self._buffer)
         self._filled = 0
@@ -228,6 +229,7 @@ class Wakeup:
         os.set_blocking(self._write_fd, False)
         self._close = weakref.finalize(self, _close_both, self._read_fd, self._write_fd)
         self._close.atexit = False  # threads may still wait then
+        forks.tell(self)
 
     def fileno(self) -> int:
         """Readable from `set` until `clear`."""
@@ -250,6 +252,11 @@ class Wakeup:
             os.read(self._read_fd, 65536)
         except OSError:
             pass  # empty
+
+    def disown(self) -> None:
+        """See `forks.tell`: a byte would wake the parent."""
+        if self._close.alive:
+            forks.let_go(self._read_fd, self._write_fd)
 
     def close(self) -> None:
         """Gives the descriptors back. Idempotent."""

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
+from workbench import forks
 from workbench.errors import NotFoundError
 
 try:
@@ -177,6 +178,13 @@ class Announced:
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
+        forks.tell(self)
+
+    def disown(self) -> None:
+        """See `forks.tell`: the lock would outlive the parent."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     def withdraw(self) -> None:
         """Removes the entry. Idempotent."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import cloudpickle
 
+from workbench import forks
 from workbench.runtime.captures import check_size, explain_unpicklable
 from workbench.runtime.main_module import carry_main
 from workbench.runtime.snapshot import Snapshot, snapshot
@@ -87,7 +88,7 @@ class Shipping:
             weakref.WeakKeyDictionary()
         )
         self._next = itertools.count()
-        self._lock = threading.Lock()
+        self._lock = forks.lock(threading.Lock())
         if not by_reference:
             carry_main()
 

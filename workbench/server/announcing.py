@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from workbench import forks
 from workbench.runtime import Cluster, current_cluster
 from workbench.runtime.registry import SUPPORTED, Entry, Registry, new_id
 from workbench.runtime.unix_listener import UnixListener
@@ -37,7 +38,7 @@ class Announcement:
           OSError: if the registry's folder cannot be used.
         """
         self._cluster = cluster
-        self._lock = threading.Lock()  # guards the two below; never held while waiting
+        self._lock = forks.lock(threading.Lock())  # guards the two below; never held while waiting
         self._publishers: list[Publisher] = []
         self._closed = False
         self._published: dict[str, Callable[[], Source]] = {}
@@ -59,8 +60,14 @@ class Announcement:
         except BaseException:
             self._listener.close()
             raise
+        forks.tell(self)
         shown.listeners.append(self._on_shown)
         cluster.closing.append(self.close)
+
+    def disown(self) -> None:
+        """See `forks.tell`: entry and socket are the parent's."""
+        self._closed = True
+        _announcements.pop(self._cluster, None)
 
     def _on_shown(self, view: str, make: Callable[[], Source]) -> None:
         """What the user looks at, such as what `wb.inspect` found, panes show too."""

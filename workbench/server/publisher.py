@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from workbench import forks
 from workbench.runtime import Cluster
 from workbench.server.channels import CHANNELS, FEED
 from workbench.server.frames import Requests, encode
@@ -40,12 +41,12 @@ class Publisher:
           published: Channel -> what makes a source of what the user looked at last, of what nobody else can look at.
         """
         self._cluster = cluster
-        self._sock = sock
+        self._sock = forks.descriptor(sock)
         self._published = published
         self._requests = Requests(sock)
         self._looks = looks(cluster)
         # Not a pipe: a socket that was closed meanwhile refuses, where a descriptor could be another file's by then.
-        self._bell, self._ear = socket.socketpair()
+        self._bell, self._ear = map(forks.descriptor, socket.socketpair())
         self._bell.setblocking(False)
         self._wanted: frozenset[str] = frozenset()
         self._sent: dict[str, Any] = {}  # channel -> what the server has of it; of the feed, the version

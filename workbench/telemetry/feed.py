@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from workbench import forks
 from workbench.telemetry import batches, snapshot
 from workbench.telemetry.batches import with_named_sites
 from workbench.telemetry.events import Event
@@ -65,7 +66,7 @@ class Feed:
           name_sites: Gives call sites in a text the names that people know them by, as "In[5]:3".
         """
         # Guards everything below; held for one fold at most, never while waiting for something.
-        self._lock = threading.Lock()
+        self._lock = forks.lock(threading.Lock())
         self._texts = Texts()
         self._ok = self._texts.number("ok")
         self._entered = self._texts.number("entered")

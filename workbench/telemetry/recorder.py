@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from workbench import forks
 from workbench.errors import ClusterClosed, StorageFull
 from workbench.telemetry import batches
 from workbench.telemetry.clocks import Anchor
@@ -65,7 +66,9 @@ class Recorder:
         self._partial = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex[:8]}.partial")
         self._anchor = anchor or Anchor.now()
         self._name_sites = name_sites
-        self._lock = threading.Lock()  # guards everything below; held while a row group is written
+        self._lock = forks.lock(
+            threading.Lock()
+        )  # guards everything below; held while a row group is written
         self._sources: dict[str, Source] = {}
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
@@ -82,6 +85,13 @@ class Recorder:
             self._writer = pq.ParquetWriter(
                 self._file, schema(), compression="zstd", write_page_checksum=True
             )
+        forks.tell(self)
+
+    def disown(self) -> None:
+        """See `forks.tell`: the file is the parent's, with what is still in the buffer."""
+        if not self._closed:
+            self._closed = True
+            forks.let_go(self._file.fileno())
 
     def add(self, data: bytes) -> None:
         """Adds a batch as `Drain.take` gave it; one that came before is ignored.

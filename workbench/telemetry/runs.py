@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from workbench import forks
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
 from workbench.telemetry import arrow, batches
 from workbench.telemetry.facts import RUN_KEY, Facts
@@ -73,7 +74,7 @@ class Run:
         self.looks = looks
         self._facts = facts
         # Guards those below: the file is read once for each, when somebody looks.
-        self._lock = threading.Lock()
+        self._lock = forks.lock(threading.Lock())
         self._feed: Feed | None = None
         self._span: Span | None = None
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
+from workbench import forks
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
 from workbench.telemetry.runs import Run, open_run
 from workbench.telemetry.transfers import Kind, Times
@@ -105,7 +106,7 @@ class RecordedRuns:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        self._lock = threading.Lock()  # guards the two below; never held while a file is read
+        self._lock = forks.lock(threading.Lock())  # guards the two below; never held while a file is read
         self._entries: dict[Version, RunEntry] = {}
         self._open: dict[Version, Run] = {}
 

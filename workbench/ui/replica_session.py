@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from workbench import forks
 from workbench.distribute.contexts import get_replica_context
 from workbench.errors import FailedPreconditionError
 from workbench.runtime.env import current_env
@@ -188,7 +189,9 @@ class _ThreadOutput(io.TextIOBase):
         return getattr(self.original, name)
 
 
-_capturing = threading.Lock()  # guards that streams are replaced and put back: replicas share their process
+_capturing = forks.lock(
+    threading.Lock()
+)  # guards that streams are replaced and put back: replicas share their process
 
 
 @contextmanager

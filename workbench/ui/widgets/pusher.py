@@ -9,6 +9,7 @@ import time
 from functools import cache
 from typing import Final
 
+from workbench import forks
 from workbench.ui.widgets.widget import ViewWidget
 
 _IDLE_SECONDS: Final = 1.0
@@ -29,7 +30,9 @@ class Pusher:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards the three below, never held while a source is asked
+        self._lock = forks.lock(
+            threading.Lock()
+        )  # guards the three below, never held while a source is asked
         self._due: dict[ViewWidget, float] = {}
         self._thread: threading.Thread | None = None
         self._calm_at = float("inf")
