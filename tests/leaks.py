@@ -12,13 +12,15 @@ from pathlib import Path
 
 import psutil
 
+from workbench.runtime import fork_server
+
 SETTLE_SECONDS = 10.0
 """How long threads and processes that are already ending may take to be gone."""
 
 PERMANENT_THREADS = ("Dask-Offload",)
 """distributed's pool for large messages: made once, kept for the life of the process."""
 
-PERMANENT_PROCESSES = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+PERMANENT_PROCESSES = ("multiprocessing.resource_tracker", "workbench.runtime.forked")
 """Started by this process with the first one that it spawns or forks, and kept likewise."""
 
 WATCHED_DESCRIPTORS = ("socket", "anon_inode:[eventfd]", "/memfd", "/dev/shm")
@@ -113,6 +115,8 @@ def _used_elsewhere(segments: frozenset[str]) -> set[str]:
 def _descriptors() -> Counter[str]:
     kinds: Counter[str] = Counter()
     for entry in os.scandir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
+        if int(entry.name) == fork_server.server.fileno():
+            continue  # kept, as the process at its other end
         try:
             target = os.readlink(entry.path)
         except FileNotFoundError:  # the descriptor that scandir itself used

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +18,7 @@ import psutil
 import pytest
 
 import workbench as wb
-from workbench.runtime import blas, fork_server
+from workbench.runtime import blas, embedded, fork_server, forking_context
 
 pytestmark = pytest.mark.skipif(not fork_server.AVAILABLE, reason="processes are forked on Linux only")
 
@@ -39,7 +41,7 @@ def test_workers_are_forked_by_a_process_without_threads() -> None:
     with wb.connect(replicas=2):
         server, workers = parents()
 
-        assert "multiprocessing.forkserver" in " ".join(server.cmdline())
+        assert "workbench.runtime.forked" in " ".join(server.cmdline())
         assert server.pid not in {os.getpid(), *workers}
         # Threads would not be there in a fork, but what they have locked would.
         assert server.num_threads() == 1
@@ -195,26 +197,163 @@ print({name for name in changed if not name.startswith("__DASK")})
     assert done.stdout == "set()\n"
 
 
-def test_workers_end_when_their_driver_is_killed_and_its_folder_is_removed() -> None:
-    program = """
-import os, signal
-from multiprocessing import util
+KILLED = """
+import os, signal, sys
 import psutil
 import workbench as wb
-wb.connect(replicas=2)
-print(util.get_temp_dir(), *[process.pid for process in psutil.Process().children(recursive=True)], flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
+from workbench.collectives.socket_folder import SocketFolder
+cluster = wb.connect(replicas=2)
+folder = SocketFolder(1)
+print(folder.path)
+print(*[process.pid for process in psutil.Process().children(recursive=True)], flush=True)
+os.kill(os.getpid(), int(sys.argv[1]))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
-    folder, *told = done.stdout.split()
-    pids = [int(pid) for pid in told]
 
-    assert len(pids) >= 3
+
+def remaining(text: str) -> list[psutil.Process]:
+    """Those of the processes with these pids that do not end in time."""
     processes = []
-    for pid in pids:
+    for pid in text.split():
         with contextlib.suppress(psutil.NoSuchProcess):
-            processes.append(psutil.Process(pid))
-    _, alive = psutil.wait_procs(processes, timeout=30)
-    assert not alive
-    assert "pymp-" in folder
-    assert not Path(folder).exists()
+            processes.append(psutil.Process(int(pid)))
+    return psutil.wait_procs(processes, timeout=30)[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_when_their_driver_is_killed_and_leave_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(int(number))],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    path, pids = done.stdout.splitlines()
+
+    assert len(pids.split()) >= 3
+    assert not remaining(pids)
+    assert not Path(path).parent.exists()
+    assert not list(tmp_path.glob("pymp-*"))
+    scratch = tmp_path / "dask-scratch-space"
+    assert not [path for path in scratch.iterdir() if path.is_dir()]
+
+
+def test_no_semaphore_with_a_name_is_needed() -> None:
+    """They need a /dev/shm that can be written to, and stay when the processes of a driver are killed together."""
+    program = """
+from multiprocessing import synchronize
+import workbench as wb
+def refused(*args, **options):
+    raise OSError("read-only file system")
+synchronize.SemLock.__init__ = refused
+wb.connect(replicas=1).close()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)
+
+
+def test_the_end_of_the_server_costs_no_worker_and_no_variable() -> None:
+    with wb.connect(replicas=2):
+        strategy = wb.MirroredStrategy()
+        with strategy.scope():
+            variable = wb.Variable(np.zeros(3))
+        strategy.run(lambda: variable.assign_add(np.ones(3)))
+        server, workers = parents()
+        server.kill()
+        server.wait(30)
+
+        for _ in range(20):
+            strategy.run(lambda: variable.assign_add(np.ones(3)))
+        assert variable.numpy().tolist() == [21.0] * 3
+        cluster = wb.current_cluster()
+        assert cluster is not None
+        assert {worker.pid for worker in cluster.gang.workers.values()} == workers
+
+
+def test_a_worker_that_is_lost_after_the_server_comes_off_a_new_one() -> None:
+    with wb.connect(replicas=2) as cluster:
+        strategy = wb.MirroredStrategy()
+        with strategy.scope():
+            variable = wb.Variable(np.ones(3))
+        strategy.run(lambda: variable.assign_add(np.ones(3)))
+        server, _ = parents()
+        for _ in range(2):  # also the next one
+            server.kill()
+            psutil.wait_procs([server], timeout=30)
+            victim = psutil.Process(next(iter(cluster.gang.workers.values())).pid)
+            victim.kill()
+            psutil.wait_procs([victim], timeout=30)
+            with contextlib.suppress(wb.errors.ReplicaLost):  # or it was noticed before, and replaced
+                strategy.run(lambda: None)
+            strategy.run(lambda: None)
+            replaced = psutil.Process(next(iter(cluster.gang.workers.values())).pid)
+            assert replaced.pid != victim.pid
+            server = replaced.parent()
+            assert "workbench.runtime.forked" in " ".join(server.cmdline())
+        assert variable.numpy().tolist() == [2.0] * 3
+
+
+def test_the_end_of_a_worker_is_seen_also_without_the_server() -> None:
+    with wb.connect(replicas=1) as cluster:
+        server, _ = parents()
+        server.kill()
+        psutil.wait_procs([server], timeout=30)
+        (worker,) = cluster.gang.workers.values()
+        os.kill(worker.pid, signal.SIGKILL)
+
+        assert embedded.worker_exit(worker.pid, 30.0) is None  # nobody knows how
+        assert worker.pid in embedded._exits
+
+
+def test_a_server_that_is_stopped_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forking_context, "_FORK_SECONDS", 3.0)
+    fork_server.start()
+    os.kill(fork_server.server._pid, signal.SIGSTOP)
+    with wb.connect(replicas=1):
+        assert ask(wb.MirroredStrategy(), lambda: 1) == (1,)
+
+
+def test_strangers_cannot_reach_the_server() -> None:
+    with wb.connect(replicas=1):
+        server, _ = parents()
+        names = {connection.laddr for connection in server.net_connections("all")}
+
+    assert names <= {""}
+
+
+def test_a_program_that_cannot_run_the_server_is_told(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fork_server, "_PROGRAM", "raise SystemExit('no')")
+    server = fork_server.ForkServer()
+    monkeypatch.setattr(forking_context, "server", server)
+    process = multiprocessing.get_context(forking_context.METHOD).Process(target=print)
+    with pytest.raises(ChildProcessError, match="no worker process could be forked"):
+        process.start()
+    server.stop()
+    assert "no" in capfd.readouterr().err
+
+
+def test_a_forked_child_may_have_workers_of_its_own() -> None:
+    program = """
+import os, sys
+import workbench as wb
+
+def answers():
+    strategy = wb.MirroredStrategy()
+    return strategy.local_results(strategy.run(lambda: 1))
+
+with wb.connect(replicas=1):
+    child = os.fork()
+    if not child:
+        with wb.connect(replicas=2):
+            assert answers() == (1, 1)
+        sys.exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    print(answers())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100
+    )
+    assert done.stdout == "(1,)\n"

@@ -31,7 +31,7 @@ except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
 # pid -> how worker processes ended, as their nannies saw it.
-_exits: dict[int, WorkerExit] = {}
+_exits: dict[int, WorkerExit | None] = {}
 _exit_seen = forks.lock(threading.Condition())
 # For LocalCluster a worker with an address for its web pages has Dask's dashboard too, which imports all of Bokeh; one
 # without might listen on all interfaces.
@@ -99,8 +99,9 @@ class ReportingNanny(Nanny):
     def _on_worker_exit_sync(self, exitcode: int | None) -> None:
         if self._worker_pid is not None and exitcode is not None:
             over_memory = self.memory_manager._last_terminated_pid == self._worker_pid
+            unknown = exitcode == fork_server.UNKNOWN_EXIT and not over_memory
             with _exit_seen:
-                _exits[self._worker_pid] = WorkerExit(exitcode, over_memory)
+                _exits[self._worker_pid] = None if unknown else WorkerExit(exitcode, over_memory)
                 _exit_seen.notify_all()
         super()._on_worker_exit_sync(exitcode)  # type: ignore[no-untyped-call]
 

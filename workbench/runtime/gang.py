@@ -314,8 +314,7 @@ class Gang:
         if self._of_process:
             raise ClusterClosed(
                 f"this strategy's cluster belongs to process {self._of_process}, and this is process {os.getpid()}, "
-                f"forked off it: use the cluster there. A process that needs workers of its own must be started by "
-                f"multiprocessing.get_context('spawn'), and call wb.connect(...)"
+                f"forked off it: use the cluster there, or give this process workers of its own with wb.connect(...)"
             )
         if self.closed:
             raise ClusterClosed(
