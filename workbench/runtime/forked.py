@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
 import selectors
 import signal
@@ -21,13 +22,15 @@ import numpy as np
 import numpy.random
 from distributed.diskutils import WorkSpace
 
-import workbench.data
-import workbench.distribute.mirrored
-import workbench.runtime.plugin
-import workbench.telemetry.batches  # noqa: F401
 from workbench.collectives.socket_folder import sweep
 from workbench.runtime.fork_server import MAX_DESCRIPTORS
 
+_PRELOADED: Final = (
+    "workbench.data",
+    "workbench.distribute.mirrored",
+    "workbench.telemetry.batches",
+    "workbench.runtime.plugin",
+)
 _PATIENCE_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.01
 
@@ -41,6 +44,8 @@ def serve(driver: socket.socket) -> None:
     # A kernel whose whole process group is killed leaves somebody who tidies up.
     with contextlib.suppress(PermissionError):
         os.setsid()
+    for name in _PRELOADED:  # for the workers; the server itself needs none of them
+        importlib.import_module(name)
     # Else all workers would draw the same numbers. The module `random` does this by itself.
     os.register_at_fork(after_in_child=np.random.seed)
     util._close_stdin()  # type: ignore[attr-defined]
