@@ -10,8 +10,9 @@ import numpy as np
 
 from workbench.data import probe
 from workbench.data.describe import DatasetText
+from workbench.data.failing import guarded, opened
 from workbench.data.fold import fold
-from workbench.data.iterator import DatasetIterator
+from workbench.data.iterator import DatasetIterator, Elements
 from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.seeds import draw
@@ -34,7 +35,7 @@ from workbench.data.stages.shuffle import Shuffle
 from workbench.data.stages.unbatch import Unbatch
 from workbench.data.stages.unique import Unique
 from workbench.data.stages.window import Window
-from workbench.data.tables import Run
+from workbench.data.tables import Failed, Run, attempts
 from workbench.errors import OutOfRangeError
 
 AUTOTUNE = -1
@@ -382,7 +383,7 @@ class Dataset(DatasetText):
         return True  # as the reference; `if dataset:` asks whether there is one, not whether it is empty
 
     def __iter__(self) -> DatasetIterator:
-        return DatasetIterator(self, self._elements(self.next_pass()))
+        return DatasetIterator(self, Elements(self._elements(self.next_pass())))
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Elements as NumPy arrays and scalars (and bytes)."""
@@ -394,7 +395,7 @@ class Dataset(DatasetText):
         Raises:
           OutOfRangeError: if there is none.
         """
-        for element in self._elements(Pass()):
+        for element in Elements(self._elements(Pass())):
             return element
         raise OutOfRangeError(f"{self!r} has no element")
 
@@ -423,15 +424,15 @@ class Dataset(DatasetText):
 
     def _opener(self, depth: int, current: Pass) -> Opener:
         if depth == 0:
-            return lambda: self.source.open(current)
+            return lambda: guarded(self.source.open(current))
         stage, below = self.stages[depth - 1], self._opener(depth - 1, current)
-        return lambda: stage.open(below, current)
+        if stage.sees_failures:
+            return lambda: guarded(stage.open(below, current))
+        return lambda: opened(lambda upstream: stage.open(upstream, current), below)
 
     def _elements(self, current: Pass) -> Iterator[Any]:
-        for run in self.open(current):
-            pack, row = run.table.structure.pack, run.table.row
-            for index in run.indices():
-                yield pack(row(index))
+        for item in attempts(self.open(current), False):
+            yield item if isinstance(item, Failed) else item[1].pack(item[0])
 
     def _asks_functions(self) -> bool:
         """Whether finding out the element spec would call a user's function."""

@@ -24,7 +24,7 @@ from workbench.data.spec import TensorSpec
 from workbench.data.stages.select import Prefetch
 from workbench.data.stages.split import EvenSplit, Regroup
 from workbench.data.structure import Array
-from workbench.data.tables import NO_IDS, BatchTable, SegmentTable, Table
+from workbench.data.tables import NO_IDS, BatchTable, Failed, SegmentTable, Table
 
 EVEN_SPLIT = "even split"
 SCHEDULE = "schedule"
@@ -105,27 +105,39 @@ class HostPipeline:
           provenance: Whether to tell which source elements every replica got.
         """
         streams = [_stream(dataset, Pass(epoch, provenance)) for dataset in self.datasets]
-        for group in _dealt(streams, self.replicas):
+        for group in _raised(_dealt(streams, self.replicas)):
             if None in group and not self.pad_last:
                 return
             items = [(self.empty(), NO_IDS) if item is None else item for item in group]
             yield Step([value for value, _ in items], [ids for _, ids in items])
 
-    def values_for(self, replicas: Sequence[int], *, epoch: int = 0) -> Iterator[list[Any]]:
+    def values_for(
+        self, replicas: Sequence[int], *, epoch: int = 0, first: int = 0
+    ) -> Iterator[list[Any] | Failed]:
         """As `steps`, but makes only what some replicas of the host get; the rows of others are not gathered.
 
         Args:
           replicas: Positions among the host's replicas.
           epoch: Number of the epoch.
+          first: Number of the first step; of those before it nothing is gathered.
 
         Yields:
-          One element tree per entry of `replicas`.
+          One element tree per entry of `replicas`; or why there is none in this step.
         """
         streams = [_located(dataset, Pass(epoch)) for dataset in self.datasets]
-        for group in _dealt(streams, self.replicas):
+        for number, group in enumerate(_dealt(streams, self.replicas)):
+            if isinstance(group, Failed):
+                if number >= first:
+                    yield group
+                continue
             if None in group and not self.pad_last:
                 return
-            yield [self._value(group[replica]) for replica in replicas]
+            if number >= first:
+                try:
+                    step: list[Any] | Failed = [self._value(group[replica]) for replica in replicas]
+                except Exception as error:  # gathering its rows
+                    step = Failed(error)
+                yield step
 
     def _value(self, place: tuple[Table, int] | None) -> Any:
         if place is None:
@@ -136,7 +148,7 @@ class HostPipeline:
     def placements(self, *, epoch: int = 0) -> Iterator[list[Placement]]:
         """As `steps`, but only tells what would go where; batches in memory are not gathered."""
         streams = [_placed(dataset, Pass(epoch, provenance=True)) for dataset in self.datasets]
-        for group in _dealt(streams, self.replicas):
+        for group in _raised(_dealt(streams, self.replicas)):
             if None in group and not self.pad_last:
                 return
             yield [NOTHING if placement is None else placement for placement in group]
@@ -250,8 +262,11 @@ def _made(dataset_fn: Callable[[InputContext], Dataset], context: InputContext) 
     return dataset
 
 
-def _stream(dataset: Dataset, current: Pass) -> Iterator[_Item]:
+def _stream(dataset: Dataset, current: Pass) -> Iterator[_Item | Failed]:
     for run in dataset.open(current):
+        if isinstance(run, Failed):
+            yield run
+            continue
         table = run.table
         pack = table.structure.pack
         for index in run.indices():
@@ -259,15 +274,21 @@ def _stream(dataset: Dataset, current: Pass) -> Iterator[_Item]:
             yield pack(table.row(index)), ids
 
 
-def _located(dataset: Dataset, current: Pass) -> Iterator[tuple[Table, int]]:
+def _located(dataset: Dataset, current: Pass) -> Iterator[tuple[Table, int] | Failed]:
     for run in dataset.open(current):
+        if isinstance(run, Failed):
+            yield run
+            continue
         table = run.table
         for index in run.indices():
             yield table, index
 
 
-def _placed(dataset: Dataset, current: Pass) -> Iterator[Placement]:
+def _placed(dataset: Dataset, current: Pass) -> Iterator[Placement | Failed]:
     for run in dataset.open(current):
+        if isinstance(run, Failed):
+            yield run
+            continue
         table = run.table
         for index in run.indices():
             if isinstance(table, BatchTable | SegmentTable):
@@ -278,13 +299,29 @@ def _placed(dataset: Dataset, current: Pass) -> Iterator[Placement]:
                 yield Placement(shape[0] if shape else 1, table.ids(range(index, index + 1)))
 
 
-def _dealt(streams: list[Iterator[_T]], replicas: int) -> Iterator[Sequence[_T | None]]:
-    """Groups of one item per replica: dealt out of one stream, or side by side out of several."""
-    if len(streams) > 1:
-        yield from itertools.zip_longest(*streams)
-        return
-    while group := list(itertools.islice(streams[0], replicas)):
-        yield group if len(group) == replicas else [*group, *[None] * (replicas - len(group))]
+def _dealt(streams: Sequence[Iterator[_T | Failed]], replicas: int) -> Iterator[Sequence[_T | None] | Failed]:
+    """Groups of one item per replica: dealt out of one stream, or side by side out of several.
+
+    One that failed comes by itself, before the group that it would have been in.
+    """
+    turns = [streams[0]] * replicas if len(streams) == 1 else streams
+    while True:
+        group: list[_T | None] = []
+        for stream in turns:
+            while isinstance(item := next(stream, None), Failed):
+                yield item
+            group.append(item)
+        if all(item is None for item in group):
+            return
+        yield group
+
+
+def _raised(groups: Iterator[Sequence[_T | None] | Failed]) -> Iterator[Sequence[_T | None]]:
+    """The groups, for who looks at a whole epoch: what failed ends it."""
+    for group in groups:
+        if isinstance(group, Failed):
+            raise group.error
+        yield group
 
 
 def _is_static(element_spec: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from workbench.data.tables import Failed
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 _NOTHING = object()
@@ -36,6 +37,28 @@ class Optional:
 
     def __repr__(self) -> str:
         return f"Optional({self._value!r})" if self.has_value() else "Optional(no value)"
+
+
+class Elements:
+    """Goes through elements once. One that failed raises, once, and the next one follows.
+
+    After an exception from the iterator itself, which cannot go on then, comes the end.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        """Goes through `items`: elements, and `Failed` in the place of those that could not be made."""
+        self._items = items
+
+    def __iter__(self) -> Elements:
+        return self
+
+    def __next__(self) -> Any:
+        item = next(self._items)
+        if isinstance(item, Failed):
+            raise item.error
+        return item
 
 
 class DatasetIterator:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from workbench.data.provenance import OffsetTable
-from workbench.data.tables import Run
+from workbench.data.tables import Failed, Run
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Pass:
         A table is wrapped once per pass: stages tell by identity whether runs belong to one table, and must
         take the same decisions with and without provenance.
         """
-        if not self.provenance or offset == 0:
+        if not self.provenance or offset == 0 or isinstance(run, Failed):
             return run
         key = (id(run.table), offset)
         wrapped = self._offset.get(key)

@@ -54,10 +54,12 @@ class Stage(ABC):
     Attributes:
       name: What the stage is called in texts.
       keeps_batches: Whether a batch size known before the stage still holds after it.
+      sees_failures: Whether it reads `Failed` where an element could not be made; else these pass by it.
     """
 
     name: ClassVar[str]
     keeps_batches: ClassVar[bool] = False
+    sees_failures: ClassVar[bool] = False
 
     @abstractmethod
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:

@@ -91,6 +91,26 @@ class Run:
         return map(self.table.row, self.indices())
 
 
+class Failed(Run):
+    """Stands in a pipeline for an element that could not be made. Whoever reads the elements raises; the next follow.
+
+    Stages let it pass, at its place.
+
+    Attributes:
+      error: What making the element raised.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.rows = range(0)
+        if isinstance(error, StopIteration):  # raised by an iterator it would be the end
+            stopped = RuntimeError("a function of a dataset raised StopIteration, as next() does at the end")
+            stopped.__cause__ = error
+            error = stopped
+        self.error = error
+
+
 @dataclass(slots=True)
 class Slab:
     """A batch that already exists as arrays `(n, ...)`."""
@@ -304,12 +324,37 @@ Item = tuple[Leaves, Structure, Array | None]
 
 
 def items(runs: Iterator[Run], provenance: bool) -> Iterator[Item]:
-    """Elements one by one: components, structure, and (if asked for) ids of the source elements."""
+    """Elements one by one: components, structure, and (if asked for) ids of the source elements.
+
+    Args:
+      runs: What a stage reads; one that cannot be gathered waits there.
+      provenance: Whether to tell ids.
+    """
+    for item in attempts(runs, provenance):
+        if isinstance(item, Failed):
+            runs.fail(item)  # type: ignore[attr-defined]
+        else:
+            yield item
+
+
+def attempts(runs: Iterator[Run], provenance: bool) -> Iterator[Item | Failed]:
+    """As `items`, with those that failed at their places."""
     for run in runs:
+        if isinstance(run, Failed):
+            yield run
+            continue
         table = run.table
         structure = table.structure
         for index in run.indices():
-            yield table.row(index), structure, table.ids(range(index, index + 1)) if provenance else None
+            try:
+                item: Item | Failed = (
+                    table.row(index),
+                    structure,
+                    table.ids(range(index, index + 1)) if provenance else None,
+                )
+            except Exception as error:  # batches are put together only here
+                item = Failed(error)
+            yield item
 
 
 def as_slab(leaves: Leaves, ids: Array) -> Slab:

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import cloudpickle
 
 from workbench import tree
 from workbench.data.context import InputContext, InputOptions
 from workbench.data.dataset import Dataset
 from workbench.data.distributed import HostPipeline, distribute_for_host, distribute_function_for_host
-from workbench.data.iterator import Optional
+from workbench.data.iterator import Elements, Optional
+from workbench.data.tables import Failed
 from workbench.distribute import contexts
-from workbench.distribute.identity import new_id
-from workbench.distribute.input_elements import HEAD, RemoteElements
+from workbench.distribute.input_elements import RemoteElements
 from workbench.distribute.input_plan import InputPlan, plan_input
-from workbench.distribute.input_programs import ByReference, Request, fetch, open_input
 from workbench.distribute.input_progress import Trail
+from workbench.distribute.input_source import InputSource
 from workbench.distribute.values import PerReplica, PerReplicaSpec
 from workbench.errors import CaptureError, OutOfRangeError
-from workbench.runtime.captures import explain_unpicklable
-from workbench.runtime.handles import Handle
 from workbench.runtime.placement_text import counted, one_line
 
 if TYPE_CHECKING:
     from workbench.data.progress import InputProgress
     from workbench.distribute.strategy import Strategy
-    from workbench.runtime.shipping import Prepared
 
 _NOTHING = object()
 
@@ -39,6 +33,19 @@ class DistributedDataset:
 
     Each element is a `PerReplica`, or the dataset's structure with a `PerReplica` for each array. The data stays on the
     replicas: what comes here are handles. Iterating again starts a new epoch.
+
+    A lost worker costs no element. The batches that it held are read again by the process that takes its place, in the
+    same order: seeds that nobody chose are drawn when a dataset is described. A batch whose step was lost
+    (`ReplicaLost`) can be given to `Strategy.run` again; else the iterator gives it again before it gives the next one.
+    So each element is used once in the steps that succeed, whether a loop tries again or goes on.
+
+    Reading again repeats what has effects: a process that takes the place of one that read for its host opens files
+    and calls generators and functions of stages for the whole epoch so far. Elements that differ by call (random
+    numbers without a seed, a queue) differ then, too; what was kept by `cache()` in memory is made again. On TPUs all
+    hosts start anew when one is lost, and variables have to be given values again; the batches come back.
+
+    Attributes:
+      input: What the replicas read; None with the default strategy.
     """
 
     def __init__(self, strategy: Strategy, plan: InputPlan, source: Dataset | None = None) -> None:
@@ -47,12 +54,12 @@ class DistributedDataset:
         self._plan = plan
         self._source = source
         self._trail = Trail()
-        self._id = new_id()
         self._epochs = itertools.count()
-        self._fetchers: dict[int, Prepared] = {}
+        self.input: InputSource | None = None
         if not strategy.is_default:
-            self.open_on()
-            strategy.inputs.add(self._id, self)
+            self.input = InputSource(plan, strategy.group, strategy.inputs)
+            if source is not None:
+                strategy.inputs.follow(source, self._trail)
 
     @property
     def element_spec(self) -> Any:
@@ -95,56 +102,14 @@ class DistributedDataset:
 
     def __iter__(self) -> DistributedIterator:
         epoch = next(self._epochs)
-        if self._strategy.is_default:
-            return DistributedIterator(self, self._here(epoch))
-        return DistributedIterator(self, self._from_replicas(epoch))
-
-    def open_on(self, ranks: list[int] | None = None) -> None:
-        """Makes the dataset known to the processes of all replicas, or of those that were replaced."""
-        group = self._strategy.group
-        if group.gang.shipping.by_reference:
-            plan: bytes | ByReference = ByReference(self._plan)
-        else:
-            plan = _pickled(self._plan)
-        self._strategy.run_internal(open_input, (self._id, plan), ranks=ranks)
+        if self.input is None:
+            return DistributedIterator(self, Elements(self._here(epoch)))
+        log = self._trail.begin(epoch, self.input.group)
+        return DistributedIterator(self, RemoteElements(self.input, epoch, log))
 
     def _here(self, epoch: int) -> Iterator[Any]:
-        for (value,) in self._plan.pipelines[0].values_for([0], epoch=epoch):
-            yield tree.map(lambda leaf: PerReplica((leaf,)), value)
-
-    def _from_replicas(self, epoch: int) -> RemoteElements:
-        iterator = new_id()
-        inputs, name = self._strategy.inputs, self._id
-        fetch = partial(self._fetch, iterator, epoch)
-        group = self._strategy.group
-        log = self._trail.begin(epoch, group)
-        return RemoteElements(
-            self._plan,
-            fetch,
-            forget=lambda: inputs.forget(name, iterator),
-            on_given=lambda: log.give(group.number),
-            on_waited=log.wait,
-        )
-
-    def _fetch(self, iterator: str, epoch: int, first: int, count: int, *, ahead: bool) -> tuple[Handle, ...]:
-        strategy = self._strategy
-        group = strategy.group
-        prepared = self._fetchers.get(count)
-        if prepared is None:
-            prepared = self._fetchers[count] = self._fetcher(count)
-        request = Request(self._id, iterator, epoch, first, count, ahead, strategy.inputs.take_forgotten())
-        found: tuple[Handle, ...] = group.run(prepared, (request,), pipelined=True)
-        return found
-
-    def _fetcher(self, count: int) -> Prepared:
-        group = self._strategy.group
-        # Where batches are exchanged the replicas communicate, and collectives are counted by step.
-        is_step = self._plan.exchanges(group.devices)
-        prepared = group.prepare(fetch, user_function=fetch if is_step else None)
-        width = tree.flatten(self._plan.pipelines[0].element_spec)[1].num_leaves
-        # Known, so no fetch is waited for.
-        prepared.structure = tree.flatten((0,) * (HEAD + count * width))[1]
-        return prepared
+        for step in self._plan.pipelines[0].values_for([0], epoch=epoch):
+            yield step if isinstance(step, Failed) else tree.map(lambda leaf: PerReplica((leaf,)), step[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise CaptureError(_KEEP_OUT.format("distributed dataset"))
@@ -157,26 +122,6 @@ class DistributedDataset:
             counted(len(self._plan.pipelines), "host"),
         )
         return one_line("DistributedDataset", f"{replicas} on {hosts}", policy, pipeline.algorithm)
-
-
-def _pickled(plan: InputPlan) -> bytes:
-    """The plan for other processes; functions of a notebook go by value.
-
-    Raises:
-      CaptureError: Naming what a function of a stage captures that cannot be pickled.
-    """
-    try:
-        data: bytes = cloudpickle.dumps(plan, protocol=5)
-        return data
-    except Exception as error:  # pickling calls code of whatever is in there
-        for dataset in plan.pipelines[0].datasets:
-            for stage in dataset.stages:
-                function: Any = getattr(stage, "fn", None)
-                try:
-                    cloudpickle.dumps(function)
-                except Exception as reason:
-                    raise explain_unpicklable(function, reason) from error
-        raise
 
 
 class DistributedIterator:

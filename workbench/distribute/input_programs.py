@@ -8,16 +8,20 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from workbench import forks, tree
 from workbench.distribute.input_exchange import Parcel, exchange, pack, unpack
 from workbench.distribute.input_plan import InputPlan
 from workbench.distribute.input_reader import Reader
 from workbench.errors import FailedPreconditionError
+from workbench.runtime.reports import report
 
 if TYPE_CHECKING:
     from workbench.runtime.env import ReplicaEnv
+
+HEAD: Final = 3
+"""Leaves of what `fetch` returns before those of its elements."""
 
 
 @dataclass(slots=True)
@@ -74,13 +78,14 @@ class Request:
     """Which steps of an iterator to fetch.
 
     Attributes:
-      dataset: Id of the distributed dataset.
+      dataset: Id of the input source.
       iterator: Id of the iterator.
       epoch: Number of the epoch.
       first: Number of the first step.
       count: How many steps.
-      ahead: They are asked for before their turn: an element that fails ends them early, without an error.
+      keep: Number of the first step that may be asked for again.
       forgotten: (dataset, iterator) pairs that are not needed any more.
+      again: The replicas that lost these steps, and get them again; () where they are fetched for the first time.
     """
 
     dataset: str
@@ -88,51 +93,95 @@ class Request:
     epoch: int
     first: int
     count: int
-    ahead: bool
+    keep: int
     forgotten: tuple[tuple[str, str | None], ...] = ()
+    again: tuple[int, ...] = ()
 
 
 def fetch(env: ReplicaEnv, request: Request) -> tuple[Any, ...]:
     """The replica's part of some steps.
 
     Returns:
-      The number of steps that its host had left, for how many ns the replica waited for them, then the leaves of each
-      step; what is missing is made up of empty arrays, so that the structure is always the same.
+      The number of steps that its host had left before the end or an element that failed, for how many ns the replica
+      waited for them, the failure (pickled, b"" if there is none), then the leaves of each step; what is missing is
+      made up of empty arrays, so that the structure is always the same.
     """
     began_ns = time.monotonic_ns()
+    found, failure = _fetched(env, request)
+    waited_ns = time.monotonic_ns() - began_ns
+    data = b"" if failure is None else pickle.dumps(report(env.rank, failure), protocol=5)
+    return (len(found), waited_ns, data, *_filled(env, request, found))
+
+
+def fetch_again(
+    env: ReplicaEnv, request: Request, serial: int, leaves: Sequence[int], had: Sequence[int]
+) -> None:
+    """Puts elements that were lost with a replica's process back into the place where the notebook looks for them.
+
+    What the pipeline does not give this time is missing afterwards: nothing else may take its place.
+
+    Args:
+      env: The replica; any of the group where batches are exchanged, else one that lost them.
+      request: For what.
+      serial: Number of the step that fetched them before.
+      leaves: Those of its leaves that are still needed.
+      had: Per replica, how many steps its host had left then.
+    """
+    found, _ = _fetched(env, request)
+    if env.rank not in request.again:
+        return
+    filled = _filled(env, request, found)
+    width = len(filled) // request.count
+    for leaf in leaves:
+        if len(found) >= min(had[env.rank], (leaf - HEAD) // width + 1):
+            env.keep(serial, leaf, filled[leaf - HEAD])
+
+
+def _filled(env: ReplicaEnv, request: Request, found: list[list[Any]]) -> list[Any]:
+    """The leaves of all steps; empty arrays for those that there are not."""
+    leaves = [leaf for element in found for leaf in element]
+    missing = request.count - len(found)
+    if missing:
+        plan = _opened[request.dataset].plan
+        leaves += tree.flatten(plan.pipeline_of(env.rank).empty())[0] * missing
+    return leaves
+
+
+def _fetched(env: ReplicaEnv, request: Request) -> tuple[list[list[Any]], Exception | None]:
+    """The replica's leaves of each step, up to the end or the first that failed; and why that one did."""
     forget_input(request.forgotten)
     opened = _opened.get(request.dataset)
     if opened is None:
         raise FailedPreconditionError(
             f"replica {env.rank} does not know this distributed dataset; distribute it again with this strategy"
         )
-    plan = opened.plan
-    host, position = plan.places[env.rank]
-    if plan.exchanges(env.devices):
-        elements = _fetch_exchanged(env, opened, request)
-    else:
-        reader = _reader(env, opened, request)
-        steps = reader.steps(request.first, request.count, ahead=request.ahead)
-        elements = _own(steps, reader.replicas.index(position))
-    leaves = [leaf for element in elements for leaf in element]
-    missing = request.count - len(elements)
-    if missing:
-        leaves += tree.flatten(plan.pipelines[host].empty())[0] * missing
-    return (len(elements), time.monotonic_ns() - began_ns, *leaves)
+    if opened.plan.exchanges(env.devices):
+        return _fetch_exchanged(env, opened, request)
+    reader = _reader(env, opened, request)
+    steps, failure = reader.steps(request.first, request.count, keep=request.keep)
+    return _own(steps, reader.replicas.index(opened.plan.places[env.rank][1])), failure
 
 
 def _own(steps: list[list[list[Any]]], index: int) -> list[list[Any]]:
     return [step[index] for step in steps]
 
 
-def _fetch_exchanged(env: ReplicaEnv, opened: _Opened, request: Request) -> list[list[Any]]:
+def _fetch_exchanged(
+    env: ReplicaEnv, opened: _Opened, request: Request
+) -> tuple[list[list[Any]], Exception | None]:
     plan = opened.plan
     host, position = plan.places[env.rank]
     leader = plan.leaders[host]
     key = request.iterator, host
+    # Where nothing was lost, nothing is read again: only the collective wants everybody.
+    needed = not request.again or any(plan.places[rank][0] == host for rank in request.again)
+    reads = needed and env.devices[leader].worker == env.device.worker
+    steps: list[list[list[Any]]] = []
+    failure: Exception | None = None
+    if reads:
+        steps, failure = _reader(env, opened, request).steps(request.first, request.count, keep=request.keep)
     parcel: Parcel | None = None
-    if env.rank == leader:
-        steps = _reader(env, opened, request).steps(request.first, request.count, ahead=request.ahead)
+    if needed and env.rank == leader:
         others = [
             plan.places[rank][1]
             for rank in plan.ranks_of_host(host)
@@ -144,10 +193,12 @@ def _fetch_exchanged(env: ReplicaEnv, opened: _Opened, request: Request) -> list
         # The peers have taken part in this exchange, so they have mapped the parcel of the one before.
         _close(opened.sent.pop(key, -1))
         opened.sent[key] = parcel.descriptor
-    if env.devices[leader].worker == env.device.worker:
-        steps = _reader(env, opened, request).steps(request.first, request.count, ahead=request.ahead)
-        return _own(steps, position)
-    return unpack(next(found for found in parcels if found.leader == leader), position)
+    if reads:
+        return _own(steps, position), failure
+    if not needed:
+        return [], None
+    # The replicas that read tell of a failure.
+    return unpack(next(found for found in parcels if found.leader == leader), position), None
 
 
 def _reader(env: ReplicaEnv, opened: _Opened, request: Request) -> Reader:

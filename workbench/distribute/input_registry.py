@@ -1,16 +1,22 @@
-"""InputRegistry: the distributed datasets of a strategy, and what of them the replicas may forget."""
+"""InputRegistry: the input of a strategy's replicas, what of it they may forget, and what they are owed."""
 
 from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench import tree
+from workbench.runtime.handles import Handle
 
 if TYPE_CHECKING:
     from workbench.data.dataset import Dataset
     from workbench.data.progress import InputProgress
-    from workbench.distribute.input import DistributedDataset
+    from workbench.distribute.input_chunk import Chunk
+    from workbench.distribute.input_elements import RemoteElements
     from workbench.distribute.input_progress import Trail
+    from workbench.distribute.input_source import InputSource
 
 Name = tuple[str, str | None]
 _TRAILS: Final = 64
@@ -18,25 +24,46 @@ _TRAILS: Final = 64
 
 
 class InputRegistry:
-    """Knows the distributed datasets that are in use, without keeping them."""
+    """Knows the input sources that are in use, without keeping them.
+
+    Attributes:
+      owing: Whether an element was given of which the step was lost with a replica, and that no step has taken since.
+    """
 
     def __init__(self) -> None:
-        self._datasets: weakref.WeakValueDictionary[str, DistributedDataset] = weakref.WeakValueDictionary()
+        self._sources: weakref.WeakValueDictionary[str, InputSource] = weakref.WeakValueDictionary()
         self._trails: deque[tuple[weakref.ref[Dataset], Trail]] = deque(maxlen=_TRAILS)
         self._forgotten: list[Name] = []
+        self._owed_by: weakref.WeakSet[RemoteElements] = weakref.WeakSet()
+        self.owing = False
 
-    @property
-    def datasets(self) -> tuple[DistributedDataset, ...]:
-        """The distributed datasets that are in use."""
-        return tuple(self._datasets.values())
-
-    def add(self, name: str, dataset: DistributedDataset) -> None:
-        """Remembers a dataset for as long as it lives."""
-        self._datasets[name] = dataset
-        if dataset.source is not None:
-            self._trails.append((weakref.ref(dataset.source), dataset.trail))
+    def add(self, source: InputSource) -> None:
+        """Remembers a source for as long as it lives."""
+        self._sources[source.id] = source
         # The replicas are told with a later message: a finaliser may run at any point of any thread.
-        weakref.finalize(dataset, self._forgotten.append, (name, None)).atexit = False
+        weakref.finalize(source, self._forgotten.append, (source.id, None)).atexit = False
+
+    def follow(self, dataset: Dataset, trail: Trail) -> None:
+        """Remembers how far replicas are in what was distributed of `dataset`."""
+        self._trails.append((weakref.ref(dataset), trail))
+
+    def recover(self, lost: Sequence[int]) -> None:
+        """Gives replicas that were replaced what they have to know, and the batches that they held."""
+        for source in tuple(self._sources.values()):
+            source.recover(lost)
+
+    def owe(self, arguments: Any) -> None:
+        """A step with these arguments was lost with a replica: elements among them are given again, unless one runs."""
+        for elements, number, leaves in _elements_in(arguments):
+            elements.owe(number, leaves)
+            self._owed_by.add(elements)
+            self.owing = True
+
+    def settle(self, arguments: Any) -> None:
+        """A step with these arguments has run: elements among them are used."""
+        for elements, number, _ in _elements_in(arguments):
+            elements.settle(number)
+        self.owing = any(elements.owes for elements in tuple(self._owed_by))
 
     def progress_of(self, source: Dataset) -> InputProgress | None:
         """How far replicas are in what was distributed last of `source`, in use or not; None where nobody has begun."""
@@ -51,3 +78,13 @@ class InputRegistry:
         """(dataset, iterator) pairs that the replicas were not told of yet; a whole dataset with None."""
         forgotten = self._forgotten
         return tuple([forgotten.pop(0) for _ in range(len(forgotten))]) if forgotten else ()
+
+
+def _elements_in(arguments: Any) -> Iterator[tuple[RemoteElements, int, list[Handle] | None]]:
+    """The elements whose leaves are among some arguments: by whom given, number, and all their leaves."""
+    for handle in tree.flatten(arguments)[0]:
+        if type(handle) is Handle and handle.step.origin is not None:
+            origin: Chunk = handle.step.origin
+            found = origin.element_of(handle)
+            if found is not None:
+                yield found

@@ -24,7 +24,7 @@ from workbench.distribute.values import DistributedValues, PerReplica, dealt_out
 from workbench.distribute.variable import Variable
 from workbench.distribute.variable_programs import create
 from workbench.distribute.variable_registry import VariableRegistry
-from workbench.errors import InvalidArgumentError, TracingError
+from workbench.errors import InvalidArgumentError, ReplicaLost, ReplicaStalled, TracingError
 from workbench.runtime.placement_text import one_line, placement, transport
 
 if TYPE_CHECKING:
@@ -244,13 +244,20 @@ class Strategy:
             prepared = self._prepare(fn, group, options)
         if type(args) is not tuple or (kwargs is not None and type(kwargs) is not dict):
             args = _checked_arguments(args, kwargs)
-        if args:
-            args = tuple([handed_over(value, group) for value in args])
-        if kwargs:
-            kwargs = {name: handed_over(value, group) for name, value in kwargs.items()}
-        return group.run(
-            prepared, args, kwargs, pipelined=pipelined, on_merge=self._on_merge, wrap=PerReplica
-        )
+        try:
+            if args:
+                args = tuple([handed_over(value, group) for value in args])
+            if kwargs:
+                kwargs = {name: handed_over(value, group) for name, value in kwargs.items()}
+            result = group.run(
+                prepared, args, kwargs, pipelined=pipelined, on_merge=self._on_merge, wrap=PerReplica
+            )
+        except (ReplicaLost, ReplicaStalled):
+            self.inputs.owe((args, kwargs))
+            raise
+        if self.inputs.owing:
+            self.inputs.settle((args, kwargs))
+        return result
 
     def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
         user_function = plain_function(fn)
@@ -465,9 +472,8 @@ def _recover(strategy: Strategy | None, lost: list[int], survivors: list[int]) -
     if strategy is not None:
         from workbench.distribute.recovery import reseed_variables  # only when something has failed
 
+        strategy.inputs.recover(lost)  # first: where no replica survived, the variables raise
         reseed_variables(strategy, lost, survivors)
-        for dataset in strategy.inputs.datasets:
-            dataset.open_on(lost)
 
 
 def _map_leaves(fn: Callable[[Any], Any], value: Any) -> Any:

@@ -35,6 +35,7 @@ class ReplicaEnv:
     """
 
     __slots__ = (
+        "_keep",
         "_merge",
         "communicator",
         "device",
@@ -64,6 +65,7 @@ class ReplicaEnv:
         communicator: Communicator,
         store: ReplicaStore,
         merge: Callable[[ReplicaEnv, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any],
+        keep: Callable[[tuple[int, int], Any], None],
     ) -> None:
         self.rank = rank
         self.size = len(devices)
@@ -77,6 +79,7 @@ class ReplicaEnv:
         self.step = -1
         self.serial = -1
         self._merge = merge
+        self._keep = keep
 
     def merge(
         self, fn: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -87,6 +90,10 @@ class ReplicaEnv:
           WorkbenchError: what `fn` raised, or that not every replica asked for a merge.
         """
         return self._merge(self, fn, args, kwargs or {})
+
+    def keep(self, serial: int, leaf: int, value: Any) -> None:
+        """Keeps `value` as leaf `leaf` of the result of step `serial`, which was lost with this replica's process."""
+        self._keep((serial, leaf), value)
 
 
 def current_env() -> ReplicaEnv | None:

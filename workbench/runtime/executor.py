@@ -19,12 +19,12 @@ from workbench.errors import (
     CollectiveAborted,
     DeadlineExceededError,
     RunInterrupted,
-    StaleGeneration,
     WorkbenchError,
 )
 from workbench.runtime.env import ReplicaEnv, set_current_env
 from workbench.runtime.output import ReplicaOutput
 from workbench.runtime.reports import FailureReport, report, safe_text
+from workbench.runtime.stale import argument_text, stale_value
 from workbench.runtime.step_rows import DeviceValues
 from workbench.runtime.wire import (
     CALL,
@@ -122,6 +122,10 @@ class DeviceExecutor:
         """
         return self._values[key]
 
+    def keep(self, key: tuple[int, int], value: Any) -> None:
+        """Keeps a value under `key`, which a handle of the notebook names; on this device's thread."""
+        self._values[key] = value
+
     def release(self, keys: Iterable[tuple[int, int]]) -> None:
         """Drops values; while this device is idle."""
         for key in keys:
@@ -147,7 +151,7 @@ class DeviceExecutor:
         if device != self._index:
             return
         if (serial, leaf) not in self._values:
-            self._host.send((REPLY, request, False, report(-1, self._missing((serial, leaf), "the value"))))
+            self._host.send((REPLY, request, False, report(-1, self._missing((serial, leaf)))))
             return
         value = self._values[serial, leaf]
         try:
@@ -162,13 +166,17 @@ class DeviceExecutor:
         else:
             self._host.send((REPLY, request, True, payload))
 
-    def _missing(self, key: tuple[int, int], what: str) -> WorkbenchError:
-        """Why there is no value `key`, which `what` it is."""
+    def _missing(self, key: tuple[int, int], rank: int = -1, where: str = "") -> WorkbenchError:
+        """Why there is no value `key`.
+
+        Args:
+          key: Of the value.
+          rank: The replica that should have it, -1 if its device tells.
+          where: Which argument of which function it is, "" if it was asked for by itself.
+        """
         if key in self._unreadable:
             return CaptureError(self._unreadable[key])
-        return StaleGeneration(
-            f"{what} is gone: its replica was replaced since it was made; compute it again"
-        )
+        return stale_value(rank, where)
 
     def _run(self, message: Message) -> None:
         _, serial, group_id, epoch, step, function, payload, ranks, release, committed, _nested = message
@@ -212,7 +220,7 @@ class DeviceExecutor:
                 self._host.use_device(self._index)
                 env.communicator.begin(step, serial)
             program = self._host.objects.get(function)
-            args, kwargs = self._arguments(payload)
+            args, kwargs = self._arguments(env.rank, payload)
             outcome = self._pack(env.rank, serial, program(env, *args, **kwargs))
             if not nested:
                 env.communicator.finish()
@@ -245,7 +253,7 @@ class DeviceExecutor:
         env.communicator.abort(WorkbenchError(told, replica=failure.rank))
         return failure
 
-    def _arguments(self, payload: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _arguments(self, rank: int, payload: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if payload is None:
             return (), {}
         structure, leaves, refs = loads(payload) if type(payload) is bytes else payload
@@ -257,7 +265,8 @@ class DeviceExecutor:
             if self._host.traced is not None:
                 resolved = [self._host.traced.on_host(value) for value in resolved]
         except KeyError as error:
-            raise self._missing(error.args[0], "an argument") from error
+            spec = self._host.objects.get(structure)
+            raise self._missing(error.args[0], rank, argument_text(spec, refs, error.args[0])) from error
         args: Any = optree.tree_unflatten(self._host.objects.get(structure), resolved)
         return args  # type: ignore[no-any-return]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import (
@@ -33,9 +33,20 @@ def step_error(step: Step, root: BaseException | None) -> BaseException:
     """
     if step.lost:
         return _lost_error(step)
-    own = sorted((f for f in step.failures if not f.secondary), key=lambda f: f.rank)
+    own = [failure for failure in step.failures if not failure.secondary]
     if not own:
         return root or _rebuilt(step, min(step.failures, key=lambda f: f.rank))
+    return failures_error(step, own)
+
+
+def failures_error(step: Step, failures: Sequence[FailureReport]) -> BaseException:
+    """The error of replicas that failed by themselves; see `step_error`.
+
+    Args:
+      step: The step, ended.
+      failures: What they reported.
+    """
+    own = sorted(failures, key=lambda failure: failure.rank)
     if len({f.type_name for f in own}) > 1:
         errors = [_rebuilt(step, failure) for failure in own]
         return ExceptionGroup(f"{len(own)} replicas failed differently in step {step.number}", errors)

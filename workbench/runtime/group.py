@@ -170,7 +170,7 @@ class Group:
         gang = self.gang
         with gang.lock, gang.interrupts:
             if self.stale or self.errors.unreported is not None or gang.closed:
-                self._make_ready()
+                self._make_ready(quiet=prepared.quiet)
             promised = prepared.structure if pipelined and not self.nesting else None
             step = self._send(prepared, args, kwargs, on_merge, ranks, promised)
             if promised is not None:
@@ -328,7 +328,8 @@ class Group:
             # Replicas that succeeded hold results that nobody will have a handle to.
             most = max((len(leaves) for leaves in step.leaves if leaves is not None), default=0)
             self.gang.released.extend((step.serial, leaf) for leaf in range(most))
-            self.errors.owe(step.error)
+            if not step.prepared.quiet:
+                self.errors.owe(step.error)
 
     def wait_for_cause(self, step: Step) -> None:
         """Waits for the later step whose failure cut `step` short, if there is one."""
@@ -365,8 +366,18 @@ class Group:
             step=step.number,
         )
 
-    def _make_ready(self) -> None:
-        """Before the next step after a failure: report what is still unreported, undo, rebuild."""
+    def make_ready(self) -> None:
+        """Recovers now from what has failed, if anything has, so that what can be made again is there again."""
+        with self.gang.lock, self.gang.interrupts:
+            if self.stale:
+                self._make_ready(quiet=True)
+
+    def _make_ready(self, *, quiet: bool = False) -> None:
+        """Before the next step after a failure: report what is still unreported, undo, rebuild.
+
+        Args:
+          quiet: The user did not ask for this step: a lost replica is told by the next one that they ask for.
+        """
         gang = self.gang
         gang.check_open()
         if self.id not in gang.groups:
@@ -374,7 +385,7 @@ class Group:
         if (self.nesting or self._seeding) and self.errors.cause is not None:
             raise self.errors.cause
         gang.wait_for_room(self, 0)
-        self.errors.raise_unreported()
+        self.errors.raise_unreported(losses=not quiet)
         gang.drain(self)  # of replicas that did not come in time: nothing is undone or rebuilt under them
         self.overdue = None
         if first_failed := self.errors.settle():

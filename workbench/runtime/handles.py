@@ -75,6 +75,8 @@ class Handle:
         if kind is PickledLeaf:
             value = fetched(unpickled(leaf.data, f"the value of replica {rank}"))
         else:
+            if self._step.origin is not None:  # a batch can be read again
+                self.group.make_ready()
             value = self.group.gang.fetch(self.group, rank, self.serial, self.leaf)
         if self._fetched is None:
             self._fetched = {}

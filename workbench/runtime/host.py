@@ -353,6 +353,7 @@ class ReplicaHost:
                 communicator=communicators[rank],
                 store=self.stores.setdefault((group_id, rank), RowStore() if self.traced else ReplicaStore()),
                 merge=self.executors[device].merge,
+                keep=self.executors[device].keep,
             )
         if self.traced is not None:
             self.traced.joined(group)

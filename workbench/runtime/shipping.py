@@ -52,9 +52,10 @@ class Prepared:
       name: The user's name for it.
       counts: Running it is a step of the user's; else it is internal work such as reading a variable.
       structure: Structure of its result, once a first run has shown it; what pipelining needs.
+      quiet: Nobody asked for its steps by name: when one fails, only what waits for it raises.
     """
 
-    __slots__ = ("_content", "counts", "function", "name", "structure")
+    __slots__ = ("_content", "counts", "function", "name", "quiet", "structure")
 
     def __init__(self, function: Content | Callable[..., Any], name: str, *, counts: bool) -> None:
         self._content = function  # workers keep it as long as this is here
@@ -62,6 +63,7 @@ class Prepared:
         self.name = name
         self.counts = counts
         self.structure: Any = None
+        self.quiet = False
 
 
 class Shipping:

@@ -6,7 +6,7 @@ from workbench.errors import ReplicaLost, ReplicaStalled
 from workbench.runtime.failures import is_effect, step_error
 from workbench.runtime.steps import Step
 
-_LOSSES = (ReplicaLost, ReplicaStalled)
+LOSSES = (ReplicaLost, ReplicaStalled)
 
 
 class StepErrors:
@@ -48,8 +48,14 @@ class StepErrors:
         if self.unreported is None and error is not None and not _is_told(error, self._reported):
             self.unreported = error
 
-    def raise_unreported(self) -> None:
-        """Shows the user the error that is still to be shown, if there is one."""
+    def raise_unreported(self, *, losses: bool = True) -> None:
+        """Shows the user the error that is still to be shown, if there is one.
+
+        Args:
+          losses: Also that of a lost replica; else that one stays to be shown.
+        """
+        if not losses and isinstance(self.unreported, LOSSES):
+            return
         error, self.unreported = self.unreported, None
         if error is not None:
             raise error
@@ -83,6 +89,6 @@ class StepErrors:
 
 def _is_told(error: BaseException | None, shown: BaseException | None) -> bool:
     """Whether who was shown one error knows of another: all steps on their way tell of the same lost replica."""
-    if not (isinstance(error, _LOSSES) and isinstance(shown, _LOSSES)):
+    if not (isinstance(error, LOSSES) and isinstance(shown, LOSSES)):
         return error is shown
     return (error.replica, error.generation) == (shown.replica, shown.generation)

@@ -40,6 +40,7 @@ class Step:
       merge_error: What its merge function raised.
       promised: The structure that its result has to have, None if that is not known yet.
       nested: It is work of a merge function: part of the step that is paused.
+      origin: What makes its result again on replicas that were replaced; None for what users computed.
     """
 
     __slots__ = (
@@ -57,6 +58,7 @@ class Step:
         "nested",
         "number",
         "on_merge",
+        "origin",
         "prepared",
         "promised",
         "serial",
@@ -99,6 +101,7 @@ class Step:
         self.merging: dict[int, Any] = {}
         self.merge_error: BaseException | None = None
         self.nested = nested
+        self.origin: Any = None
 
     @property
     def failed(self) -> bool:

@@ -14,12 +14,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import CollectiveAborted, DeadlineExceededError, StaleGeneration, WorkbenchError
+from workbench.errors import CollectiveAborted, DeadlineExceededError, WorkbenchError
 from workbench.faults import fault
 from workbench.runtime.device_threads import Idle, Interruptible
 from workbench.runtime.env import set_current_env
 from workbench.runtime.executor import StepInterrupted, StepSkipped
 from workbench.runtime.reports import report
+from workbench.runtime.stale import argument_text, stale_value
 from workbench.runtime.step_rows import StepRows
 from workbench.runtime.traced_arguments import Arguments, PartialBatch, arguments_of
 from workbench.runtime.traced_exchange import HostExchange
@@ -276,7 +277,7 @@ class TracedExecutor:
     ) -> tuple[Any, Arguments]:
         """The id of their structure, and the arguments."""
         if payload is None:
-            spec, leaves = None, []
+            spec, leaves, refs = None, [], []
             structure: Any = None
         else:
             structure, leaves, refs = loads(payload) if type(payload) is bytes else payload
@@ -297,9 +298,8 @@ class TracedExecutor:
                 lambda index, rows: known.padded((function, structure, index), rows),
             )
         except KeyError as error:
-            raise StaleGeneration(
-                "an argument is gone: its replica was replaced since it was made; compute it again"
-            ) from error
+            where = argument_text(spec, refs, error.args[0]) if spec is not None else ""
+            raise stale_value(-1, where) from error
 
     def _keep_in_place(self, ref: Ref, known: GroupPrograms, rows: Rows) -> None:
         for device in known.positions:

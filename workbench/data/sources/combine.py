@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from workbench import tree
 from workbench.data.passes import Pass
@@ -13,7 +13,7 @@ from workbench.data.sources.memory import Slices
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Source
 from workbench.data.structure import Structure, flatten
-from workbench.data.tables import ArrayTable, Run, items, single
+from workbench.data.tables import ArrayTable, Failed, Item, Run, attempts, single
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -98,9 +98,14 @@ class Zipped(Source):
             if self.cardinality():
                 yield Run(self.joined, range(self.cardinality()))
             return
-        streams = [items(dataset.open(current), current.provenance) for dataset in self.datasets]
+        streams = [attempts(dataset.open(current), current.provenance) for dataset in self.datasets]
         packed: Structure | None = None
-        for group in zip(*streams, strict=False):
+        for attempted in zip(*streams, strict=False):
+            failed = next((item for item in attempted if isinstance(item, Failed)), None)
+            if failed is not None:  # with what belongs to it, or the others would have the wrong partners
+                yield failed
+                continue
+            group = cast("tuple[Item, ...]", attempted)
             if packed is None:
                 packed = flatten(
                     tree.unflatten(self.structure, [structure.pack(row) for row, structure, _ in group])
@@ -138,8 +143,12 @@ class Chosen(Source):
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
-        streams = [items(dataset.open(current), current.provenance) for dataset in self.datasets]
-        for (number,), _, _ in items(self.choice.open(current), False):
+        streams = [attempts(dataset.open(current), current.provenance) for dataset in self.datasets]
+        for choice in attempts(self.choice.open(current), False):
+            if isinstance(choice, Failed):
+                yield choice
+                continue
+            (number,), _, _ = choice
             if not 0 <= number < len(streams):
                 raise InvalidArgumentError(
                     f"choose_from_datasets: {number} chosen, but there are {len(streams)} datasets"
@@ -147,7 +156,7 @@ class Chosen(Source):
             chosen = next(streams[number], None)
             if chosen is None:
                 return
-            yield single(*chosen)
+            yield chosen if isinstance(chosen, Failed) else single(*chosen)
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""

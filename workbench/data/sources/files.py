@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from workbench.data.failing import guarded, raised
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec
@@ -62,7 +63,7 @@ class FileReader(Source):
         """Starts one pass."""
         for number, path in self.numbered_files(current):
             row = 0
-            for run in self.read(path):
+            for run in guarded(self.read(path)):  # what is wrong with one file says nothing about the next
                 yield current.numbered(run, (number << FILE_SHIFT) + row)
                 row += len(run)
 
@@ -71,7 +72,9 @@ class FileReader(Source):
         if isinstance(self.files, tuple):
             yield from enumerate(self.files)
             return
-        for position, ((name,), _, ids) in enumerate(items(self.files.open(current), current.provenance)):
+        for position, ((name,), _, ids) in enumerate(
+            items(raised(self.files.open(current)), current.provenance)
+        ):
             yield int(ids[0]) if ids is not None and len(ids) else position, os.fsdecode(name)
 
     def element_spec(self) -> Any:

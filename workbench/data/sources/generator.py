@@ -13,7 +13,7 @@ from workbench.data.passes import Pass
 from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec, is_shape
 from workbench.data.stage import Source
 from workbench.data.structure import Structure, flatten
-from workbench.data.tables import Run, single
+from workbench.data.tables import Failed, Run, single
 from workbench.errors import InvalidArgumentError
 
 
@@ -31,15 +31,19 @@ class Generated(Source):
         specs, spec = tree.flatten(self.signature)
         structure: Structure = flatten(tree.unflatten(spec, [np.int8(0)] * len(specs)))[1]
         for index, value in enumerate(self.generator(*self.args)):
-            leaves, found = flatten(value)
-            if len(leaves) != len(specs) or (found != structure and len(specs) > 1):
-                raise InvalidArgumentError(
-                    f"from_generator: element {index} has {len(leaves)} component(s), the signature "
-                    f"{self.signature} "
-                    f"has {len(specs)}; make the generator yield that structure"
-                )
-            row = [_fitted(leaf, want, index) for leaf, want in zip(leaves, specs, strict=True)]
-            yield single(row, structure, np.array([index]) if current.provenance else None)
+            try:
+                leaves, found = flatten(value)
+                if len(leaves) != len(specs) or (found != structure and len(specs) > 1):
+                    raise InvalidArgumentError(
+                        f"from_generator: element {index} has {len(leaves)} component(s), the signature "
+                        f"{self.signature} "
+                        f"has {len(specs)}; make the generator yield that structure"
+                    )
+                row = [_fitted(leaf, want, index) for leaf, want in zip(leaves, specs, strict=True)]
+            except Exception as error:  # the generator can go on
+                yield Failed(error)
+            else:
+                yield single(row, structure, np.array([index]) if current.provenance else None)
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.stage import Opener, Stage
-from workbench.data.tables import BatchTable, Joined, Run, Segment, SegmentTable
+from workbench.data.tables import BatchTable, Failed, Joined, Run, Segment, SegmentTable
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Batch(Stage):
     """
 
     name: ClassVar[str] = "batch"
+    sees_failures: ClassVar[bool] = True
     batch_size: int
     drop_remainder: bool = False
 
@@ -41,11 +42,15 @@ class Batch(Stage):
         return Batch(int(batch_size), drop_remainder)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over what `upstream()` starts; a batch fails with any of its elements."""
         size = self.batch_size
         pending: list[Segment] = []
         missing = size
         for run in upstream():
+            if isinstance(run, Failed):
+                pending, missing = [], size
+                yield run
+                continue
             start = 0
             if pending:
                 start = min(missing, len(run))

@@ -14,7 +14,7 @@ from workbench.data.passes import Pass
 from workbench.data.sources.memory import read_only
 from workbench.data.stage import Opener, Stage
 from workbench.data.structure import Structure
-from workbench.data.tables import ArrayTable, Leaves, ListTable, RangeTable, Run
+from workbench.data.tables import ArrayTable, Failed, Leaves, ListTable, RangeTable, Run
 from workbench.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ class _Memory:
 
 @dataclass(frozen=True, eq=False)
 class Cache(Stage):
-    """Gives the elements of the first complete pass from then on; a pass that stops early leaves nothing.
+    """Gives the elements of the first complete pass from then on.
+
+    A pass that stops early leaves nothing, nor does one in which an element failed.
 
     Attributes:
       filename: Prefix of the file to keep them in; "" for memory. A file stays, and wins over a changed
@@ -41,6 +43,7 @@ class Cache(Stage):
     """
 
     name: ClassVar[str] = "cache"
+    sees_failures: ClassVar[bool] = True
     keeps_batches: ClassVar[bool] = True
     filename: str = ""
     memory: _Memory = field(default_factory=_Memory)
@@ -52,13 +55,19 @@ class Cache(Stage):
             return
         if self.memory.runs is None:
             runs = []
+            failed = False
             for run in upstream():
+                if isinstance(run, Failed):
+                    failed = True
+                    yield run
+                    continue
                 kept = (
                     run if isinstance(run.table, ArrayTable | RangeTable) else _kept(run, current.provenance)
                 )
                 runs.append(kept)
                 yield kept
-            self.memory.runs = runs
+            if not failed:
+                self.memory.runs = runs
         else:
             yield from self.memory.runs
 
@@ -69,11 +78,16 @@ class Cache(Stage):
             return
         rows: list[Leaves] = []
         structure: Structure | None = None
+        failed = False
         for run in upstream():
+            if isinstance(run, Failed):
+                failed = True
+                yield run
+                continue
             structure = run.table.structure
             rows.extend(run.elements())
             yield run
-        if structure is not None:
+        if structure is not None and not failed:
             _save(path, rows, structure)
 
     def describe(self) -> str:

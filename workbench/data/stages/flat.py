@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.data import probe
+from workbench.data.failing import raised
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.spec import UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Stage
 from workbench.data.stages.functions import note_place
 from workbench.data.structure import Structure
-from workbench.data.tables import Item, Leaves, Run, items
+from workbench.data.tables import Failed, Item, Leaves, Run, items
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 if TYPE_CHECKING:
@@ -68,7 +69,10 @@ class Interleave(Stage):
                     if following is None:
                         outer_ended = True
                     else:
-                        slots[position] = self._opened(*following, current)
+                        try:
+                            slots[position] = self._opened(*following, current)
+                        except Exception as error:
+                            yield Failed(error)
                 inner = slots[position]
                 if inner is not None:
                     left, last = self.block_length, None
@@ -114,7 +118,7 @@ class Interleave(Stage):
                 return inner  # type: ignore[no-any-return]
         except Exception:
             pass
-        first = next(items(upstream.open(Pass()), False), None)
+        first = next(items(raised(upstream.open(Pass())), False), None)
         return None if first is None else self._inner(first[0], first[1], 0)
 
     def element_spec(self, upstream: Dataset) -> Any:

@@ -19,7 +19,7 @@ from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, spec_of
 from workbench.data.stage import Opener, Stage
 from workbench.data.structure import Array, Structure, flatten_result
-from workbench.data.tables import Leaves, Run, items, single
+from workbench.data.tables import Failed, Leaves, Run, items, single
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -49,7 +49,12 @@ class Map(Stage):
             yield from self._threaded(upstream, current)
             return
         for index, (leaves, structure, ids) in enumerate(items(upstream(), current.provenance)):
-            yield single(*self._called(leaves, structure, index), ids)
+            try:
+                result = self._called(leaves, structure, index)
+            except Exception as error:
+                yield Failed(error)
+            else:
+                yield single(*result, ids)
 
     def _called(self, leaves: Leaves, structure: Structure, index: int) -> tuple[Leaves, Structure]:
         try:
@@ -77,11 +82,8 @@ class Map(Stage):
             for position, (future, ids) in enumerate(waiting):
                 if future.done():
                     del waiting[position]
-                    return single(*future.result(timeout=0), ids)
-        future, ids = waiting.popleft()
-        # The function is the user's and may take as long as it likes; the pool's threads cannot die before
-        # it returns.
-        return single(*future.result(timeout=None), ids)
+                    return _result(future, ids)
+        return _result(*waiting.popleft())
 
     def element_spec(self, upstream: Dataset) -> Any:
         """The nested spec of an element after this stage."""
@@ -95,6 +97,14 @@ class Map(Stage):
     def describe(self) -> str:
         """The stage as a short text."""
         return f"map({_name(self.fn)})"
+
+
+def _result(future: Future[tuple[Leaves, Structure]], ids: Array | None) -> Run:
+    # The function is the user's and may take as long as it likes; the pool's threads cannot die before it returns.
+    error = future.exception(timeout=None)
+    if isinstance(error, Exception):
+        return Failed(error)
+    return single(*future.result(timeout=None), ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +122,9 @@ class Filter(Stage):
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
         for run, row in _kept(self, self.fn, upstream):
-            if row is not None:
+            if isinstance(run, Failed):
+                yield run
+            elif row is not None:
                 yield Run(run.table, range(row, row + 1))
 
     def cardinality(self, upstream: Dataset) -> int:
@@ -139,9 +151,12 @@ class TakeWhile(Stage):
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
         for run, row in _kept(self, self.fn, upstream):
-            if row is None:
+            if isinstance(run, Failed):
+                yield run
+            elif row is None:
                 return
-            yield Run(run.table, range(row, row + 1))
+            else:
+                yield Run(run.table, range(row, row + 1))
 
     def cardinality(self, upstream: Dataset) -> int:
         """Number of elements after this stage."""
@@ -173,18 +188,20 @@ def check_predicate(fn: Callable[..., Any], upstream: Dataset, stage: str) -> No
 
 
 def _kept(stage: Stage, fn: Callable[..., Any], upstream: Opener) -> Iterator[tuple[Run, int | None]]:
+    """Each element as its run and row, the row None if `fn` says False; or why it could not say."""
     index = 0
     for run in upstream():
         pack = run.table.structure.pack
         for row in run.indices():
             try:
                 answer = probe.call(fn, pack(run.table.row(row)))
+                if not isinstance(answer, bool | np.bool_) and _spec_or_none(answer) != _ONE_BOOL:
+                    raise InvalidArgumentError(_predicate_text(fn, stage.name, answer))
             except Exception as error:
                 note_place(error, stage.describe(), index)
-                raise
-            if not isinstance(answer, bool | np.bool_) and _spec_or_none(answer) != _ONE_BOOL:
-                raise InvalidArgumentError(_predicate_text(fn, stage.name, answer))
-            yield run, row if answer else None
+                yield Failed(error), None
+            else:
+                yield run, row if answer else None
             index += 1
 
 

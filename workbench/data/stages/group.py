@@ -15,7 +15,7 @@ from workbench.data.passes import Pass
 from workbench.data.sources.memory import Held
 from workbench.data.spec import UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Stage
-from workbench.data.tables import Item, Run, items
+from workbench.data.tables import Failed, Item, Run, items
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -58,22 +58,33 @@ class GroupByWindow(Stage):
         groups: dict[int, list[Item]] = {}
         sizes: dict[int, int] = {}
         for item in items(upstream(), current.provenance):
-            key = int(probe.call(self.key_func, item[1].pack(item[0])))
-            if key not in groups:
-                groups[key] = []
-                sizes[key] = int(self.window_size_func(np.int64(key)))
-                if sizes[key] < 1:
-                    raise InvalidArgumentError(
-                        f"group_by_window: window size {sizes[key]} for key {key}; it must be at least 1"
-                    )
+            try:
+                key = int(probe.call(self.key_func, item[1].pack(item[0])))
+                if key not in groups:
+                    sizes[key] = self._size(key)
+                    groups[key] = []
+            except Exception as error:
+                yield Failed(error)
+                continue
             groups[key].append(item)
             if len(groups[key]) == sizes[key]:
                 yield from self._reduced(key, groups.pop(key), current)
         for key in sorted(groups):
             yield from self._reduced(key, groups[key], current)
 
+    def _size(self, key: int) -> int:
+        size = int(self.window_size_func(np.int64(key)))
+        if size < 1:
+            raise InvalidArgumentError(
+                f"group_by_window: window size {size} for key {key}; it must be at least 1"
+            )
+        return size
+
     def _reduced(self, key: int, held: list[Item], current: Pass) -> Iterator[Run]:
-        return self.reduce_func(np.int64(key), _dataset(held)).open(current)
+        try:
+            return self.reduce_func(np.int64(key), _dataset(held)).open(current)
+        except Exception as error:
+            return iter([Failed(error)])
 
     def element_spec(self, upstream: Dataset) -> Any:
         """The nested spec of an element after this stage."""

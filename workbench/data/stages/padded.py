@@ -14,7 +14,7 @@ from workbench.data.spec import STRING, TensorSpec, is_shape
 from workbench.data.stage import Opener, Stage
 from workbench.data.stages.batch import Batch
 from workbench.data.structure import Array, convert
-from workbench.data.tables import Item, Run, items, single
+from workbench.data.tables import Failed, Item, Run, attempts, single
 from workbench.errors import DataLossError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class PaddedBatch(Stage):
     """
 
     name: ClassVar[str] = "padded_batch"
+    sees_failures: ClassVar[bool] = True
     batch_size: int
     shapes: tuple[tuple[int | None, ...], ...]
     values: tuple[Any, ...]
@@ -64,15 +65,25 @@ class PaddedBatch(Stage):
         return PaddedBatch(size, tuple(shapes), tuple(values), drop_remainder)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
+        """Starts one pass over what `upstream()` starts; a batch fails with any of its elements."""
         held: list[Item] = []
-        for item in items(upstream(), current.provenance):
+        for item in attempts(upstream(), current.provenance):
+            if isinstance(item, Failed):
+                held = []
+                yield item
+                continue
             held.append(item)
             if len(held) == self.batch_size:
-                yield self._batch(held)
+                yield self._attempt(held)
                 held = []
         if held and not self.drop_remainder:
-            yield self._batch(held)
+            yield self._attempt(held)
+
+    def _attempt(self, held: list[Item]) -> Run:
+        try:
+            return self._batch(held)
+        except Exception as error:  # such as one that does not fit
+            return Failed(error)
 
     def _batch(self, held: list[Item]) -> Run:
         columns = zip(*(leaves for leaves, _, _ in held), strict=True)

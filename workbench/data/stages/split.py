@@ -18,7 +18,7 @@ from workbench.data.rebatch import even_bounds
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Opener, Stage
 from workbench.data.structure import Structure
-from workbench.data.tables import Joined, Run, Segment, SegmentTable
+from workbench.data.tables import Failed, Joined, Run, Segment, SegmentTable
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -38,9 +38,13 @@ class EvenSplit(Stage):
         for run in upstream():
             table = run.table
             for index in run.indices():
-                batch = table.segment(index)
-                parts = [batch.cut(start, stop) for start, stop in even_bounds(len(batch), self.pieces)]
-                yield Run(SegmentTable(parts, table.structure), rows)
+                try:
+                    batch = table.segment(index)
+                    parts = [batch.cut(start, stop) for start, stop in even_bounds(len(batch), self.pieces)]
+                except Exception as error:  # no batch, or one that cannot be put together
+                    yield Failed(error)
+                else:
+                    yield Run(SegmentTable(parts, table.structure), rows)
 
     def element_spec(self, upstream: Dataset) -> Any:
         """The nested spec of an element after this stage."""
@@ -84,7 +88,11 @@ class Regroup(Stage):
         for run in upstream():
             structure = run.table.structure
             for index in run.indices():
-                batch = run.table.segment(index)
+                try:
+                    batch = run.table.segment(index)
+                except Exception as error:
+                    yield Failed(error)
+                    continue
                 if not len(batch):
                     continue
                 held.append(batch)

@@ -1,0 +1,57 @@
+"""Chunk: elements that were fetched together, and where they came from: what reads them again when they are lost."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from workbench.distribute.input_programs import HEAD, Request
+from workbench.runtime.handles import Handle
+
+if TYPE_CHECKING:
+    from workbench.distribute.input_elements import RemoteElements
+    from workbench.distribute.input_source import InputSource
+
+
+class Chunk:
+    """Some successive elements on the replicas. Kept by every batch of it that is alive.
+
+    Attributes:
+      source: Where they come from.
+      request: What was asked for.
+    """
+
+    __slots__ = ("__weakref__", "_elements", "_handles", "request", "source")
+
+    def __init__(
+        self, source: InputSource, request: Request, handles: Sequence[Handle], elements: RemoteElements
+    ) -> None:
+        """Notes what was asked for, and becomes the origin of the step that fetches it."""
+        self.source = source
+        self.request = request
+        # Weakly, as each of them keeps the step, and that keeps this.
+        self._handles = [weakref.ref(handle) for handle in handles]
+        self._elements = weakref.ref(elements)
+        handles[0].step.origin = self
+
+    def live(self) -> list[Handle]:
+        """Those of its leaves that somebody still holds; none if it never came."""
+        handles = [handle for one in self._handles[HEAD:] if (handle := one()) is not None]
+        return [] if not handles or not handles[0].ready or handles[0].failed else handles
+
+    def element_of(self, handle: Handle) -> tuple[RemoteElements, int, list[Handle] | None] | None:
+        """The element that a leaf belongs to, if somebody still goes through the elements.
+
+        Returns:
+          Who gave it, its number, and all its leaves; None for these if one of them is not held any more.
+        """
+        elements = self._elements()
+        if elements is None or handle.leaf < HEAD:
+            return None
+        width = self.source.width
+        index = (handle.leaf - HEAD) // width
+        leaves = [
+            leaf for one in self._handles[HEAD + index * width :][:width] if (leaf := one()) is not None
+        ]
+        return elements, self.request.first + index, leaves if len(leaves) == width else None

@@ -1,0 +1,39 @@
+"""What to say of a value that went with the process that held it, and that nothing can make again by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.errors import StaleGeneration
+
+
+def stale_value(rank: int, where: str) -> StaleGeneration:
+    """The error of a step's result that a replica does not hold any more.
+
+    Args:
+      rank: The replica, -1 if it is not known.
+      where: Which argument it is, as `argument_text` gives it; "" if it was asked for by itself.
+    """
+    whose = f" of replica {rank}" if rank >= 0 else ""
+    return StaleGeneration(
+        f"{where or 'the value'}{whose} is gone: a step computed it in a process that was lost since, or for another "
+        f"strategy. Run that step again (strategy.run), and give its new result to this one; what has to outlive a "
+        f"worker is kept in a wb.Variable, or brought to the notebook (strategy.gather, strategy.reduce)",
+        replica=rank,
+    )
+
+
+def argument_text(spec: Any, refs: Sequence[tuple[int, int, int]], key: tuple[int, int]) -> str:
+    """The argument that refers to a value, as the caller of `strategy.run` wrote it: "args[1]['image']".
+
+    Args:
+      spec: The structure of `(args, kwargs)`.
+      refs: (number of the leaf, serial of the step that made it, leaf of that step).
+      key: The serial and leaf to look for.
+    """
+    index = next((index for index, *made in refs if tuple(made) == key), None)
+    if index is None:
+        return ""
+    which, *path = spec.paths()[index]
+    return f"argument {'kwargs' if which else 'args'}{''.join(f'[{entry!r}]' for entry in path)}"
