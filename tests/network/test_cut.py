@@ -163,3 +163,29 @@ def test_a_cut_network(hosts: TwoHosts, start: Callable[[int], Driver]) -> None:
         "replicas": 2.0,
         "steps": 3.0,
     }  # those that failed were undone, this one is whole
+
+
+def test_the_host_that_is_left_goes_on_alone_and_takes_the_other_back(
+    hosts: TwoHosts, start: Callable[[int], Driver]
+) -> None:
+    driver = start(1)
+    assert _did(driver.ask("step")) == {"replicas": 2.0, "steps": 1.0}
+
+    hosts.cut()
+    assert driver.ask("step")["type"] == "ReplicaStalled"
+    assert _did(driver.ask("step")) == {"replicas": 1.0, "steps": 2.0}
+    assert _did(driver.ask("size")) == 1
+    assert any(
+        "MirroredStrategy goes on with 1 of 2 replicas, without replica 1" in line
+        for line in _did(driver.ask("diagnose"))
+    )
+    told = [message for message in _did(driver.ask("log")) if "goes on with 1 of 2" in message]
+    assert "worker b on host host-b" in told[0]
+
+    hosts.join()
+    grown = driver.until(
+        "step", lambda answer: _did(answer)["replicas"] == 2.0, "the growth after the network is back"
+    )
+    after = _did(driver.ask("step"))
+    assert after == {"replicas": 2.0, "steps": grown["value"]["steps"] + 1.0}
+    assert not any("goes on with" in line for line in _did(driver.ask("diagnose")))

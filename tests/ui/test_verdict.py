@@ -87,7 +87,8 @@ def test_a_lost_worker_is_named_with_the_cause() -> None:
     lost = replace(WORKER, lost="was killed by SIGKILL", answered=False)
 
     assert diagnosis(REPLICA, workers=(lost,)).verdict[1:] == (
-        "worker 0 (a, pid 8123) is lost: was killed by SIGKILL; it is replaced before the next step",
+        "worker 0 (a, pid 8123) is lost: was killed by SIGKILL; "
+        "a step recovers as soon as a worker is there in its place",
     )
 
 

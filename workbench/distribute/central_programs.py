@@ -92,7 +92,7 @@ def changed(env: ReplicaEnv, before: Mapping[str, CentralValue]) -> dict[str, Pl
 
 def _put(env: ReplicaEnv, key: str, array: Array, library: Library) -> Place:
     memory = env.store.get(_MEMORY)
-    if memory is None:
+    if type(memory) is not CentralMemory:  # None, or what another replica held before this one does
         memory = env.store[_MEMORY] = CentralMemory()
     place, there = memory.put(array)
     env.store[key] = CentralValue(place, there, library)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
@@ -16,7 +17,7 @@ from workbench.distribute import contexts
 from workbench.distribute.input_elements import RemoteElements
 from workbench.distribute.input_plan import InputPlan, plan_input
 from workbench.distribute.input_progress import Trail
-from workbench.distribute.input_source import InputSource
+from workbench.distribute.input_source import InputSource, PlanFor
 from workbench.distribute.values import PerReplica, PerReplicaSpec
 from workbench.errors import CaptureError, OutOfRangeError
 from workbench.runtime.placement_text import counted, one_line
@@ -39,6 +40,12 @@ class DistributedDataset:
     (`ReplicaLost`) can be given to `Strategy.run` again; else the iterator gives it again before it gives the next one.
     So each element is used once in the steps that succeed, whether a loop tries again or goes on.
 
+    Where a strategy goes on with fewer replicas, or with more again (`minimum_replicas` of `wb.connect`), batches are
+    split anew from the next element on, and so is a batch that was given before, when a step takes it. With one input
+    pipeline, or hosts that take turns over the elements, each global batch stays what it was. Hosts that read files of
+    their own read others then: elements may be missing or come twice in that epoch. A function that makes the datasets
+    is called again.
+
     Reading again repeats what has effects: a process that takes the place of one that read for its host opens files
     and calls generators and functions of stages for the whole epoch so far. Elements that differ by call (random
     numbers without a seed, a queue) differ then, too; what was kept by `cache()` in memory is made again. On TPUs all
@@ -48,18 +55,23 @@ class DistributedDataset:
       input: What the replicas read; None with the default strategy.
     """
 
-    def __init__(self, strategy: Strategy, plan: InputPlan, source: Dataset | None = None) -> None:
+    def __init__(self, strategy: Strategy, plan_for: PlanFor, source: Dataset | None = None) -> None:
         """Distributes what a plan says; `source` is the dataset that was asked for, None if a function made several."""
         self._strategy = strategy
-        self._plan = plan
+        self._planned = plan_for(strategy.devices)
         self._source = source
         self._trail = Trail()
         self._epochs = itertools.count()
         self.input: InputSource | None = None
         if not strategy.is_default:
-            self.input = InputSource(plan, strategy.group, strategy.inputs)
+            self.input = InputSource(self._planned, strategy.group, strategy.inputs, plan_for)
             if source is not None:
                 strategy.inputs.follow(source, self._trail)
+
+    @property
+    def _plan(self) -> InputPlan:
+        """That for the replicas that take part now."""
+        return self._planned if self.input is None else self.input.plan
 
     @property
     def element_spec(self) -> Any:
@@ -189,7 +201,7 @@ def distribute_dataset(
             dataset, num_hosts=hosts, host=host, replicas_per_host=per_host, options=options
         )
 
-    return DistributedDataset(strategy, plan_input(strategy.devices, make), dataset)
+    return DistributedDataset(strategy, partial(plan_input, make=make), dataset)
 
 
 def distribute_datasets_from_function(
@@ -202,4 +214,4 @@ def distribute_datasets_from_function(
             dataset_fn, num_hosts=hosts, host=host, replicas_per_host=per_host, options=options
         )
 
-    return DistributedDataset(strategy, plan_input(strategy.devices, make))
+    return DistributedDataset(strategy, partial(plan_input, make=make))

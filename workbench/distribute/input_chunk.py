@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workbench.distribute.input_programs import HEAD, Request
+from workbench.errors import StaleGeneration
 from workbench.runtime.handles import Handle
 
 if TYPE_CHECKING:
@@ -39,6 +40,21 @@ class Chunk:
         """Those of its leaves that somebody still holds; none if it never came."""
         handles = [handle for one in self._handles[HEAD:] if (handle := one()) is not None]
         return [] if not handles or not handles[0].ready or handles[0].failed else handles
+
+    def renewed(self, handle: Handle) -> Handle:
+        """The same leaf of the same element, split anew among the replicas that take part now.
+
+        Raises:
+          StaleGeneration: If nobody goes through the elements any more.
+        """
+        found = self.element_of(handle)
+        if found is None:
+            raise StaleGeneration(
+                f"a batch was split among {handle.size} replicas, and others take part now; the iterator that gave it "
+                f"is gone, so it cannot be split anew: iterate over the distributed dataset again"
+            )
+        elements, number, _ = found
+        return elements.split_anew(number)[(handle.leaf - HEAD) % self.source.width]
 
     def element_of(self, handle: Handle) -> tuple[RemoteElements, int, list[Handle] | None] | None:
         """The element that a leaf belongs to, if somebody still goes through the elements.

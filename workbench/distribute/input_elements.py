@@ -70,12 +70,16 @@ class RemoteElements:
         self._recent: deque[weakref.ref[Chunk]] = deque(maxlen=2 * MAX_IN_FLIGHT)
         self._owed: dict[int, list[Handle] | None] = {}
         self._times_owed: Counter[int] = Counter()
+        self._places = source.places
+        self._anew: tuple[int, object, list[Handle]] = (-1, None, [])
         weakref.finalize(self, source.registry.forget, source.id, self._id).atexit = False
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
+        if self._source.places is not self._places:
+            self._start_anew()
         if self._owed:
             return self._give_again(min(self._owed))
         while self._given == self._available:
@@ -131,6 +135,29 @@ class RemoteElements:
             leaves = list(handles[HEAD:])
         return self._element(leaves)
 
+    # -- when other replicas take part
+    # ---------------------------------------------------------------------------------------
+
+    def split_anew(self, number: int) -> list[Handle]:
+        """The leaves of an element that was given before, for the replicas that take part now."""
+        known, places, leaves = self._anew
+        if known != number or places is not self._source.places:
+            _, handles = self._come(number, 1, self._ask(number, 1))
+            leaves = list(handles[HEAD:])
+            self._anew = number, handles[0].places, leaves
+        return leaves
+
+    def _start_anew(self) -> None:
+        """From the next element on, fetches by the new plan."""
+        if self._given < self._available or self._failure is not None:
+            self._next = self._first + self._given
+            self._ended = False
+        self._first, self._chunk, self._available, self._given = self._next, (), 0, 0
+        self._failure, self._asked, self._count = None, None, 1
+        self._owed = dict.fromkeys(self._owed)
+        self._recent.clear()
+        self._places = self._source.places
+
     # -- fetching
     # ---------------------------------------------------------------------------------------------------
 
@@ -148,6 +175,7 @@ class RemoteElements:
         available = min(have for have, _ in failures) if failures else max(counts)
         self._log.wait(handles[1].values())
         self._first, self._chunk, self._available, self._given = first, handles, available, 0
+        self._places = handles[0].places
         self._next = first + available
         if failures:
             reports = [pickle.loads(data) for have, data in failures if have == available]

@@ -155,6 +155,10 @@ def _fetched(env: ReplicaEnv, request: Request) -> tuple[list[list[Any]], Except
         raise FailedPreconditionError(
             f"replica {env.rank} does not know this distributed dataset; distribute it again with this strategy"
         )
+    if len(opened.plan.places) != env.size:  # asked for just before the notebook knew; it asks again
+        raise FailedPreconditionError(
+            "this input was planned for other replicas than those that take part now"
+        )
     if opened.plan.exchanges(env.devices):
         return _fetch_exchanged(env, opened, request)
     reader = _reader(env, opened, request)

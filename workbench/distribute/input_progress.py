@@ -36,6 +36,8 @@ class ProgressLog:
 
     def wait(self, waited_ns: Sequence[int]) -> None:
         """Replicas have got input, and each tells how long it waited for it."""
+        if len(waited_ns) != len(self._waited_ns):  # others take part since the last time
+            self._waited_ns = (0,) * len(waited_ns)
         self._waited_ns = tuple(
             before + more for before, more in zip(self._waited_ns, waited_ns, strict=True)
         )

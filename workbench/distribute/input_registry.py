@@ -52,6 +52,15 @@ class InputRegistry:
         for source in tuple(self._sources.values()):
             source.recover(lost)
 
+    def resize(self) -> None:
+        """Plans all input anew, for the replicas that take part now."""
+        for source in tuple(self._sources.values()):
+            source.resize()
+
+    def forget_source(self, name: str) -> None:
+        """Notes that the replicas need not know a plan any more."""
+        self._forgotten.append((name, None))
+
     def owe(self, arguments: Any) -> None:
         """A step with these arguments was lost with a replica: elements among them are given again, unless one runs."""
         for elements, number, leaves in _elements_in(arguments):

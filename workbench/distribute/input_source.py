@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
 from workbench import tree
+from workbench.devices import Device
 from workbench.distribute.identity import new_id
 from workbench.distribute.input_chunk import Chunk
 from workbench.distribute.input_plan import InputPlan
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from workbench.runtime.shipping import Prepared
 
 
+PlanFor = Callable[[Sequence[Device]], InputPlan]
+"""The plan for replicas on these devices."""
+
+
 class InputSource:
     """Has the replicas of a group read by a plan. Lives as long as its dataset, an iterator or a batch does.
 
@@ -34,10 +39,17 @@ class InputSource:
       group: The replicas.
       registry: Knows it, and tells the replicas when it is gone.
       id: Under which the replicas know it.
+      places: Where the replicas are that it is for; see `Group.places`.
     """
 
-    def __init__(self, plan: InputPlan, group: Group, registry: InputRegistry) -> None:
+    def __init__(self, plan: InputPlan, group: Group, registry: InputRegistry, plan_for: PlanFor) -> None:
         """Makes the plan known to the replicas.
+
+        Args:
+          plan: For the replicas that take part now.
+          group: The replicas.
+          registry: Learns of it.
+          plan_for: Gives the plan for other replicas, when others take part.
 
         Raises:
           CaptureError: If a function in it cannot travel.
@@ -46,8 +58,11 @@ class InputSource:
         self.group = group
         self.registry = registry
         self.id = new_id()
+        self.places = group.places
+        self._plan_for = plan_for
         self._fetchers: dict[int, Prepared] = {}
         self._again: Prepared | None = None
+        self._trouble: Exception | None = None  # why there is no plan for the replicas that take part now
         self._chunks: weakref.WeakSet[Chunk] = weakref.WeakSet()
         self._open(None)
         registry.add(self)
@@ -62,11 +77,16 @@ class InputSource:
         Returns:
           What was asked for, and its leaves: those of `input_programs.fetch`.
         """
+        self.group.make_ready()
+        if self._trouble is not None:
+            raise self._trouble
         prepared = self._fetchers.get(request.count)
         if prepared is None:
             prepared = self._fetchers[request.count] = self._fetcher(request.count)
-        told = replace(request, forgotten=self.registry.take_forgotten())
+        told = replace(request, dataset=self.id, forgotten=self.registry.take_forgotten())
         handles: tuple[Handle, ...] = self.group.run(prepared, (told,), pipelined=True)
+        if handles[0].places is not self.places or told.dataset != self.id:
+            return self.fetch(request, elements)  # other replicas take part since just now
         chunk = Chunk(self, request, handles, elements)
         self._chunks.add(chunk)
         return chunk, handles
@@ -81,6 +101,22 @@ class InputSource:
             if live:
                 oldest = keep.setdefault(chunk.request.iterator, chunk.request.first)
                 self._fetch_again(replace(chunk.request, keep=oldest, again=tuple(lost)), live)
+
+    def resize(self) -> None:
+        """Makes a plan for the replicas that take part now, by which elements are fetched from now on."""
+        self.places = self.group.places
+        self._chunks.clear()
+        self._trouble = None
+        try:
+            self.plan = self._plan_for(self.group.devices)
+        except Exception as error:  # of the user's function; or hosts have different numbers of replicas now
+            self._trouble = error  # who wants elements is told; steps without them go on
+            return
+        self.registry.forget_source(self.id)
+        self.id = new_id()
+        self._fetchers.clear()
+        self._again = None
+        self._open(None)
 
     def _fetch_again(self, request: Request, live: Sequence[Handle]) -> None:
         exchanges = self.plan.exchanges(self.group.devices)

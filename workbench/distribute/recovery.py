@@ -4,6 +4,9 @@ Mirrored variables are copied from the lowest surviving replica (components that
 differ there afterwards). Of a sync-on-read variable a lost component is gone for good; what takes its place keeps the
 common value of the survivors: zero for SUM, a copy from a survivor for MEAN, ONLY_FIRST_REPLICA and NONE. A variable in
 central storage is lost with no replica but the last: the memory outlives the process that held it.
+
+Where a strategy goes on without the lost replicas (`minimum_replicas` of `connect`) nothing takes the place of their
+components: a SUM lacks what they had added, a MEAN is that of the others.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
@@ -18,13 +19,14 @@ from workbench.distribute.local_values import flatten_distributed, parts_of, val
 from workbench.distribute.reduce_leaf import reduce_leaf
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op
 from workbench.distribute.replica_context import ReplicaProgram
-from workbench.distribute.strategy_description import StrategyDescription, remember, strategy_of
+from workbench.distribute.strategy_description import StrategyDescription, redescribe, remember, strategy_of
 from workbench.distribute.value_context import RunOptions, ValueContext
 from workbench.distribute.values import DistributedValues, PerReplica, dealt_out, handed_over, wrapped
 from workbench.distribute.variable import Variable
 from workbench.distribute.variable_programs import create
 from workbench.distribute.variable_registry import VariableRegistry
 from workbench.errors import InvalidArgumentError, ReplicaLost, ReplicaStalled, TracingError
+from workbench.runtime.handles import Handle
 from workbench.runtime.placement_text import one_line, placement, transport
 
 if TYPE_CHECKING:
@@ -102,6 +104,8 @@ class Strategy:
         self._describe(description, group)
         own = weakref.ref(self)  # the group lives on while values of it do; it must not keep the strategy
         group.on_recover(lambda lost, survivors: _recover(own(), lost, survivors))
+        group.on_resize(lambda: _resize(own()))
+        self._holder_seat = holder
         weakref.finalize(self, group.gang.abandoned.append, group).atexit = False
 
     def _describe(self, description: StrategyDescription, group: Group | None) -> None:
@@ -122,6 +126,34 @@ class Strategy:
         self.kept = VariableRegistry()
         self.inputs = InputRegistry()
         remember(self)
+
+    @property
+    def stands_for_another(self) -> bool:
+        """Whether this is a replica's process, in which the notebook's strategy is not."""
+        return self._group is None
+
+    def describe_again(self, description: StrategyDescription) -> None:
+        """Other replicas take part than before."""
+        self.description = description
+        self.devices = description.devices
+        self.parameter_devices = self.devices if self.holder is None else self.parameter_devices
+        self.holder = description.holder
+        self._size = len(self.devices)
+        # What was prepared carries the old description.
+        self._functions.clear()
+        self._checked_functions.clear()
+        self._internal.clear()
+
+    def resize(self) -> None:
+        """Goes on with the replicas that take part in its group now, and tells them so."""
+        group = self.group
+        seat = self._holder_seat
+        holder = None if seat is None else group.taken.index(seat) if seat in group.taken else 0
+        self.describe_again(replace(self.description, devices=group.devices, holder=holder))
+        self.run_internal(redescribe, (self.description,))
+        self.inputs.resize()
+        if seat is not None and seat not in group.taken and self.variables:
+            central_programs.reseed_from_notebook(self, holder or 0)
 
     @classmethod
     def standing_for(cls, description: StrategyDescription) -> Strategy:
@@ -245,6 +277,8 @@ class Strategy:
         if type(args) is not tuple or (kwargs is not None and type(kwargs) is not dict):
             args = _checked_arguments(args, kwargs)
         try:
+            if group.may_grow and not _made_before((args, kwargs)):
+                group.grow()
             if args:
                 args = tuple([handed_over(value, group) for value in args])
             if kwargs:
@@ -377,6 +411,8 @@ class Strategy:
         Raises:
           ValueError: If it returns different structures for different replicas.
         """
+        if self._group is not None and self._group.may_grow:
+            self._group.grow()
         return values_from_function(value_fn, self._size)
 
     def distribute_dataset(self, dataset: Dataset, options: InputOptions | None = None) -> DistributedDataset:
@@ -474,6 +510,17 @@ def _recover(strategy: Strategy | None, lost: list[int], survivors: list[int]) -
 
         strategy.inputs.recover(lost)  # first: where no replica survived, the variables raise
         reseed_variables(strategy, lost, survivors)
+
+
+def _resize(strategy: Strategy | None) -> None:
+    if strategy is not None:
+        strategy.resize()
+
+
+def _made_before(arguments: Any) -> bool:
+    """Whether there are values among some arguments that only the replicas of now have; batches can be split anew."""
+    handles = [getattr(leaf, "handle", None) for leaf in tree.flatten(arguments)[0]]
+    return any(type(handle) is Handle and handle.step.origin is None for handle in handles)
 
 
 def _map_leaves(fn: Callable[[Any], Any], value: Any) -> Any:

@@ -15,9 +15,12 @@ from workbench.devices import Device
 if TYPE_CHECKING:
     from workbench.distribute.cross_device_ops import CrossDeviceOps
     from workbench.distribute.strategy import Strategy
+    from workbench.runtime.env import ReplicaEnv
 
 # Strategies of this process by id: one that travels to a replica and back is the same object again.
 _known: weakref.WeakValueDictionary[str, Strategy] = weakref.WeakValueDictionary()
+# What has become of strategies of which other replicas take part than when their description travelled, by id.
+_resized: dict[str, StrategyDescription] = {}
 _lock = forks.lock(threading.Lock())  # replicas of one process must not make two of one
 
 
@@ -61,4 +64,17 @@ def strategy_of(description: StrategyDescription) -> Strategy:
     """The strategy that `description` describes: the object that this process knows, or one that stands for it."""
     with _lock:
         known = _known.get(description.id)
-        return description.kind.standing_for(description) if known is None else known
+        return (
+            description.kind.standing_for(_resized.get(description.id, description))
+            if known is None
+            else known
+        )
+
+
+def redescribe(env: ReplicaEnv, description: StrategyDescription) -> None:
+    """On a replica: other replicas take part in a strategy from now on."""
+    with _lock:
+        _resized[description.id] = description
+        known = _known.get(description.id)
+        if known is not None and known.stands_for_another:
+            known.describe_again(description)

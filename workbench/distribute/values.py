@@ -59,7 +59,7 @@ class DistributedValues:
         if self._components is not None:
             return len(self._components)
         assert self._handle is not None
-        return self._handle.group.size
+        return self._handle.size
 
     def values_for(self, size: int) -> tuple[Any, ...]:
         """The components, if there is one for each of `size` replicas.
@@ -99,6 +99,9 @@ class DistributedValues:
         """
         handle = self._handle
         if handle is not None and handle.group is group:
+            if handle.places is not group.places:
+                self._handle = group.renewed(handle)
+                return self._handle
             return handle
         fresh = group.put(self.values_for(group.size))
         if handle is None:

@@ -23,6 +23,7 @@ from workbench.runtime.gang import Gang
 from workbench.runtime.group import Group
 from workbench.runtime.happenings import links_made
 from workbench.runtime.health import LocalHealth
+from workbench.runtime.layout import check_minimum
 from workbench.runtime.placement_text import one_line, placement
 from workbench.runtime.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
 from workbench.runtime.succession import Succession
@@ -61,6 +62,7 @@ class Cluster:
         remote: set[str],
         stall_seconds: float,
         workers_of: str = "",
+        minimum_replicas: int | None = None,
     ) -> None:
         self.name = secrets.token_hex(2)
         self.client = client
@@ -94,6 +96,7 @@ class Cluster:
             for _, worker in order:
                 task = hosts.index(worker["host"])
                 workers.append(self._connector.open(worker, task))
+            check_minimum(minimum_replicas, sum(worker.device_count for worker in workers))
         except BaseException:  # or the workers would be held by nobody
             for link in workers:
                 link.close()
@@ -110,6 +113,7 @@ class Cluster:
         )
         self.gang = Gang(workers, run_id=self.name, by_reference=by_reference, health=health)
         self.gang.cluster = self
+        self.gang.minimum_replicas = minimum_replicas or 0
         self.gang.notify = self._on_event
         for event in links_made(workers, {described[first]["name"]: why for first, why in apart.items()}):
             self._on_event(event)

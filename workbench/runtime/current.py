@@ -16,7 +16,7 @@ from workbench.errors import InvalidArgumentError
 from workbench.runtime import fork_server
 from workbench.runtime.driver_lock import refuse_on_replica
 from workbench.runtime.gpus import worker_environment as gpu_environment
-from workbench.runtime.layout import check_gpus, check_limits, check_tpu, gpus_asked, layout
+from workbench.runtime.layout import check_gpus, check_limits, check_minimum, check_tpu, gpus_asked, layout
 from workbench.runtime.tpu import keep_notebook_off, worker_environment
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def connect(
     memory_limit: str | int | None = None,
     environment: dict[str, str] | None = None,
     timeout_seconds: float | None = None,
+    minimum_replicas: int | None = None,
 ) -> Cluster:
     """Connects to devices; strategies made from now on use them.
 
@@ -72,6 +73,9 @@ def connect(
       environment: Environment variables of embedded worker processes.
       timeout_seconds: How long to wait for a scheduler at the address to come up and answer. By default a connection
         that is refused is an error at once, and an answer is waited for ten seconds.
+      minimum_replicas: When a worker is lost and nobody takes its place, a strategy goes on with the replicas that are
+        left, if these are so many, and takes the others back when their workers have returned. By default it waits for
+        them: each step fails until they are there.
 
     Raises:
       InvalidArgumentError: if the numbers do not fit together.
@@ -93,13 +97,14 @@ def connect(
     if gpus or gpu_replicas is not None:
         check_gpus(address, layout_given or tpu is not None, replicas_per_worker)
     check_limits(stall_seconds, timeout_seconds, memory_limit)
+    check_minimum(minimum_replicas)
     with _lock:
         if address is not None:
             from workbench.runtime.opening import attached_cluster
 
             kind = "TPU" if tpu else "CPU" if gpus == 0 else ""
             cluster = attached_cluster(
-                address, tpu or replicas_per_worker, stall_seconds, kind, timeout_seconds
+                address, tpu or replicas_per_worker, stall_seconds, kind, timeout_seconds, minimum_replicas
             )
         else:
             kind, variables = "CPU", environment or {}
@@ -112,6 +117,7 @@ def connect(
                 workers = {str(index): ("a", gpu_replicas or 1) for index in range(len(on))}
             else:
                 workers = layout(replicas, hosts, replicas_per_host, replicas_per_worker, processes)
+            check_minimum(minimum_replicas, sum(devices for _, devices in workers.values()))
             if _current is not None:  # only now: what was refused until here has closed nothing
                 _current.close()
             if processes:
@@ -126,6 +132,7 @@ def connect(
                 environment=variables,
                 device_kind=kind,
                 on_gpus=on,
+                minimum_replicas=minimum_replicas,
             )
         cluster.closing.append(functools.partial(_forget, cluster))
         _current = cluster

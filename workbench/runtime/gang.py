@@ -70,6 +70,7 @@ class Gang:
       run_id: Names this run in telemetry and errors.
       cluster: Whose workers these are.
       urgent: Questions that are answered also while another thread waits for a step and holds `lock`.
+      minimum_replicas: With so many of its replicas left a group goes on while others are missing; 0: never.
       lock: Held while sending and receiving; threads of this process that run replicas cannot take it.
       interrupts: Entered while sending and receiving, so that Ctrl-C does neither by half.
     """
@@ -94,6 +95,7 @@ class Gang:
         self.lock = DriverLock() if by_reference else forks.lock(threading.RLock())
         self.wakeup = Wakeup()
         self.interrupts = DeferredInterrupt(self.wakeup)
+        self.minimum_replicas = 0
         self.closed = False
         self.notify: Callable[[Event], object] = lambda event: None
         self._health = health
@@ -298,12 +300,13 @@ class Gang:
             finally:
                 self.lock.release()
 
-    def fetch(self, group: Group, rank: int, serial: int, leaf: int) -> Any:
-        """The value of one leaf on one replica."""
-        worker, device = group.place(rank)
+    def fetch(self, step: Step, rank: int, leaf: int) -> Any:
+        """The value of one leaf of a step on one replica."""
+        name, device = step.places[rank]
         with self.lock:
             self.check_open()
-            request = self.request(worker, FETCH, device, serial, leaf)
+            worker = self.workers[name]
+            request = self.request(worker, FETCH, device, step.serial, leaf)
             return self.reply(worker, request, FETCH_DEADLINE_SECONDS, rank)
 
     # -- waiting
@@ -501,9 +504,13 @@ class Gang:
             worker = self._health.replacement(self.workers[name])
         self.watch(worker)
 
+    def is_back(self, name: str, settled_seconds: float) -> bool:
+        """Whether there is a successor for a lost worker, who has answered for so long already."""
+        return self._health.is_back(self.workers[name], settled_seconds)
+
     def _note_lost(self, step: Step, worker: WorkerLink) -> None:
-        for rank in step.group.ranks_of(worker.name):
-            if rank in step.waiting:
+        for rank, (name, _) in enumerate(step.places):
+            if name == worker.name and rank in step.waiting:
                 step.waiting.discard(rank)
                 step.lost[rank] = worker.lost
                 step.waited = where_others_wait(step)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import optree
 
 from workbench.devices import Device
-from workbench.errors import CaptureError, ClusterClosed, ReplicaLost, RunInterrupted
+from workbench.errors import CaptureError, ClusterClosed, ReplicaLost, RunInterrupted, StaleGeneration
 from workbench.runtime.arguments import payload
 from workbench.runtime.call_sites import users_call_site
 from workbench.runtime.failures import structure_error
@@ -62,6 +62,11 @@ class Group:
       nesting: Merge functions that run now.
       overdue: Replicas did not come to a collective in time, and some may still run; None normally.
       links: worker name -> the link behind which the stores of its replicas are.
+      seats: (worker name, device index there) of each replica, whether it takes part now or not.
+      taken: The seats that take part, by rank; see `membership`.
+      places: Of each rank, as `seats`; another tuple as soon as others take part.
+      absent: Worker name -> why its replicas do not take part.
+      may_grow: All of these are back.
       recent: Small results of its newest steps.
       errors: What failed since it was last made ready.
     """
@@ -86,10 +91,16 @@ class Group:
         self._callbacks: list[RecoverCallback] = []
         self._in_flight = 0
         # Lost replicas to which the callbacks have not given their state yet.
-        self._unseeded: set[int] = set()
+        self._unseeded: set[int] = set()  # seats
         self._seeding = False
-        self._places = _places(gang, self.devices)
-        self.worker_names = tuple(dict.fromkeys(name for name, _ in self._places))
+        self.seats = tuple(_places(gang, self.devices))
+        self._seat_devices = self.devices
+        self.absent: dict[str, str] = {}
+        self.may_grow = False
+        self._resized = False
+        self._resize_callbacks: list[Callable[[], None]] = []
+        self.take(range(self.size))
+        self._resized = False
         with gang.lock:
             gang.groups[self.id] = self
             try:
@@ -105,12 +116,48 @@ class Group:
 
     def place(self, rank: int) -> tuple[WorkerLink, int]:
         """The worker of a replica, and the index of its device there."""
-        name, index = self._places[rank]
+        name, index = self.places[rank]
         return self.gang.workers[name], index
 
     def ranks_of(self, worker_name: str) -> dict[int, int]:
         """Rank -> device index, of the replicas on one worker."""
-        return {rank: index for rank, (name, index) in enumerate(self._places) if name == worker_name}
+        return {rank: index for rank, (name, index) in enumerate(self.places) if name == worker_name}
+
+    def take(self, seats: Sequence[int]) -> None:
+        """Has these replicas take part from the next connection on."""
+        self.taken = tuple(seats)
+        self.places = tuple(self.seats[number] for number in self.taken)
+        self.devices = tuple(self._seat_devices[number] for number in self.taken)
+        self.size = len(self.taken)
+        self.worker_names = tuple(dict.fromkeys(name for name, _ in self.places))
+        self._resized = True
+
+    def grow(self) -> None:
+        """Takes missing replicas back, whose workers have returned; nothing may be used that was made without them."""
+        if self.nesting:
+            return  # in the midst of a step
+        with self.gang.lock, self.gang.interrupts:
+            self.may_grow = False
+            self.stale = True
+            self._make_ready()
+
+    def renewed(self, handle: Handle) -> Handle:
+        """A handle of the same value for the replicas that take part now.
+
+        Raises:
+          StaleGeneration: if it was made by others, and cannot be made again.
+        """
+        if handle.places is self.places:
+            return handle
+        if handle.step.origin is not None:
+            renewed: Handle = handle.step.origin.renewed(handle)
+            return renewed
+        raise StaleGeneration(
+            f"a value has components of {handle.size} replicas, and {self.label} goes on with {self.size}: compute it "
+            f"again. strategy.local_results(value) still gives the components that were not lost",
+            run=self.gang.run_id,
+            generation=self.generation,
+        )
 
     def at_steps(self) -> list[int]:
         """Per replica the number of the user's step that it is in, or did last; -1 before the first.
@@ -127,6 +174,10 @@ class Group:
     def on_recover(self, callback: RecoverCallback) -> None:
         """Has `callback(lost ranks, surviving ranks)` called after lost workers were replaced, before the next step."""
         self._callbacks.append(callback)
+
+    def on_resize(self, callback: Callable[[], None]) -> None:
+        """Has `callback()` called when other replicas take part than before, before those of `on_recover`."""
+        self._resize_callbacks.append(callback)
 
     # -- running
     # ------------------------------------------------------------------------------------------------
@@ -170,7 +221,11 @@ class Group:
         gang = self.gang
         with gang.lock, gang.interrupts:
             if self.stale or self.errors.unreported is not None or gang.closed:
+                places = self.places
                 self._make_ready(quiet=prepared.quiet)
+                while self.places is not places:  # a batch that is split anew may meet the next loss
+                    places = self.places
+                    args, kwargs = self._all_renewed(args, kwargs or {})
             promised = prepared.structure if pipelined and not self.nesting else None
             step = self._send(prepared, args, kwargs, on_merge, ranks, promised)
             if promised is not None:
@@ -407,17 +462,28 @@ class Group:
 
     def _seed(self) -> None:
         """Has the callbacks give lost replicas their state back; all of them again if that fails."""
-        lost = sorted(self._unseeded)
-        if not lost or self._seeding:
+        lost = [rank for rank, number in enumerate(self.taken) if number in self._unseeded]
+        if not (lost or self._resized) or self._seeding:
             return
-        survivors = [rank for rank in range(self.size) if rank not in self._unseeded]
+        survivors = [rank for rank in range(self.size) if rank not in lost]
         self._seeding = True
         try:
-            for callback in self._callbacks:
-                callback(lost, survivors)
+            if self._resized:
+                for resize in self._resize_callbacks:
+                    resize()
+            if lost:
+                for callback in self._callbacks:
+                    callback(lost, survivors)
         finally:
             self._seeding = False
+        self._resized = False
         self._unseeded.clear()
+
+    def _all_renewed(self, *arguments: Any) -> Any:
+        whole: Any = arguments
+        leaves, structure = optree.tree_flatten(whole, namespace="workbench")
+        renewed = [self.renewed(leaf) if type(leaf) is Handle else leaf for leaf in leaves]
+        return optree.tree_unflatten(structure, renewed)
 
 
 def _places(gang: Gang, devices: Sequence[Device]) -> list[tuple[str, int]]:

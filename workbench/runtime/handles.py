@@ -34,6 +34,16 @@ class Handle:
         return self._step.group
 
     @property
+    def size(self) -> int:
+        """How many replicas hold it; its group may have another number of them by now."""
+        return len(self._step.places)
+
+    @property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """Where these are: the very object of the group while the same replicas take part."""
+        return self._step.places
+
+    @property
     def serial(self) -> int:
         """Number of the step that made it."""
         return self._step.serial
@@ -77,7 +87,7 @@ class Handle:
         else:
             if self._step.origin is not None:  # a batch can be read again
                 self.group.make_ready()
-            value = self.group.gang.fetch(self.group, rank, self.serial, self.leaf)
+            value = self.group.gang.fetch(self._step, rank, self.leaf)
         if self._fetched is None:
             self._fetched = {}
         self._fetched[rank] = value
@@ -85,7 +95,7 @@ class Handle:
 
     def values(self) -> list[Any]:
         """The components of all replicas, in rank order; see `value`."""
-        return [self.value(rank) for rank in range(self.group.size)]
+        return [self.value(rank) for rank in range(self.size)]
 
     def spec(self, rank: int) -> tuple[str, tuple[int, ...]] | None:
         """(dtype name, shape) of a component without fetching it, or None if it is no array."""
@@ -103,7 +113,7 @@ class Handle:
 
     def specs(self) -> list[tuple[str, tuple[int, ...]] | None]:
         """`spec` of every replica, in rank order."""
-        return [self.spec(rank) for rank in range(self.group.size)]
+        return [self.spec(rank) for rank in range(self.size)]
 
     def error(self) -> BaseException | None:
         """Why there is no value, if its step failed; waits for that, and leaves it to others to tell the user."""

@@ -64,7 +64,7 @@ class ReplicaHost:
       traced: Runs traced programs, on workers with TPUs.
       poisoned: A traced program hangs, which only the end of the process ends.
       failure: Why a thread of this host has failed, "" if none has.
-      stores: (group id, rank) -> what that replica keeps; survives the rebuilding of its group.
+      stores: (group id, device index) -> what the replica there keeps; survives the rebuilding of its group.
       tallies: How far its replicas are with each step.
     """
 
@@ -351,7 +351,9 @@ class ReplicaHost:
                 group_id=group_id,
                 generation=join.generation,
                 communicator=communicators[rank],
-                store=self.stores.setdefault((group_id, rank), RowStore() if self.traced else ReplicaStore()),
+                store=self.stores.setdefault(
+                    (group_id, device), RowStore() if self.traced else ReplicaStore()
+                ),
                 merge=self.executors[device].merge,
                 keep=self.executors[device].keep,
             )
@@ -380,6 +382,9 @@ class ReplicaHost:
 
     def _ring(self, join: JoinGroup, key: int, ranks: Sequence[int]) -> Ring:
         ring = self.rings.get((join.group, key))
+        if ring is not None and ring.size != len(join.devices):  # others take part now, under other ranks
+            self.retired_rings.append(ring)
+            ring = None
         if ring is None:
             first, *others = [Replica(rank, join.devices[rank].short) for rank in ranks]
             ring = Ring(
@@ -404,8 +409,9 @@ class ReplicaHost:
         if forget and self.traced is not None:
             self.traced.leave(group_id)
         if forget:
+            for device in group.join.local.values():
+                self.stores.pop((group_id, device), None)
             for rank in (*group.join.local, ALL):
-                self.stores.pop((group_id, rank), None)
                 ring = self.rings.pop((group_id, rank), None)
                 if ring is not None:
                     self.retired_rings.append(ring)

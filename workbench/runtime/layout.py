@@ -76,6 +76,19 @@ def check_limits(
             ) from error
 
 
+def check_minimum(minimum: int | None, replicas: int | None = None) -> None:
+    """Refuses a `minimum_replicas` that is no number of replicas, or more than there are, where that is known."""
+    if minimum is None:
+        return
+    if not isinstance(minimum, int) or isinstance(minimum, bool) or minimum < 1:
+        raise InvalidArgumentError(f"minimum_replicas must be an integer of at least 1, got {minimum!r}")
+    if replicas is not None and minimum > replicas:
+        raise InvalidArgumentError(
+            f"minimum_replicas={minimum} is more than the {replicas} that there are; use at most {replicas}, or leave "
+            f"it out for a strategy that needs all of its replicas"
+        )
+
+
 def layout(
     replicas: int | None, hosts: int | None, per_host: int | None, per_worker: int, processes: bool
 ) -> Layout:

@@ -10,6 +10,7 @@ from typing import Any
 
 from distributed import Client
 
+from workbench import forks
 from workbench.errors import UnavailableError
 
 _ANSWER_SECONDS = 5.0
@@ -32,7 +33,7 @@ class Lookout:
         """`used` gives the addresses of the workers that are not free."""
         self._client = client
         self._used = used
-        self._heard = threading.Condition()
+        self._heard = forks.lock(threading.Condition())
         self._missing: dict[str, str] = {}
         self._to_end: set[str] = set()
         self._free: dict[str, tuple[float, dict[str, Any]]] = {}
@@ -134,6 +135,8 @@ class Lookout:
                 f"the Dask scheduler at {_address(self._client)} does not answer any more "
                 f"({type(error).__name__}): start the cluster again and connect to it with wb.connect(...)"
             )
+            with self._heard:
+                self._free.clear()
             return missing > 0
         self.trouble = None
         used = self._used()

@@ -26,6 +26,7 @@ def embedded_cluster(
     environment: dict[str, str],
     device_kind: str,
     on_gpus: Sequence[str],
+    minimum_replicas: int | None,
 ) -> Cluster:
     """Starts workers on this machine; the arguments are those of `connect`, looked through."""
     local = embedded.start(
@@ -49,6 +50,7 @@ def embedded_cluster(
             # runs.
             remote=set(list(hosts)[1:]),
             stall_seconds=stall_seconds,
+            minimum_replicas=minimum_replicas,
         )
     except BaseException:
         client.close()
@@ -62,6 +64,7 @@ def attached_cluster(
     stall_seconds: float,
     device_kind: str,
     timeout_seconds: float | None,
+    minimum_replicas: int | None,
 ) -> Cluster:
     """Claims the workers of another cluster; the arguments are those of `connect`, looked through."""
     owned: list[Any] = []
@@ -95,6 +98,7 @@ def attached_cluster(
             remote=set(),
             stall_seconds=stall_seconds,
             workers_of=workers_of,
+            minimum_replicas=minimum_replicas,
         )
     except BaseException:
         for thing in owned:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import BackendUnavailable, ClusterClosed, ReplicaLost, UnsafeBind, WorkbenchError
 from workbench.faults import fault
-from workbench.runtime.failures import replicas_text
+from workbench.runtime.membership import seat
 from workbench.runtime.wire import CONNECT, JOIN, JoinGroup
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _CONNECT_SECONDS = 40.0
 
 
 def rebuild_group(group: Group) -> list[int]:
-    """Replaces lost workers and connects all replicas anew; returns the ranks whose state is lost.
+    """Replaces lost workers and connects all replicas anew; returns the seats whose state is lost.
 
     A worker that dies meanwhile makes it start over, a few times.
 
@@ -32,9 +32,7 @@ def rebuild_group(group: Group) -> list[int]:
     """
     for attempt in range(_ATTEMPTS):
         _end_together(group)
-        for name in group.worker_names:
-            if group.gang.workers[name].lost:
-                _replace(group, name)
+        seat(group)
         fault("recovery.replaced")
         try:
             _connect(group)
@@ -55,26 +53,10 @@ def rebuild_group(group: Group) -> list[int]:
         if (
             group.links.get(name, link) is not link
         ):  # behind another one are other stores, also in the same process
-            lost += list(group.ranks_of(name))
+            lost += [number for number in group.taken if group.seats[number][0] == name]
         group.links[name] = link
     group.stale = False
     return sorted(lost)
-
-
-def _replace(group: Group, name: str) -> None:
-    try:
-        group.gang.replace(name)
-    except ReplicaLost as error:
-        missing = replicas_text(list(group.ranks_of(name)))
-        raise ReplicaLost(
-            f"{missing} of {group.label} cannot run: {error}. State committed at step {group.committed_step}",
-            run=group.gang.run_id,
-            generation=group.generation,
-            replica=min(group.ranks_of(name)),
-            worker=error.worker,
-            pid=error.pid,
-            cause=error.cause,
-        ) from error
 
 
 def _end_together(group: Group) -> None:

@@ -21,6 +21,7 @@ class Step:
 
     Attributes:
       group: Whose step it is.
+      places: Where its replicas are, by rank; those of its group change.
       serial: Its number in the gang.
       number: Its number among the user's steps of the group, -1 for internal work.
       name: The user's function.
@@ -59,6 +60,7 @@ class Step:
         "number",
         "on_merge",
         "origin",
+        "places",
         "prepared",
         "promised",
         "serial",
@@ -81,6 +83,7 @@ class Step:
         promised: Any = None,
     ) -> None:
         self.group = group
+        self.places = group.places
         self.serial = serial
         self.number = number
         self.prepared = prepared

@@ -105,7 +105,7 @@ class Succession:
                 # It was described before the claim shaped it.
                 described = {**worker, "devices": lost.device_count, "name": lost.name, "host": lost.host}
                 link = self._connector.open(described, lost.task)
-            except UnavailableError:  # it has died, too
+            except (UnavailableError, ClusterBusy):  # it has died, too, or another notebook was faster
                 self._lookout.forget(worker["address"])
                 continue
             if worker["name"] != self._connector.dask_names[lost.name]:

@@ -9,6 +9,7 @@ import time
 
 from workbench.runtime.gang import Gang
 from workbench.runtime.links import LinkClosed, Wakeup
+from workbench.runtime.membership import look_for_returned
 from workbench.runtime.wire import BEAT, CLOCK, LEAVING, PING, PONG, REPLY
 from workbench.runtime.worker_link import WorkerLink
 from workbench.telemetry.clocks import OffsetEstimator, Ping
@@ -49,6 +50,8 @@ class WatchThread(threading.Thread):
             self._examine()
             self._ping()
             self._gang.tidy()
+            for group in list(self._gang.groups.values()):
+                look_for_returned(group)
 
     def _examine(self) -> None:
         """Gives up workers that are silent, unless it is this process that could not listen."""

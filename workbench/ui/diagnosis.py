@@ -13,6 +13,7 @@ from workbench.errors import FailedPreconditionError, WorkbenchError
 from workbench.runtime import Cluster, current_cluster
 from workbench.runtime.cells import with_cell_names, with_cells
 from workbench.runtime.health import process_state
+from workbench.runtime.membership import missing_seats
 from workbench.runtime.wire import DUMP
 from workbench.ui import html
 from workbench.ui.flight_dump import write_dump
@@ -95,6 +96,7 @@ class GroupReport:
       committed_step: The latest that succeeded everywhere.
       in_flight: Steps on their way.
       replicas: One per replica.
+      missing: Replicas that do not take part at present, as their workers are gone, by their numbers among all.
     """
 
     label: str
@@ -104,6 +106,7 @@ class GroupReport:
     committed_step: int
     in_flight: int
     replicas: tuple[ReplicaReport, ...]
+    missing: tuple[int, ...] = ()
 
 
 class Diagnosis:
@@ -228,6 +231,7 @@ def _group_report(group: Group, answers: dict[str, dict[str, Any]]) -> GroupRepo
         committed_step=group.committed_step,
         in_flight=group.in_flight,
         replicas=tuple(_replica_report(group, rank, answers) for rank in range(group.size)),
+        missing=tuple(missing_seats(group)),
     )
 
 

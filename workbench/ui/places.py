@@ -21,7 +21,9 @@ def place_of(leaf: Any) -> tuple[Group, Handle | str] | None:
     if isinstance(leaf, Variable):
         return None if leaf.strategy is None else (leaf.strategy.group, leaf.description.key)
     if isinstance(leaf, DistributedValues) and leaf.handle is not None:
-        return leaf.handle.group, leaf.handle
+        handle = leaf.handle
+        # Others take part since it was made: no program can look at it where it is.
+        return (handle.group, handle) if handle.places is handle.group.places else None
     return None
 
 

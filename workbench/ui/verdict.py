@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from workbench.runtime.membership import size_text
 from workbench.runtime.placement_text import counted
 from workbench.telemetry.formatting import printable
 from workbench.telemetry.snapshot import LastSeen, Stuck
@@ -28,6 +29,11 @@ def verdict(found: Diagnosis) -> tuple[str, ...]:
     if found.status == "stopped":
         return (f"run {found.run}: the cluster was closed",)
     lines = [line for group in found.groups for line in _stuck_lines(group, found)]
+    lines += [
+        f"{size_text(group.label, len(group.replicas), list(group.missing))} until their workers are back"
+        for group in found.groups
+        if group.missing
+    ]
     lines += [line for worker in found.workers if (line := _worker_line(worker))]
     lines += [line for group in found.groups for line in _slow_lines(group)]
     lines = [_general(found), *dict.fromkeys(lines)]
@@ -99,7 +105,7 @@ def _slow_lines(group: GroupReport) -> list[str]:
 def _worker_line(worker: WorkerReport) -> str:
     who = f"worker {worker.name} ({worker.host}, pid {worker.pid})"
     if worker.lost:
-        return f"{who} is lost: {worker.lost}; it is replaced before the next step"
+        return f"{who} is lost: {worker.lost}; a step recovers as soon as a worker is there in its place"
     age = worker.heartbeat_age_seconds
     if worker.answered and age < _SILENT_SECONDS:
         return ""
