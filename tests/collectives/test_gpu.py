@@ -19,6 +19,7 @@ from tests.telemetry.reading import records
 from workbench.backends.cupy import DTYPES
 from workbench.collectives import Bootstrap, CommunicationOptions, Gpus, Member, Topology, gpu_timing
 from workbench.collectives import gpu_plane as plane_module
+from workbench.collectives.failure import Failure
 from workbench.collectives.gpu import GpuCommunicator
 from workbench.collectives.gpu_timing import Lane
 from workbench.collectives.nccl import NcclOps
@@ -459,9 +460,16 @@ def test_no_communicator_is_freed_while_it_is_asked_for_errors(two: Replicas) ->
     assert freed.is_set()
 
 
-@pytest.mark.parametrize("healthy", [True, False])
+@pytest.mark.parametrize(
+    ("failure", "healthy"),
+    [
+        (None, True),
+        (Failure("closed", "a replica closed its communicator"), True),  # a peer was a moment earlier
+        (Failure("aborted", "broken"), False),
+    ],
+)
 def test_closing_sends_what_peers_wait_for_unless_the_group_is_broken(
-    monkeypatch: pytest.MonkeyPatch, healthy: bool
+    monkeypatch: pytest.MonkeyPatch, failure: Failure | None, healthy: bool
 ) -> None:
     ended: list[str] = []
     destroy, abort = simulated_nccl.NcclCommunicator.destroy, simulated_nccl.NcclCommunicator.abort
@@ -478,8 +486,8 @@ def test_closing_sends_what_peers_wait_for_unless_the_group_is_broken(
     monkeypatch.setattr(simulated_nccl.NcclCommunicator, "abort", aborted)
     replicas = Replicas(2)
     assert replicas.run(summed) == [2.0, 2.0]
-    if not healthy:
-        replicas.communicators[0].abort(RuntimeError("broken"))
+    if failure is not None:
+        replicas.communicators[0]._plane._link.fail(failure)  # type: ignore[attr-defined]
     replicas.close()
 
     assert set(ended) == ({"destroy", "abort"} if healthy else {"abort"})

@@ -189,10 +189,15 @@ class GpuPlane:
         if self._drained is not None:
             return
         ends = time.monotonic() + _DRAIN_SECONDS
-        while self._queued and self._failure() is None and time.monotonic() < ends:
+        while self._queued and not self._is_broken() and time.monotonic() < ends:
             if not self.poll():
                 time.sleep(0.0005)
-        self._drained = not self._queued and self._failure() is None
+        self._drained = not self._queued and not self._is_broken()
+
+    def _is_broken(self) -> bool:
+        """Whether something has failed; that a peer has closed its end before is none, as NCCL is closed by all."""
+        failure = self._failure()
+        return self._aborted or (failure is not None and failure.kind != "closed")
 
     def close(self, rank: int) -> None:
         """One replica closes its end; the last one gives back streams and communicators."""

@@ -91,7 +91,7 @@ class Lane:
     def rebase(self) -> None:
         """Takes a new base on a stream of its own; keeps the old one if the device is too busy to tell."""
         event = self.event()
-        before = time.monotonic_ns()
+        before = asked = time.monotonic_ns()
         with self._gpu.on(self.ordinal, self._side):
             self._gpu.record(event)
         ends = time.monotonic() + (_BASE_SECONDS if self.base[0] is not None else 1.0)
@@ -100,9 +100,13 @@ class Lane:
                 if self.base[0] is None:
                     self.base = (event, before)
                 return
-            before = time.monotonic_ns()  # it has not happened yet
+            before = asked  # it had not happened by then
             time.sleep(_BASE_PAUSE_SECONDS)  # others want Python's lock
-        self.base = (event, (before + time.monotonic_ns()) // 2)
+            asked = time.monotonic_ns()
+        self.base = (
+            event,
+            before,
+        )  # the earliest that it can have been: nothing seems to end after it was waited for
         self._based = time.monotonic()
 
     @property
