@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Connection, type Socket } from "../src/lab/connection";
+import { Followed, type Front, IN_FRONT, NEWEST } from "../src/lab/followed";
 import type { ClusterInfo } from "../src/lab/messages";
 import type { Collectives } from "../src/models";
 
@@ -26,8 +27,8 @@ class FakeSocket implements Socket {
 
 const round = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-function cluster(id: string, status: string, kind = "driver"): ClusterInfo {
-  return { id, kind, summary: { status } } as ClusterInfo;
+function cluster(id: string, status: string, kind = "driver", kernel = ""): ClusterInfo {
+  return { id, kind, kernel, summary: { status } } as ClusterInfo;
 }
 
 function change(since: number, version: number, keys: string[], changed: string[]) {
@@ -155,16 +156,56 @@ test("a connection that is lost is opened again, and told what is open", async (
   connection.close();
 });
 
-test("a pane finds the cluster that it names, else the newest live one, else the newest that has ended", () => {
+/** A page with two notebooks, of which `front` says which one a person works in. */
+function page() {
   const socket = new FakeSocket();
   const connection = new Connection(() => socket);
-  assert.equal(connection.find(""), undefined);
+  const fronts = { front: null as Front | null, onChange: () => undefined };
+  return { socket, connection, fronts, followed: new Followed(connection, fronts) };
+}
+
+test("the newest cluster is a live one, else the newest that has ended", () => {
+  const { socket, connection, followed } = page();
+  assert.equal(followed.find(NEWEST), undefined);
   const ended = [cluster("new", "stopped"), cluster("held", "live", "workers"), cluster("old", "stopped")];
   socket.say({ type: "clusters", clusters: ended });
-  assert.equal(connection.find("")?.id, "new");
-  assert.equal(connection.find("old")?.id, "old");
+  assert.equal(followed.find(NEWEST)?.id, "new");
+  assert.equal(followed.find("old")?.id, "old");
   socket.say({ type: "clusters", clusters: [...ended, cluster("live", "live")] });
-  assert.equal(connection.find("")?.id, "live");
-  assert.equal(connection.find("gone")?.id, "live");
+  assert.equal(followed.find(NEWEST)?.id, "live");
+  connection.close();
+});
+
+test("a pane follows the notebook in front, whatever newer clusters there are", () => {
+  const { socket, connection, fronts, followed } = page();
+  const script = cluster("script", "live");
+  const clusters = [
+    script,
+    cluster("b", "live", "driver", "kernel-b"),
+    cluster("a", "live", "driver", "kernel-a"),
+  ];
+  socket.say({ type: "clusters", clusters });
+  assert.equal(followed.find(IN_FRONT)?.id, "script"); // no notebook is open
+  const seen = ["a", "b", "c"].map((name) => {
+    fronts.front = { name: `${name}.ipynb`, kernel: `kernel-${name}` };
+    return followed.find(IN_FRONT)?.id;
+  });
+  assert.deepEqual(seen, ["a", "b", undefined]);
+  fronts.front = { name: "new.ipynb", kernel: "" }; // its kernel starts: a script's clusters have no kernel, too
+  assert.equal(followed.find(IN_FRONT), undefined);
+  assert.equal(followed.find(NEWEST)?.id, "script");
+  assert.equal(followed.find("b")?.id, "b");
+  connection.close();
+});
+
+test("a kernel that was restarted shows its live cluster, else the last one that has ended", () => {
+  const { socket, connection, fronts, followed } = page();
+  fronts.front = { name: "a.ipynb", kernel: "kernel-a" };
+  const ended = [cluster("other", "live"), cluster("second", "stopped", "driver", "kernel-a")];
+  socket.say({ type: "clusters", clusters: ended });
+  assert.equal(followed.find(IN_FRONT)?.id, "second");
+  assert.equal(followed.find("gone")?.id, "second");
+  socket.say({ type: "clusters", clusters: [...ended, cluster("third", "live", "driver", "kernel-a")] });
+  assert.equal(followed.find(IN_FRONT)?.id, "third");
   connection.close();
 });

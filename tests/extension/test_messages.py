@@ -48,7 +48,7 @@ def test_a_cluster_has_the_same_fields_on_both_sides() -> None:
         summary = None
 
         class entry:
-            id = kind = name = workers_of = ""
+            id = kind = name = kernel = workers_of = ""
             pid = started = 0
 
     names = re.findall(r"^  (\w+):", body_of("export interface ClusterInfo"), re.MULTILINE)

@@ -44,6 +44,7 @@ class Entry:
       machine: Host name of its machine.
       started: Time of day, seconds since 1970.
       socket: Path of the Unix socket at which it answers.
+      kernel: Id of the Jupyter kernel that the process is, or "" for other processes.
       workers_of: Id of the entry whose workers a driver uses, or "".
       scheduler: Address of the Dask scheduler that a driver uses, or "".
       connection: How to connect to workers: "address" and the PEM texts "ca", "certificate" and "key". Never leaves
@@ -57,6 +58,7 @@ class Entry:
     machine: str
     started: float
     socket: str
+    kernel: str = ""
     workers_of: str = ""
     scheduler: str = ""
     connection: dict[str, str] = field(default_factory=dict, repr=False)

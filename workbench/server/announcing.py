@@ -52,6 +52,7 @@ class Announcement:
             machine=socket.gethostname(),
             started=time.time(),
             socket=self._listener.path,
+            kernel=kernel_id(),
             workers_of=cluster.workers_of,
             scheduler="" if scheduler is None else str(scheduler.address),
         )
@@ -121,6 +122,17 @@ def announced_id(cluster: Cluster) -> str:
 def driver_name() -> str:
     """The notebook's or the script's name, or "" where there is none, as in a console."""
     return Path(os.environ.get("JPY_SESSION_NAME") or _script()).name
+
+
+def kernel_id() -> str:
+    """The id under which Jupyter knows this process's kernel, or "" where the process is none.
+
+    The kernel's connection file has it in its name. The environment would not do: children of a kernel inherit it.
+    """
+    application = sys.modules.get("ipykernel.kernelapp")
+    if application is None or not application.IPKernelApp.initialized():
+        return ""
+    return Path(application.IPKernelApp.instance().connection_file).stem.removeprefix("kernel-")
 
 
 def _script() -> str:

@@ -199,6 +199,7 @@ def describe(link: JobLink) -> dict[str, Any]:
         "name": entry.name,
         "pid": entry.pid,
         "started": entry.started,
+        "kernel": entry.kernel,
         "workers_of": entry.workers_of,
         "connect_code": connect_code(link),
         "summary": link.summary,

@@ -88,7 +88,7 @@ export class Connection {
   /** The id of the cluster after this one, among those that are driven; "" if there is none. */
   after(id: string): string {
     const ids = this.clusters.filter((cluster) => cluster.kind === "driver").map((cluster) => cluster.id);
-    return ids[(ids.indexOf(this.find(id)?.id ?? "") + 1) % ids.length] ?? "";
+    return ids[(ids.indexOf(id) + 1) % ids.length] ?? "";
   }
 
   /** The newest model that has come, also of a cluster that has ended. */
@@ -96,14 +96,12 @@ export class Connection {
     return this.#models.get(`${cluster} ${channel}`);
   }
 
-  /** The cluster with this id, else the newest that is driven, best a live one. */
-  find(id: string): ClusterInfo | undefined {
-    const drivers = this.clusters.filter((cluster) => cluster.kind === "driver");
-    return (
-      this.clusters.find((cluster) => cluster.id === id) ??
-      drivers.find((cluster) => cluster.summary.status !== "stopped") ??
-      drivers[0]
+  /** The newest cluster that is driven, best a live one; of one kernel, where that is given. */
+  newest(kernel?: string): ClusterInfo | undefined {
+    const drivers = this.clusters.filter(
+      (cluster) => cluster.kind === "driver" && (kernel === undefined || cluster.kernel === kernel),
     );
+    return drivers.find((cluster) => cluster.summary.status !== "stopped") ?? drivers[0];
   }
 
   close(): void {

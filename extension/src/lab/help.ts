@@ -22,7 +22,7 @@ export function helpPane(trans: TranslationBundle): Widget {
     head(trans.__("See a cluster")),
     line(
       trans.__(
-        "Run wb.connect() or make a strategy, in a notebook or in a script elsewhere on this machine. The cluster appears by itself, in the left panel and in every pane that follows the newest one.",
+        "Run wb.connect() or make a strategy, in a notebook or in a script elsewhere on this machine. The cluster appears by itself in the left panel. Panes and status bar show the cluster of the notebook in front; a pane shows another one where you choose it at its top.",
       ),
     ),
     head(trans.__("Panes")),
@@ -40,7 +40,8 @@ export function helpPane(trans: TranslationBundle): Widget {
     head(trans.__("Keys")),
     list([
       trans.__("Tab, arrow keys: every number of a view; Enter on a heading sorts"),
-      trans.__("Alt N in a pane: follow the newest cluster"),
+      trans.__("Alt F in a pane: follow the notebook in front"),
+      trans.__("Alt N in a pane: follow the newest cluster, of any notebook or script"),
       trans.__("Alt C in a pane: the next cluster"),
       trans.__("Alt B in a pane: the next cluster beside this one"),
       trans.__("Alt P in a pane: the left panel"),

@@ -167,11 +167,14 @@ declare module "@jupyterlab/apputils" {
   }
   export interface IWidgetTracker<W extends Widget> {
     readonly currentWidget: W | null;
+    readonly currentChanged: ISignal<unknown, W | null>;
     readonly widgetAdded: ISignal<unknown, W>;
     forEach(run: (widget: W) => void): void;
   }
   export interface ISessionContext {
-    readonly session: { readonly kernel: { hasComm(id: string): boolean } | null } | null;
+    readonly session: {
+      readonly kernel: { readonly id: string; hasComm(id: string): boolean } | null;
+    } | null;
     readonly statusChanged: ISignal<unknown, string>;
     readonly kernelChanged: ISignal<unknown, unknown>;
     readonly iopubMessage: ISignal<unknown, unknown>;

@@ -1,7 +1,7 @@
 // Named layouts: which panes there are, and how they lie around everything else.
 import { VIEWS, type ViewName } from "../views";
 
-/** A pane of a layout; it follows the newest cluster, or shows a recorded run. */
+/** A pane of a layout; it follows the notebook in front, or shows a recorded run. */
 export interface Tab {
   view: ViewName;
   run: string;

@@ -30,6 +30,8 @@ export interface ClusterInfo {
   name: string;
   pid: number;
   started: number;
+  /** Id of the Jupyter kernel that drives it, "" for a script. */
+  kernel: string;
   workers_of: string;
   connect_code: string;
   summary: Summary;

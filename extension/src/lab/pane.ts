@@ -7,13 +7,14 @@ import type { Request } from "../view";
 import type { ViewName } from "../views";
 import type { Api } from "./api";
 import type { Connection } from "./connection";
+import { type Followed, IN_FRONT, NEWEST } from "./followed";
 import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo, RUNS } from "./messages";
 import { skippedWords, statusWord, titleOf } from "./words";
 
 /** What a pane shows, as it is kept in the saved layout. */
 export interface PaneArgs {
   view: ViewName;
-  /** Id of a cluster, or "" for the newest. */
+  /** Id of a cluster, `IN_FRONT` or `NEWEST`. */
   cluster: string;
   /** Path of a recorded run, or "". */
   run: string;
@@ -23,6 +24,7 @@ export interface PaneArgs {
 
 export interface PaneServices {
   connection: Connection;
+  followed: Followed;
   api: Api;
   trans: TranslationBundle;
   openRun(path: string): void;
@@ -75,7 +77,7 @@ export class Pane extends Widget {
     return this.#args;
   }
 
-  /** Shows another cluster; "" is the newest, whichever that is. */
+  /** Shows another cluster: one by its id, or `IN_FRONT` or `NEWEST`, whichever that is. */
   follow(cluster: string): void {
     this.#args = { ...this.#args, cluster };
     this.onArgsChanged();
@@ -89,7 +91,8 @@ export class Pane extends Widget {
 
   /** Shows the next of the clusters that there are. */
   next(): void {
-    const id = this.#services.connection.after(this.#args.cluster);
+    const { connection, followed } = this.#services;
+    const id = connection.after(followed.find(this.#args.cluster)?.id ?? "");
     if (id) this.follow(id);
   }
 
@@ -138,7 +141,7 @@ export class Pane extends Widget {
       if (this.#args.view === "runs")
         this.#services.connection.watch("", RUNS, () => void this.#load(), this.#shown.signal);
     } else {
-      this.#services.connection.listen(() => this.#refresh(), this.#shown.signal);
+      this.#services.followed.listen(() => this.#refresh(), this.#shown.signal);
       this.#refresh();
     }
   }
@@ -152,18 +155,22 @@ export class Pane extends Widget {
 
   #refresh(): void {
     if (this.#shown.signal.aborted) return;
-    const { connection, trans } = this.#services;
-    const cluster = connection.find(this.#args.cluster);
+    const { connection, followed, trans } = this.#services;
+    const cluster = followed.find(this.#args.cluster);
     this.title.label = this.#title(cluster);
-    this.#offer(cluster?.id ?? "");
+    this.#offer();
     const channel: Channel = CHANNEL_OF[this.#args.view as keyof typeof CHANNEL_OF];
     if (!connection.connected) this.#tell(trans.__("connecting to the Jupyter server …"));
-    else if (!cluster) this.#tell(trans.__("no cluster yet; run wb.connect() in a notebook"));
+    else if (!cluster) this.#tell(this.#none());
     else this.#tellOf(cluster.id, channel);
-    if (!cluster || this.#watching === cluster.id) return;
+    if (this.#watching === (cluster?.id ?? "")) return;
     this.#stopWatching.abort();
     this.#stopWatching = new AbortController();
-    this.#watching = cluster.id;
+    this.#watching = cluster?.id ?? "";
+    if (!cluster) {
+      this.#clear(); // what it shows is another notebook's
+      return;
+    }
     const draw = () => {
       const model = connection.model(cluster.id, channel);
       if (model === undefined) return;
@@ -175,7 +182,16 @@ export class Pane extends Widget {
     draw();
   }
 
-  /** With the name of the cluster, where it is not just the newest. */
+  /** Why there is no cluster to show. */
+  #none(): string {
+    const { connection, followed, trans } = this.#services;
+    const name = followed.front?.name;
+    if (!name) return trans.__("no cluster yet; run wb.connect() in a notebook");
+    if (!connection.newest()) return trans.__("no cluster yet; run wb.connect() in %1", name);
+    return trans.__("%1 drives no cluster; choose another one here, or run wb.connect() there", name);
+  }
+
+  /** With the name of the cluster, where it does not follow anything. */
   #title(cluster: ClusterInfo | undefined): string {
     const title = titleOf(this.#args.view, this.#services.trans);
     return cluster && cluster.id === this.#args.cluster ? `${title}: ${cluster.name}` : title;
@@ -203,15 +219,18 @@ export class Pane extends Widget {
     return trans.__("waiting for the cluster …");
   }
 
-  #offer(current: string): void {
-    const { connection, trans } = this.#services;
+  #offer(): void {
+    const { connection, followed, trans } = this.#services;
     const drivers = connection.clusters.filter((one) => one.kind === "driver");
     const options = drivers.map(
       (one) => [one.id, `${one.name} (${one.id}), ${statusWord(one.summary.status, trans)}`] as const,
     );
-    const newest = drivers.find((one) => one.id === current);
-    const all = [["", trans.__("newest: %1", newest?.name ?? "–")] as const, ...options];
-    const chosen = options.some(([id]) => id === this.#args.cluster) ? this.#args.cluster : "";
+    const all = [
+      [IN_FRONT, trans.__("notebook in front: %1", followed.front?.name ?? "–")] as const,
+      [NEWEST, trans.__("newest: %1", connection.newest()?.name ?? "–")] as const,
+      ...options,
+    ];
+    const chosen = all.some(([id]) => id === this.#args.cluster) ? this.#args.cluster : IN_FRONT;
     const state = JSON.stringify(all);
     if (this.#select.dataset["state"] !== state) {
       this.#select.dataset["state"] = state;

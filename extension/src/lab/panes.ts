@@ -2,6 +2,7 @@
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { WidgetTracker } from "@jupyterlab/apputils";
 import { DockPanel, TabPanel, type Widget } from "@lumino/widgets";
+import { IN_FRONT } from "./followed";
 import { type Area, arranged, type Dock, layoutOf, pruned, same, type Tab, tabsOf } from "./layouts";
 import { Pane, type PaneArgs, type PaneServices } from "./pane";
 
@@ -61,7 +62,7 @@ export class Panes {
 
   /** Puts panes where a layout says, opens those that are missing, and closes all others of ours. */
   arrange(area: Area): void {
-    const follower = (tab: Tab) => this.show({ ...tab, cluster: "" }, { activate: false });
+    const follower = (tab: Tab) => this.show({ ...tab, cluster: IN_FRONT }, { activate: false });
     const wanted = new Set(tabsOf(area).map(follower));
     const all: Pane[] = [];
     this.tracker.forEach((pane) => all.push(pane));

@@ -19,6 +19,7 @@ import { Api, openSocket } from "./api";
 import { textOf } from "./arguments";
 import { insertConnectCode } from "./connect_code";
 import { Connection } from "./connection";
+import { Followed, IN_FRONT, NEWEST } from "./followed";
 import { helpPane } from "./help";
 import { LAYOUT_COMMANDS, Layouts } from "./layout_commands";
 import type { ClusterInfo } from "./messages";
@@ -38,6 +39,7 @@ export const COMMANDS = {
   openPane: "workbench:open-pane",
   openRun: "workbench:open-run",
   showPanel: "workbench:show-panel",
+  followNotebook: "workbench:follow-notebook",
   followNewest: "workbench:follow-newest",
   nextCluster: "workbench:next-cluster",
   beside: "workbench:show-beside",
@@ -70,6 +72,7 @@ function activate(
     ServerConnection.makeSettings()) as ServerConnection.ISettings;
   const connection = new Connection(() => openSocket(settings));
   document.addEventListener("visibilitychange", () => connection.setVisible(!document.hidden));
+  const followed = new Followed(connection, sessions);
   const api = new Api(settings);
   provideCode(() => api.viewsCode());
   const icon = new LabIcon({ name: "workbench:icon", svgstr: ICON });
@@ -79,6 +82,7 @@ function activate(
 
   const services: PaneServices = {
     connection,
+    followed,
     api,
     trans,
     openRun: (path) => run(COMMANDS.openRun, { run: path }),
@@ -114,11 +118,12 @@ function activate(
   shell.add(panel, "left", { rank: 400 });
   restorer?.add(panel, "workbench-panel");
 
-  /** The cluster that a command is about: named, under the context menu, or the newest. */
+  /** The cluster that a command is about: named, under the context menu, of the notebook in front, or the newest. */
   const subject = (args: Record<string, unknown>): ClusterInfo | undefined => {
     const node = app.contextMenuHitTest((element) => element.dataset["id"] !== undefined);
     const id = textOf(args["cluster"]) || (node?.dataset["id"] ?? "");
-    return connection.clusters.find((cluster) => cluster.id === id) ?? (id ? undefined : connection.find(""));
+    if (id) return connection.clusters.find((cluster) => cluster.id === id);
+    return followed.find(IN_FRONT) ?? connection.newest();
   };
   const failed = (error: unknown) =>
     showErrorMessage(category, error instanceof Error ? error.message : String(error));
@@ -163,10 +168,15 @@ function activate(
     icon,
     execute: () => shell.activateById(panel.id),
   });
+  commands.addCommand(COMMANDS.followNotebook, {
+    label: trans.__("Follow the notebook in front"),
+    isEnabled: () => panes.current !== null,
+    execute: () => panes.current?.follow(IN_FRONT),
+  });
   commands.addCommand(COMMANDS.followNewest, {
     label: trans.__("Follow the newest cluster"),
     isEnabled: () => panes.current !== null,
-    execute: () => panes.current?.follow(""),
+    execute: () => panes.current?.follow(NEWEST),
   });
   commands.addCommand(COMMANDS.nextCluster, {
     label: trans.__("Show the next cluster"),
@@ -179,8 +189,8 @@ function activate(
     execute: () => {
       const pane = panes.current;
       if (!pane) return;
-      // The one that follows the newest would move with it, and show the same twice.
-      const own = connection.find(pane.args.cluster)?.id ?? "";
+      // One that follows something would move with it, and show the same twice.
+      const own = followed.find(pane.args.cluster)?.id ?? "";
       if (own) pane.follow(own);
       const cluster = connection.after(own);
       panes.show(
@@ -252,7 +262,7 @@ function activate(
     }
   }
   if (statusBar) {
-    const item = new StatusItem(connection, trans, () => run(COMMANDS.showPanel));
+    const item = new StatusItem(followed, trans, () => run(COMMANDS.showPanel));
     statusBar.registerStatusItem("workbench:status", { item, align: "left", rank: 50 });
   }
 
@@ -265,13 +275,13 @@ function activate(
     layouts.use(loaded ?? null);
     layouts.openAtStart(panes.tracker.size === 0, somethingInFront(shell));
     const views = (loaded?.composite["openOnFirstCluster"] as string[] | undefined) ?? [];
-    openOnFirstCluster(connection, async () => {
+    openOnFirstCluster(followed, async () => {
       await somethingInFront(shell);
       if (panes.tracker.size > 0) return;
       let place: Place = { activate: false, mode: "split-right" };
       for (const view of views.filter((name) => Object.hasOwn(VIEWS, name))) {
         // Beside what the person works in, and without taking the focus from there.
-        const pane = panes.show({ view: view as ViewName, cluster: "", run: "" }, place);
+        const pane = panes.show({ view: view as ViewName, cluster: IN_FRONT, run: "" }, place);
         if (place.mode === "split-right") place = { activate: false, mode: "tab-after", ref: pane.id };
       }
     });
@@ -290,16 +300,16 @@ async function somethingInFront(shell: JupyterFrontEnd["shell"]): Promise<void> 
   });
 }
 
-/** Calls `run` once, when there is a live cluster that somebody drives. */
-function openOnFirstCluster(connection: Connection, run: () => Promise<void>): void {
+/** Calls `run` once, when a notebook in front drives a live cluster; never for a job that is not the page's. */
+function openOnFirstCluster(followed: Followed, run: () => Promise<void>): void {
   const stop = new AbortController();
   const look = () => {
-    const cluster = connection.find("");
+    const cluster = followed.front && followed.find(IN_FRONT);
     if (stop.signal.aborted || !cluster || cluster.summary.status === "stopped") return;
     stop.abort();
     void run();
   };
-  connection.listen(look, stop.signal);
+  followed.listen(look, stop.signal);
   look();
 }
 

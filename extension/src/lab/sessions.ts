@@ -5,6 +5,7 @@ import type { ISessionContext } from "@jupyterlab/apputils";
 import type { IRenderMimeRegistry } from "@jupyterlab/rendermime";
 import { Token } from "@lumino/coreutils";
 import type { Widget } from "@lumino/widgets";
+import type { Front } from "./followed";
 
 export const ISessions = new Token<Sessions>("workbench-lab:ISessions");
 
@@ -15,6 +16,7 @@ export interface Published {
 }
 
 interface Session {
+  name(): string;
   panel: Widget;
   rendermime: IRenderMimeRegistry;
   context: ISessionContext;
@@ -22,23 +24,47 @@ interface Session {
 
 export class Sessions {
   #all: Session[] = [];
+  #front: Session | null = null;
   #onChange = new Set<() => void>();
   #onSave = new Set<(panel: Widget) => void>();
   #onPublished = new Set<(message: Published) => void>();
 
   constructor(notebooks: INotebookTracker | null, consoles: IConsoleTracker | null) {
     const addNotebook = (panel: NotebookPanel) => {
-      this.#add({ panel, rendermime: panel.content.rendermime, context: panel.sessionContext });
+      this.#add({
+        name: () => panel.title.label,
+        panel,
+        rendermime: panel.content.rendermime,
+        context: panel.sessionContext,
+      });
       panel.context.saveState.connect((_, state) => {
         if (state === "started") for (const run of [...this.#onSave]) run(panel);
       });
     };
     const addConsole = (panel: ConsolePanel) =>
-      this.#add({ panel, rendermime: panel.console.rendermime, context: panel.sessionContext });
+      this.#add({
+        name: () => panel.title.label,
+        panel,
+        rendermime: panel.console.rendermime,
+        context: panel.sessionContext,
+      });
     notebooks?.forEach(addNotebook);
     notebooks?.widgetAdded.connect((_, panel) => addNotebook(panel));
     consoles?.forEach(addConsole);
     consoles?.widgetAdded.connect((_, panel) => addConsole(panel));
+    for (const tracker of [consoles, notebooks]) {
+      const bring = () => this.#bring(tracker?.currentWidget ?? null);
+      bring();
+      tracker?.currentChanged.connect(bring);
+      tracker?.widgetAdded.connect(bring); // it may be told as current before it is told as added
+    }
+  }
+
+  /** The notebook or console that a person works in, or worked in last; null if none is open. */
+  get front(): Front | null {
+    const session = this.#front;
+    if (!session) return null;
+    return { name: session.name(), kernel: session.context.session?.kernel?.id ?? "" };
   }
 
   /** What can show the widget with this id live, because its kernel has it; best in the panel that `node` is in. */
@@ -47,7 +73,7 @@ export class Sessions {
     return (able.find(({ panel }) => panel.node.contains(node)) ?? able[0])?.rendermime;
   }
 
-  /** Calls `run` whenever a kernel may have got widgets. */
+  /** Calls `run` whenever a kernel may have got widgets, or another session is in front. */
   onChange(run: () => void, signal: AbortSignal): void {
     subscribe(this.#onChange, run, signal);
   }
@@ -62,11 +88,20 @@ export class Sessions {
     subscribe(this.#onPublished, run, signal);
   }
 
+  #bring(panel: Widget | null): void {
+    const session = this.#all.find((one) => one.panel === panel);
+    if (!session) return; // a tracker says null when its last one closes: the other's may be in front then
+    this.#front = session;
+    this.#changed();
+  }
+
+  #changed(): void {
+    for (const run of [...this.#onChange]) run();
+  }
+
   #add(session: Session): void {
     this.#all.push(session);
-    const changed = () => {
-      for (const run of [...this.#onChange]) run();
-    };
+    const changed = () => this.#changed();
     session.context.statusChanged.connect(changed);
     session.context.kernelChanged.connect(changed);
     session.context.iopubMessage.connect((_, message) => {
@@ -74,6 +109,8 @@ export class Sessions {
     });
     session.panel.disposed.connect(() => {
       this.#all = this.#all.filter((one) => one !== session);
+      if (this.#front === session) this.#front = this.#all.at(-1) ?? null;
+      this.#changed();
     });
     changed();
   }

@@ -1,8 +1,9 @@
-// The status bar item: how the newest cluster is, in a few words.
+// The status bar item: how the cluster of the notebook in front is, in a few words.
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Widget } from "@lumino/widgets";
 import { rateText } from "../format";
-import type { Connection } from "./connection";
+import type { Followed } from "./followed";
+import { IN_FRONT } from "./followed";
 import type { ClusterInfo } from "./messages";
 import { statusWord } from "./words";
 
@@ -33,8 +34,15 @@ export function titleText(cluster: ClusterInfo, trans: TranslationBundle): strin
   return parts.join("\n");
 }
 
+/** Why there is nothing to say. */
+function noClusterText(notebook: string, trans: TranslationBundle): string {
+  return notebook
+    ? trans.__("Workbench: %1 drives no cluster", notebook)
+    : trans.__("Workbench: no cluster runs");
+}
+
 export class StatusItem extends Widget {
-  constructor(connection: Connection, trans: TranslationBundle, onClick: () => void) {
+  constructor(followed: Followed, trans: TranslationBundle, onClick: () => void) {
     super();
     this.addClass("wb-status-item");
     const button = document.createElement("button");
@@ -44,12 +52,12 @@ export class StatusItem extends Widget {
     const stop = new AbortController();
     this.disposed.connect(() => stop.abort());
     const draw = () => {
-      const cluster = connection.find("");
+      const cluster = followed.find(IN_FRONT);
       const over = !cluster || cluster.summary.status === "stopped";
       button.textContent = over ? trans.__("no cluster") : statusText(cluster, trans);
-      button.title = over ? trans.__("Workbench: no cluster runs") : titleText(cluster, trans);
+      button.title = over ? noClusterText(followed.front?.name ?? "", trans) : titleText(cluster, trans);
     };
-    connection.listen(draw, stop.signal);
+    followed.listen(draw, stop.signal);
     draw();
   }
 }
