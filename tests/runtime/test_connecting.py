@@ -21,6 +21,7 @@ from workbench.errors import (
     BackendUnavailable,
     ClusterBusy,
     ClusterClosed,
+    FailedPreconditionError,
     InvalidArgumentError,
     UnavailableError,
     WorkbenchError,
@@ -104,10 +105,48 @@ def test_hosts_in_threads() -> None:
         assert _works(cluster) == 4
 
 
-def test_a_second_connect_closes_the_first_embedded_cluster() -> None:
+def test_connecting_again_with_the_same_arguments_gives_the_cluster_that_runs() -> None:
+    with runtime.connect(replicas=1, processes=False) as first:
+        assert runtime.connect(replicas=1, processes=False) is first
+        assert runtime.connect(replicas=1, processes=False, replicas_per_worker=1) is first
+    with runtime.connect(replicas=1, processes=False) as second:
+        assert second is not first
+        assert first.closed
+
+
+def test_a_cluster_whose_scheduler_has_gone_is_not_given_again() -> None:
+    first = runtime.connect(replicas=1, processes=False)
+    first.client.close()
+    with runtime.connect(replicas=1, processes=False) as second:
+        assert _works(second) == 1
+    assert first.closed
+
+
+def test_a_second_connect_closes_no_cluster_that_a_strategy_uses() -> None:
+    with runtime.connect(replicas=1, processes=False) as first:
+        group = first.group(first.devices, label="Test")
+        group.kept_names = lambda: ("w", "b")
+        with pytest.raises(FailedPreconditionError, match="Test") as caught:
+            runtime.connect(replicas=2, processes=False)
+        text = str(caught.value)
+        assert "a cluster of 1 device on 1 host (1×cpu) runs" in text
+        assert "Test (variables w, b)" in text
+        assert "wb.connect(replicas=2, processes=False, replace=True)" in text
+        assert not first.closed
+        assert runner(group)(lambda env: 3).values() == [3]
+        with pytest.raises(InvalidArgumentError):  # what is wrong anyway is said first
+            runtime.connect(replicas=0, replace=True)
+        assert not first.closed
+
+        first.gang.abandoned.append(group)  # as when the strategy is collected
+        with runtime.connect(replicas=2, processes=False):
+            assert first.closed
+
+
+def test_a_cluster_that_is_replaced_is_closed_first() -> None:
     first = runtime.connect(replicas=1, processes=False)
     group = first.group(first.devices, label="Test")
-    with runtime.connect(replicas=1, processes=False) as second:
+    with runtime.connect(replicas=1, processes=False, replace=True) as second:
         assert runtime.current_cluster() is second
         assert first.closed
         with pytest.raises(ClusterClosed, match=r"connect again with wb.connect"):
@@ -154,8 +193,9 @@ def test_two_drivers_at_once_are_refused_and_one_after_the_other_are_not() -> No
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
     ) as dask:
         with runtime.connect(dask) as first:
+            assert runtime.connect(dask) is first
             with pytest.raises(ClusterBusy, match="is held by") as caught:
-                runtime.connect(dask)
+                runtime.connect(dask, replicas_per_worker=2)
             assert caught.value.pid == os.getpid()
             assert _works(first) == 1
         with runtime.connect(dask, replicas_per_worker=2) as second:

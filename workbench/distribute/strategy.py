@@ -106,6 +106,7 @@ class Strategy:
         group.on_recover(lambda lost, survivors: _recover(own(), lost, survivors))
         group.on_resize(lambda: _resize(own()))
         self._holder_seat = holder
+        group.kept_names = lambda: _variable_names(own())
         weakref.finalize(self, group.gang.abandoned.append, group).atexit = False
 
     def _describe(self, description: StrategyDescription, group: Group | None) -> None:
@@ -502,6 +503,10 @@ def _checked_arguments(args: Any, kwargs: Any) -> tuple[Any, ...]:
             f"kwargs={{'name': value}}"
         )
     return tuple(args)
+
+
+def _variable_names(strategy: Strategy | None) -> tuple[str, ...]:
+    return () if strategy is None else tuple(variable.name for variable in strategy.variables)
 
 
 def _recover(strategy: Strategy | None, lost: list[int], survivors: list[int]) -> None:

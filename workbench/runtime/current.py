@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench import cluster_listeners, forks
 from workbench.errors import InvalidArgumentError
-from workbench.runtime import fork_server
+from workbench.runtime import fork_server, kept
 from workbench.runtime.driver_lock import refuse_on_replica
 from workbench.runtime.gpus import worker_environment as gpu_environment
 from workbench.runtime.layout import check_gpus, check_limits, check_minimum, check_tpu, gpus_asked, layout
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from workbench.runtime.cluster import Cluster
 
 _current: Cluster | None = None
+_asked: dict[str, Any] = {}  # for the current cluster, without what was left out
 _lock = forks.lock(threading.RLock())
 
 
@@ -44,11 +45,16 @@ def connect(
     environment: dict[str, str] | None = None,
     timeout_seconds: float | None = None,
     minimum_replicas: int | None = None,
+    replace: bool = False,
 ) -> Cluster:
     """Connects to devices; strategies made from now on use them.
 
     Without an address a cluster is started on this machine: loopback only, TLS, random ports; it ends with
-    this process or with `close`. An earlier embedded cluster is closed first.
+    this process or with `close`.
+
+    Called again with the same arguments, as when all cells of a notebook run once more, it returns the cluster that
+    runs. With other arguments it closes that one first, but only if no strategy uses it, or with `replace=True`:
+    variables are lost with their cluster. Attaching to an address leaves an earlier cluster open.
 
     Without any numbers it has one replica per NVIDIA GPU if there are some, else one per core.
 
@@ -76,14 +82,18 @@ def connect(
       minimum_replicas: When a worker is lost and nobody takes its place, a strategy goes on with the replicas that are
         left, if these are so many, and takes the others back when their workers have returned. By default it waits for
         them: each step fails until they are there.
+      replace: Close the cluster that runs, whatever strategies and variables are on it, and start a new one.
 
     Raises:
       InvalidArgumentError: if the numbers do not fit together.
       UnavailableError: if nothing answers at the address.
       ClusterBusy: if another driver holds the workers.
       RuntimeError: in a replica function.
+      FailedPreconditionError: if an earlier cluster would have to be closed whose strategies are in use; the message
+        names them and their variables.
     """
-    global _current
+    global _current, _asked
+    asked = _without_defaults(locals())
     refuse_on_replica()
     layout_given = any(value is not None for value in (replicas, hosts, replicas_per_host))
     if address is not None and layout_given:
@@ -99,9 +109,14 @@ def connect(
     check_limits(stall_seconds, timeout_seconds, memory_limit)
     check_minimum(minimum_replicas)
     with _lock:
+        if not replace and asked == _asked and kept.is_running(_current):
+            assert _current is not None
+            return _current
         if address is not None:
             from workbench.runtime.opening import attached_cluster
 
+            if replace and _current is not None:
+                _current.close()
             kind = "TPU" if tpu else "CPU" if gpus == 0 else ""
             cluster = attached_cluster(
                 address, tpu or replicas_per_worker, stall_seconds, kind, timeout_seconds, minimum_replicas
@@ -119,6 +134,8 @@ def connect(
                 workers = layout(replicas, hosts, replicas_per_host, replicas_per_worker, processes)
             check_minimum(minimum_replicas, sum(devices for _, devices in workers.values()))
             if _current is not None:  # only now: what was refused until here has closed nothing
+                if kept.is_running(_current) and not replace:
+                    kept.check_nothing_is_kept(_current, asked)
                 _current.close()
             if processes:
                 fork_server.start()
@@ -135,10 +152,20 @@ def connect(
                 minimum_replicas=minimum_replicas,
             )
         cluster.closing.append(functools.partial(_forget, cluster))
-        _current = cluster
+        _current, _asked = cluster, asked
     for tell in cluster_listeners.listeners:
         tell(cluster)
     return cluster
+
+
+def _without_defaults(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Those of `connect` that say what to connect to, as far as they are not left out."""
+    defaults: dict[str, Any] = connect.__kwdefaults__
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name != "replace" and value is not defaults.get(name) and value != defaults.get(name)
+    }
 
 
 def _forget(cluster: Cluster) -> None:

@@ -69,6 +69,7 @@ class Group:
       may_grow: All of these are back.
       recent: Small results of its newest steps.
       errors: What failed since it was last made ready.
+      kept_names: Names the values that live on the replicas for as long as the notebook wants: variables.
     """
 
     def __init__(self, gang: Gang, devices: Sequence[Device], *, label: str) -> None:
@@ -88,6 +89,7 @@ class Group:
         self.overdue: Overdue | None = None
         self.recent = RecentResults()
         self.errors = StepErrors()
+        self.kept_names: Callable[[], tuple[str, ...]] = tuple
         self._callbacks: list[RecoverCallback] = []
         self._in_flight = 0
         # Lost replicas to which the callbacks have not given their state yet.
