@@ -172,6 +172,7 @@ export interface DatasetSharding {
   algorithm: string;
   hosts: number;
   replicas_per_host: number;
+  batch_size: number;
   elements: number;
   duplicates: number;
   dropped: number | null;

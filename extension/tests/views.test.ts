@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Collectives, EventItem, Models } from "../src/models";
+import type { Collectives, DatasetSharding, EventItem, Models } from "../src/models";
 import { VIEWS, type ViewName } from "../src/views";
 import { Selection } from "../src/selection";
 import { placeOf, rangeOf } from "../src/views/elements";
@@ -354,6 +354,18 @@ test("what-if asks its owner, and is not offered where nobody answers", async ()
     { kind: "what_if", batch_size: 20, hosts: 1, replicas_per_host: 4, policy: "AUTO" },
   ]);
   shown.unmount();
+});
+
+test("what-if begins at the dataset's own batch size, however many rows the first step has", () => {
+  const size = (model: Partial<DatasetSharding>) => {
+    const shown = show("dataset_sharding", { ...recorded.datasetFiles, ...model }, { ask: () => undefined });
+    const slider = shown.root.querySelector<HTMLInputElement>("input[type=range]")!;
+    shown.unmount();
+    return slider.value;
+  };
+  const half = recorded.datasetFiles.readers.slice(0, 2); // as when a host has no file: four rows in each step
+  assert.equal(size({ readers: half }), "8");
+  assert.equal(size({ batch_size: -1 }), "8"); // not described: what the fullest step has
 });
 
 test("a run that is picked is opened, two are compared, a damaged one cannot be picked", async () => {

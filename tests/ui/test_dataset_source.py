@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data.explain import Sharding
+from workbench.data.explain import Shape, Sharding
 from workbench.data.explain_text import progress_lines
 from workbench.data.progress import InputProgress
 from workbench.ui.dataset_source import DatasetSource, Followed
@@ -160,3 +161,23 @@ def test_the_text_names_who_is_behind(steps: tuple[int, ...], text: str) -> None
 
     lines = " ".join(line.strip() for line in progress_lines(progress, 10))
     assert lines.startswith(f"epoch 2: 4 steps of 10 begun; {text}; waited for input, by replica: 50% 50%")
+
+
+@pytest.mark.parametrize("drop_remainder", [False, True])
+def test_what_if_begins_with_the_question_that_was_asked(tmp_path: Path, drop_remainder: bool) -> None:
+    """A host without lines makes the first step smaller than the batch; the batch is what the dataset says."""
+    for name, lines in (("full.txt", 11), ("empty.txt", 0)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in range(lines)), encoding="ascii")
+    files = [str(tmp_path / "full.txt"), str(tmp_path / "empty.txt")]
+    data = wb.data.TextLineDataset(files).batch(8, drop_remainder=drop_remainder)
+    found = wb.explain_sharding(data, Shape(2, 2), policy="FILE")
+    assert isinstance(found, Sharding)
+    source = DatasetSource(found, data, None)
+    model = source.model()
+    assert sum(reader["readings"][0]["rows"] for reader in model["readers"]) == 4
+    assert model["batch_size"] == 8
+
+    asked = {"kind": "what_if", "batch_size": 8, "hosts": 2, "replicas_per_host": 2, "policy": "FILE"}
+    answer = source.answer(asked)
+    assert answer is not None
+    assert answer["model"] == model

@@ -18,6 +18,7 @@ from workbench.data.options import AutoShardPolicy
 from workbench.data.passes import Pass
 from workbench.data.progress import InputProgress
 from workbench.data.provenance import FILE_SHIFT, Labels
+from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, compute_batch_size
 from workbench.errors import InvalidArgumentError
 
 DEFAULT_MAX_STEPS = 1000
@@ -82,6 +83,7 @@ class Sharding:
       files: Per host, the files that its replicas got elements of; empty if nothing reads files.
       labels: Names of the elements, where they are not just numbers.
       limit: What was not looked at, in words, or "".
+      batch_size: Rows of a global batch, as the dataset describes it; -1 if that cannot be told.
       progress: How far replicas are, if it is being gone through.
     """
 
@@ -103,6 +105,7 @@ class Sharding:
     files: tuple[tuple[str, ...], ...]
     labels: dict[int, str]
     limit: str
+    batch_size: int
     progress: InputProgress | None = None
 
     @property
@@ -281,6 +284,7 @@ def _model(
         files=files,
         labels={element: labels(element) for element in distinct.tolist()} if named else {},
         limit=limit,
+        batch_size=UNKNOWN_BATCH_SIZE if given is None else compute_batch_size(given),
     )
 
 

@@ -40,6 +40,7 @@ def dataset_model(sharding: Sharding, *, progress: InputProgress | None = None) 
         algorithm=sharding.algorithm,
         hosts=sharding.hosts,
         replicas_per_host=sharding.replicas_per_host,
+        batch_size=sharding.batch_size,
         elements=sharding.elements,
         duplicates=sharding.duplicates,
         dropped=sharding.dropped,

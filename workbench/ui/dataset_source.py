@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from workbench.data.explain import Shape, explain_sharding
+from workbench.data.stages.batch import Batch
 from workbench.distribute.input import DistributedDataset
 from workbench.distribute.strategy import Strategy
 from workbench.ui.dataset_model import dataset_model
@@ -129,5 +130,7 @@ def what_if(dataset: Dataset, request: dict[str, Any]) -> Sharding:
       WorkbenchError: if that is not possible.
     """
     shape = Shape(int(request["hosts"]), int(request["replicas_per_host"]))
-    batched = dataset.unbatch().batch(int(request["batch_size"]))
+    batches = [stage for stage in dataset.stages if isinstance(stage, Batch)]
+    drop = bool(batches) and batches[-1].drop_remainder  # the question is about the size alone
+    batched = dataset.unbatch().batch(int(request["batch_size"]), drop_remainder=drop)
     return explain_sharding(batched, shape, policy=str(request["policy"]))

@@ -239,6 +239,7 @@ class DatasetSharding:
       reason: Why.
       algorithm: How batches are divided.
       hosts, replicas_per_host: Of the cluster.
+      batch_size: Rows of a global batch, as the dataset describes it; -1 if that cannot be told.
       elements: Different source elements that reached a replica.
       duplicates: How often one reached a replica again.
       dropped: Source elements that reached none, or None if that is unknown.
@@ -259,6 +260,7 @@ class DatasetSharding:
     algorithm: str
     hosts: int
     replicas_per_host: int
+    batch_size: int
     elements: int
     duplicates: int
     dropped: int | None

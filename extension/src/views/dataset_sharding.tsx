@@ -251,13 +251,22 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
   );
 }
 
+/** Rows of a global batch; of a dataset that does not describe it, those of the fullest step that is drawn. */
+function batchOf(model: DatasetSharding): number {
+  if (model.batch_size > 0) return model.batch_size;
+  const rows: number[] = [];
+  for (const { readings } of model.readers)
+    readings.forEach((reading, index) => (rows[index] = (rows[index] ?? 0) + reading.rows));
+  return Math.max(1, ...rows);
+}
+
 function WhatIf({ model, context }: { model: DatasetSharding; context: Context }) {
   const ask = context.ask;
   const asked = model.policy.split("→")[0]!;
-  const first = model.readers.reduce((sum, reader) => sum + (reader.readings[0]?.rows ?? 0), 0);
+  const batch = batchOf(model);
   const waiting = useRef(0);
   const [draft, setDraft] = useState({
-    batch_size: first || 1,
+    batch_size: batch,
     hosts: model.hosts,
     replicas_per_host: model.replicas_per_host,
     policy: POLICIES.includes(asked) ? asked : "AUTO",
@@ -286,7 +295,7 @@ function WhatIf({ model, context }: { model: DatasetSharding; context: Context }
   return (
     <fieldset class="wb-form" style={{ border: "none", padding: 0, margin: "8px 0 0" }}>
       <span class="wb-quiet">What if</span>
-      {number("batch_size", "global batch", Math.max(64, 2 * first))}
+      {number("batch_size", "global batch", Math.max(64, 2 * batch))}
       {number("hosts", "hosts", 8)}
       {number("replicas_per_host", "replicas per host", 8)}
       <label>
