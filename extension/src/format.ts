@@ -91,6 +91,20 @@ export function timeText(us: number | null): string {
   return `${significant(us / unit.us)} ${unit.name}`;
 }
 
+/** How long ago, to two digits. */
+export function ageText(seconds: number | null): string {
+  if (seconds === null) return NOTHING;
+  const units = [
+    ["s", 1, 120],
+    ["m", 60, 7200],
+    ["h", 3600, 172_800],
+    ["d", 86_400, Infinity],
+  ] as const;
+  const [name, size] = units.find(([, , most]) => seconds < most)!;
+  const value = seconds / size;
+  return `${value.toFixed(Number(value.toFixed(1)) < 10 ? 1 : 0)}${name}`;
+}
+
 /** A percentage without digits behind the point. */
 export function percent(value: number | null): string {
   return value === null ? NOTHING : `${Math.round(value)}%`;

@@ -77,6 +77,7 @@ export interface ReplicaSummary {
   age_seconds: number | null;
   note: string;
   bad_since: number;
+  step: number;
 }
 
 /** How components that should be equal compare. */
@@ -88,6 +89,24 @@ export interface Agreement {
   since: string;
 }
 
+/** How one figure of the components is distributed over the replicas, of those where it is finite. */
+export interface Quantiles {
+  figure: string;
+  low: number;
+  p10: number;
+  median: number;
+  p90: number;
+  high: number;
+}
+
+/** How the components of many replicas compare. */
+export interface ReplicaSpread {
+  quantiles: Quantiles[];
+  outliers: number[];
+  outlying: number;
+  not_finite: number;
+}
+
 /** One leaf of what was inspected. */
 export interface InspectedValue {
   name: string;
@@ -95,6 +114,7 @@ export interface InspectedValue {
   replicas: ReplicaSummary[];
   agreement: Agreement | null;
   hints: string[];
+  spread: ReplicaSpread | null;
 }
 
 /** Elements of one replica's component, as rows and columns of cells. */
@@ -114,6 +134,7 @@ export interface Elements {
 export interface Values {
   values: InspectedValue[];
   elements: Elements | null;
+  looked_at: number;
 }
 
 /** The part of an array on one device. */

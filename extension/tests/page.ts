@@ -1,4 +1,5 @@
 // A page to mount views in. What canvases would draw is kept as text: happy-dom draws nothing.
+import { afterEach } from "node:test";
 import { Window } from "happy-dom";
 import type { Models } from "../src/models";
 import type { Options } from "../src/mount";
@@ -41,6 +42,12 @@ Reflect.set(window.HTMLCanvasElement.prototype, "getContext", canvasContext);
 
 const { mount } = await import("../src/mount");
 
+const open = new Set<() => void>();
+afterEach(() => {
+  for (const unmount of open) unmount(); // or what moves by itself would keep the process alive
+  open.clear();
+});
+
 export interface Shown<K extends ViewName> {
   root: HTMLElement;
   update(model: Models[K]): Promise<void>;
@@ -52,6 +59,7 @@ export function show<K extends ViewName>(name: K, model: Models[K], options: Opt
   const place = document.createElement("div");
   document.body.append(place);
   const mounted = mount(name, place, model, options);
+  open.add(() => mounted.unmount());
   return {
     root: place,
     async update(next) {

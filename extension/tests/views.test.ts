@@ -69,7 +69,7 @@ for (const name of NAMES) {
     };
     const empty: Partial<Models> = {
       topology: { run: "r", status: "live", hosts: [], strategies: [] },
-      values: { values: [], elements: null },
+      values: { values: [], elements: null, looked_at: 0 },
       devices: { run: "r", status: "live", devices: [] },
       runs: { folder: "runs", runs: [], compared: [], rows: [] },
       replay: {
@@ -650,5 +650,59 @@ test("an array of more blocks than can be told apart is drawn whole, and a block
   selection.toggle(511);
   await settled();
   assert.match(paths().at(-1)!, /^M0.00 219.57H220.00V220.00/);
+  shown.unmount();
+});
+
+test("the age of a value goes on while it is looked at, and its step stands beside it", async (context) => {
+  context.mock.timers.enable({ apis: ["Date"], now: 1_700_000_000_000 + 60_000 });
+  const model = { ...recorded.values, values: recorded.values.values.slice(0, 1) }; // looked at 60 s ago
+  const shown = show("values", model);
+  const cell = (title: string) => {
+    const titles = [...shown.root.querySelectorAll("thead th")].map(textOf);
+    return textOf(shown.root.querySelectorAll("tbody tr")[0]!.children[titles.indexOf(title)]!);
+  };
+  assert.equal(cell("age"), "60s");
+  assert.equal(cell("step"), "2");
+  assert.match(textOf(shown.root), /looked at 60s ago/);
+  context.mock.timers.setTime(1_700_000_000_000 + 7_300_000);
+  for (let tries = 0; tries < 30 && cell("age") === "60s"; tries += 1) await settled();
+  assert.equal(cell("age"), "2.0h");
+  shown.unmount();
+});
+
+test("of more than 32 replicas values show quantiles and outliers, and all of them on request", async () => {
+  const value = recorded.values.values[0]!;
+  const replicas = Array.from({ length: 64 }, (_, replica) => ({ ...value.replicas[0]!, replica }));
+  const quantiles = [{ figure: "value", low: 1, p10: 2, median: 3, p90: 4, high: 5.5 }];
+  const spread = { quantiles, outliers: [7, 9], outlying: 2, not_finite: 0 };
+  const shown = show("values", { ...recorded.values, values: [{ ...value, replicas, spread }] });
+  const [over, some] = [...shown.root.querySelectorAll("table")];
+  assert.equal(textOf(over!.querySelector("tbody")), "value1.002.003.004.005.50");
+  assert.deepEqual(
+    [...some!.querySelectorAll("tbody tr")].map((row) => textOf(row.firstElementChild)),
+    ["7", "9"],
+  );
+  assert.match(textOf(shown.root), /62 more replicas, finite and close to each other/);
+  button(shown.root, "All 64 replicas").click();
+  await drawn();
+  assert.equal(shown.root.querySelectorAll("table").length, 1);
+  assert.ok(shown.root.querySelectorAll("tbody tr").length >= 40);
+  shown.unmount();
+});
+
+test("of more than 32 replicas the topology counts what they do", () => {
+  const host = recorded.topology.hosts[0]!;
+  const device = host.workers[0]!.devices[0]!;
+  const devices = Array.from({ length: 64 }, (_, replica) => ({
+    ...device,
+    name: `cpu:${replica}`,
+    replicas: [
+      { group: "M", replica, busy: replica === 5, doing: replica === 5 ? "step 3: running" : "idle" },
+    ],
+  }));
+  const model = { ...recorded.topology, hosts: [{ ...host, workers: [{ ...host.workers[0]!, devices }] }] };
+  const shown = show("topology", model);
+  assert.match(textOf(shown.root), /63 replicasidle1 replicastep 3: running/);
+  assert.equal(shown.root.querySelectorAll(".wb-replica").length, 32);
   shown.unmount();
 });

@@ -14,14 +14,14 @@ from workbench import distribute
 @pytest.fixture(scope="module", params=["threads", "processes"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A cluster of one host with two replicas, of each kind."""
-    with wb.connect(replicas=2, processes=request.param == "processes") as connected:
+    with wb.connect(replicas=2, processes=request.param == "processes", replace=True) as connected:
         yield connected
 
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[Any]:
     """A cluster of one host with four replicas in this process."""
-    with wb.connect(replicas=4, processes=False) as connected:
+    with wb.connect(replicas=4, processes=False, replace=True) as connected:
         yield connected
 
 

@@ -137,7 +137,7 @@ def test_bad_input_is_told_and_nothing_is_lost(strategy: Any, what: str) -> None
 
 
 def test_a_strategy_of_a_closed_cluster_says_so() -> None:
-    with wb.connect(replicas=2, processes=False):
+    with wb.connect(replicas=2, processes=False, replace=True):
         strategy = wb.MirroredStrategy()
         with strategy.scope():
             v = wb.Variable(1.0)

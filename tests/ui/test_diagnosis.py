@@ -101,7 +101,7 @@ def test_an_idle_cluster_is_said_to_be_idle(strategy: wb.MirroredStrategy) -> No
 
 
 def test_a_closed_cluster_is_said_to_be_closed() -> None:
-    with wb.connect(replicas=1, processes=False) as other:
+    with wb.connect(replicas=1, processes=False, replace=True) as other:
         pass
 
     assert "closed" in repr(wb.diagnose(other))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import time
 from typing import Any
 from unittest.mock import ANY
 
@@ -13,7 +14,7 @@ import pytest
 import workbench as wb
 from tests.ui.conftest import Tags
 from workbench.backends.summary import read
-from workbench.distribute import Mirrored
+from workbench.distribute import Mirrored, PerReplica
 from workbench.runtime.env import current_env
 from workbench.server.summary import summarise
 from workbench.telemetry.snapshot import EventItem
@@ -163,7 +164,7 @@ def test_of_many_replicas_those_with_nan_are_shown() -> None:
     text = repr(wb.inspect(Mirrored(tuple(components))))
 
     assert "<-- NaN" in text
-    assert "18 more replicas" in text
+    assert "49 more replicas, finite and close to each other" in text
 
 
 def test_a_strategy_is_looked_at_through_its_variables() -> None:
@@ -412,7 +413,7 @@ def test_what_is_said_of_a_part_of_a_huge_array_says_so(low_limits: None) -> Non
 
 
 def test_copies_are_compared_where_they_are_read(low_limits: None) -> None:
-    with wb.connect(replicas=2, processes=False):
+    with wb.connect(replicas=2, processes=False, replace=True):
         strategy = wb.MirroredStrategy()
         with strategy.scope():
             w = wb.Variable(np.zeros(1 << 21, np.float32), name="w")
@@ -441,7 +442,7 @@ def test_of_copies_that_differ_everywhere_some_are_compared(
     low_limits: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(differences, "_MOST_COMPARED", 2)
-    with wb.connect(replicas=2, processes=False):
+    with wb.connect(replicas=2, processes=False, replace=True):
         strategy = wb.MirroredStrategy()
         with strategy.scope():
             w = wb.Variable(np.zeros((1 << 20) + 1), name="w")
@@ -463,7 +464,7 @@ def test_of_copies_that_differ_everywhere_some_are_compared(
 
 @pytest.mark.parametrize("size", [10, (1 << 18) + 1])
 def test_components_of_different_shape_have_no_difference(size: int) -> None:
-    with wb.connect(replicas=2, processes=False):
+    with wb.connect(replicas=2, processes=False, replace=True):
         strategy = wb.MirroredStrategy()
         with strategy.scope():
             w = wb.Variable(np.zeros(size), name="w")
@@ -494,3 +495,63 @@ def test_of_short_copies_all_travel() -> None:
     checksums = [read(np.full(10, value)).checksums for value in (0.0, 1.0)]
 
     assert differences.apart(10, checksums, exact=False).numbers.tolist() == []
+
+
+def test_a_value_says_of_which_step_it_is() -> None:
+    with wb.connect(replicas=2, processes=False, replace=True):
+        strategy = wb.MirroredStrategy()
+        with strategy.scope():
+            w = wb.Variable(np.zeros(3, np.float32), name="w")
+
+        def step() -> np.float32:
+            w.assign_add(np.ones(3, np.float32))
+            return np.float32(1.0)
+
+        for _ in range(3):
+            result = strategy.run(step)
+        strategy.run(lambda: None)
+        third = 2
+        assert [replica.step for replica in wb.inspect(result).values[0].replicas] == [third, third]
+        assert [replica.step for replica in wb.inspect(w).values[0].replicas] == [third, third]
+        assert "step" in repr(wb.inspect(w)).splitlines()[1]
+        w.assign(np.ones(3, np.float32))  # by no step
+        assert [replica.step for replica in wb.inspect(w).values[0].replicas] == [-1, -1]
+        before = time.time()
+        model = wb.inspect(w).model
+        assert before <= model.looked_at <= time.time()
+
+
+def test_64_replicas_are_summarised_by_quantiles_and_outliers() -> None:
+    losses = np.linspace(1.0, 2.0, 64)
+    losses[40], losses[41] = 50.0, np.inf
+    found = wb.inspect(PerReplica(tuple(losses.tolist())), name="loss")
+    (value,) = found.values
+    assert value.spread is not None
+    (quantiles,) = value.spread.quantiles
+    finite = losses[np.isfinite(losses)]
+    assert quantiles.figure == "value"
+    expected = np.quantile(finite, [0, 0.1, 0.5, 0.9, 1])
+    got = [quantiles.low, quantiles.p10, quantiles.median, quantiles.p90, quantiles.high]
+    np.testing.assert_allclose(got, expected)
+    assert value.spread.outliers == (40, 41)
+    assert (value.spread.outlying, value.spread.not_finite) == (2, 1)
+
+    lines = repr(found).splitlines()
+    assert len(lines) == 7
+    assert lines[1].split() == ["over", "replicas", "min", "10%", "median", "90%", "max"]
+    assert lines[4].split()[0] == "40"
+    assert "62 more replicas, finite and close to each other" in lines[-1]
+    assert "40" in found._repr_html_()
+
+    arrays = [np.full(4, rank / 64) for rank in range(64)]
+    arrays[9] = np.array([-900.0, 900.0, 0.0, 0.0])  # with the mean of others
+    (value,) = wb.inspect(PerReplica(tuple(arrays))).values
+    assert value.spread is not None
+    assert [part.figure for part in value.spread.quantiles] == ["mean", "std", "min", "max", "L2"]
+    assert value.spread.outliers == (9,)
+    (value,) = wb.inspect(PerReplica(tuple([1.0] * 33))).values
+    assert value.spread is not None
+    assert value.spread.outliers == ()
+    assert "no replica is far from the others; all 33 are finite" in repr(wb.inspect(PerReplica((1.0,) * 33)))
+    (value,) = wb.inspect(PerReplica((1.0,) * 32)).values
+    assert value.spread is None

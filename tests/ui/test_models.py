@@ -218,7 +218,7 @@ def test_a_damaged_run_cannot_be_compared(tmp_path: Path) -> None:
 
 
 def test_of_a_closed_cluster_everything_is_stopped() -> None:
-    with wb.connect(replicas=2, processes=False) as own:
+    with wb.connect(replicas=2, processes=False, replace=True) as own:
         strategy = wb.MirroredStrategy()  # whose replicas are shown as long as it is there
         strategy.run(reduce_twice)
         history = DeviceHistory(own)

@@ -251,7 +251,7 @@ def test_the_strategy_is_the_only_one_or_the_one_that_is_named(fresh: wb.Mirrore
 
 
 def test_a_strategy_of_a_closed_cluster_is_named() -> None:
-    with wb.connect(replicas=2, processes=False):
+    with wb.connect(replicas=2, processes=False, replace=True):
         closed = wb.MirroredStrategy()
     with pytest.raises(FailedPreconditionError, match="the cluster of a was closed, and there is no other"):
         only_strategy({"a": closed})

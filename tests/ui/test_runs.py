@@ -361,7 +361,7 @@ def test_the_facts_of_a_run_are_not_those_of_its_views(recorded: Path) -> None:
 
 
 def test_a_recording_ends_with_its_cluster(tmp_path: Path) -> None:
-    with wb.connect(replicas=1, processes=False):
+    with wb.connect(replicas=1, processes=False, replace=True):
         recording = wb.record(tmp_path / "runs" / "run.parquet")
     assert recording.status == "stopped"
     assert wb.open_run(tmp_path / "runs" / "run.parquet").model()["topology"]["hosts"]

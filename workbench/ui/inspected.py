@@ -19,6 +19,7 @@ class ReplicaSummary:
       age_seconds: Since it was made or assigned; None for a value in the notebook.
       note: What to look at, such as "NaN since step 118"; "" if nothing.
       bad_since: The step after which it certainly was not finite, -1 if it is finite or that is not known.
+      step: The user's step that made it, or assigned it last; -1 if that was between steps, or is not known.
     """
 
     replica: int
@@ -28,6 +29,7 @@ class ReplicaSummary:
     age_seconds: float | None = None
     note: str = ""
     bad_since: int = -1
+    step: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,44 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
+class Quantiles:
+    """How one figure of the components is distributed over the replicas, of those where it is finite.
+
+    Attributes:
+      figure: Which one, such as "mean"; "value" for components of one element.
+      low: The smallest.
+      p10: A tenth of the replicas have less.
+      median: Half of them have less.
+      p90: A tenth of them have more.
+      high: The largest.
+    """
+
+    figure: str
+    low: float
+    p10: float
+    median: float
+    p90: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSpread:
+    """How the components of many replicas compare.
+
+    Attributes:
+      quantiles: Figure by figure.
+      outliers: Replicas that are worth a look, at most 8: not finite, or far from the others.
+      outlying: How many such replicas there are.
+      not_finite: How many of them have NaN or infinity.
+    """
+
+    quantiles: tuple[Quantiles, ...]
+    outliers: tuple[int, ...]
+    outlying: int
+    not_finite: int
+
+
+@dataclass(frozen=True, slots=True)
 class InspectedValue:
     """One leaf of what was inspected.
 
@@ -59,6 +99,7 @@ class InspectedValue:
       replicas: One per component, in replica order.
       agreement: For values that should be equal on all replicas, else None.
       hints: Sentences on why it may look as it does.
+      spread: How components compare where there are more than 32, else None.
     """
 
     name: str
@@ -66,6 +107,7 @@ class InspectedValue:
     replicas: tuple[ReplicaSummary, ...]
     agreement: Agreement | None
     hints: tuple[str, ...] = ()
+    spread: ReplicaSpread | None = None
 
 
 @dataclass(frozen=True, slots=True)

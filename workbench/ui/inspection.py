@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -64,6 +65,7 @@ class Inspection:
         """
         self.values = values
         self.elements = elements
+        self._looked_at = time.time()
         chosen = _worth_showing(values)
         self._leaves = tuple(leaves[number] for number in chosen) if leaves else ()
         note = _note(len(values) - len(chosen), len(values) if more else 0)
@@ -75,7 +77,7 @@ class Inspection:
         """What the view draws."""
         from workbench.ui.models import Values  # which has the classes above
 
-        return Values(self._shown, self.elements)
+        return Values(self._shown, self.elements, self._looked_at)
 
     def to_dict(self) -> dict[str, Any]:
         """All facts as JSON-able values; None where a number has no meaning."""
@@ -90,7 +92,7 @@ class Inspection:
 
     def source(self) -> ValuesSource:
         """For whoever shows it."""
-        return ValuesSource(self._shown, self._leaves, self._look, self.elements)
+        return ValuesSource(self._shown, self._leaves, self._look, self.elements, self._looked_at)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)

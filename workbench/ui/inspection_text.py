@@ -11,17 +11,19 @@ from workbench.backends.summary import Summary
 from workbench.runtime.placement_text import counted
 from workbench.telemetry.formatting import NOTHING, dtype_text, printable, shorten
 from workbench.ui import html
+from workbench.ui.spread import MAX_ROWS
 from workbench.ui.text_table import WIDTH, aligned, figure
 
 if TYPE_CHECKING:
-    from workbench.ui.inspected import Agreement, InspectedValue, ReplicaSummary
+    from workbench.ui.inspected import Agreement, InspectedValue, ReplicaSpread, ReplicaSummary
 
-_MAX_ROWS: Final = 32
 _NAMES: Final = ("replica", "host:device", "array")
 _FIGURES: Final = ("mean", "std", "min", "max", "L2", "zeros", "nan", "inf")
+_OVER: Final = ("over replicas",)
 _HISTOGRAM: Final = "histogram"
 _AGE: Final = "age"
-_EXPENDABLE: Final = ("L2", "zeros", _HISTOGRAM, "min", "max", "array")
+_STEP: Final = "step"
+_EXPENDABLE: Final = ("L2", "zeros", _HISTOGRAM, _STEP, "min", "max", "array")
 _COLUMNS: Final = "▁▂▃▄▅▆▇█"
 
 
@@ -44,9 +46,10 @@ def _value_lines(value: InspectedValue) -> list[str]:
     if all(isinstance(replica.summary, str) for replica in value.replicas):
         return [shorten(heading, WIDTH)]
     headings, rows, note = _table(value)
-    lines = aligned(
-        [*headings, ""], rows, left=[*_NAMES, _HISTOGRAM, ""], expendable=_EXPENDABLE, width=WIDTH - 2
-    )
+    lines = aligned(*_quantile_table(value.spread), left=_OVER, width=WIDTH - 2) if value.spread else []
+    if rows:
+        left = [*_NAMES, _HISTOGRAM, ""]
+        lines += aligned([*headings, ""], rows, left=left, expendable=_EXPENDABLE, width=WIDTH - 2)
     hints = [
         line
         for hint in value.hints
@@ -66,7 +69,10 @@ def _folded(heading: str) -> list[str]:
 def _value_card(value: InspectedValue) -> str:
     headings, rows, note = _table(value)
     names = sum(heading in _NAMES for heading in headings)
-    parts = [html.table([*headings, ""], rows, left=names, caption=note), *map(html.alert, value.hints)]
+    parts = [html.table(*_quantile_table(value.spread), left=1)] if value.spread else []
+    if rows or note:
+        parts.append(html.table([*headings, ""] if rows else [], rows, left=names, caption=note))
+    parts += map(html.alert, value.hints)
     word, facts = "", []
     if value.agreement is not None:
         word, _, rest = _agreement_text(value.agreement).partition(" (" if value.agreement.in_sync else ", ")
@@ -113,7 +119,8 @@ def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
     replicas = list(value.replicas)
     same = value.agreement is not None and value.agreement.in_sync and len(replicas) > 1
     mixed = len({_array_text(replica.summary) for replica in replicas}) > 1
-    shown = replicas[:1] if same else _most_telling(replicas)
+    shown = replicas[:1] if same else _most_telling(value)
+    stepped = any(replica.step >= 0 for replica in shown)
     aged = any(replica.age_seconds is not None for replica in replicas)
     spread = any(isinstance(found := replica.summary, Summary) and found.histogram for replica in shown)
     rows = []
@@ -122,8 +129,11 @@ def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
         place = [] if same else [f"{replica.host}:{replica.device}" if replica.host else "notebook"]
         array = [_array_text(replica.summary)] if mixed else []
         age = [age_text(replica.age_seconds)] if aged else []
+        step = [str(replica.step) if replica.step >= 0 else NOTHING] if stepped else []
         histogram = [_histogram(replica.summary)] if spread else []
-        rows.append([name, *place, *array, *_figures(replica.summary), *histogram, *age, _mark(replica)])
+        rows.append(
+            [name, *place, *array, *_figures(replica.summary), *histogram, *age, *step, _mark(replica)]
+        )
     headings = [
         "replica",
         *([] if same else ["host:device"]),
@@ -131,17 +141,43 @@ def _table(value: InspectedValue) -> tuple[list[str], list[list[str]], str]:
         *_FIGURES,
         *([_HISTOGRAM] if spread else []),
         *([_AGE] if aged else []),
+        *([_STEP] if stepped else []),
     ]
-    hidden = 0 if same else len(replicas) - len(shown)
-    return headings, rows, f"… {hidden} more replicas, without NaN or Inf" if hidden else ""
+    return headings, rows, "" if same else _rest_text(value, len(shown))
 
 
-def _most_telling(replicas: list[ReplicaSummary]) -> list[ReplicaSummary]:
-    """At most 32 replicas, in order: those with NaN or Inf first of all."""
-    if len(replicas) <= _MAX_ROWS:
-        return replicas
-    chosen = sorted(replicas, key=lambda replica: not _mark(replica))[:_MAX_ROWS]
-    return sorted(chosen, key=lambda replica: replica.replica)
+def _rest_text(value: InspectedValue, shown: int) -> str:
+    """On the replicas that are not shown."""
+    hidden = len(value.replicas) - shown
+    if not hidden:
+        return ""
+    spread = value.spread
+    if spread is None:
+        return f"… {hidden} more replicas"
+    if not spread.outlying:
+        return f"no replica is far from the others; all {len(value.replicas)} are finite"
+    if spread.outlying == shown:
+        return f"… {hidden} more replicas, finite and close to each other"
+    return (
+        f"… {hidden} more replicas; of all {len(value.replicas)}, {spread.not_finite} have NaN or Inf and "
+        f"{spread.outlying - spread.not_finite} are far from the others"
+    )
+
+
+def _most_telling(value: InspectedValue) -> list[ReplicaSummary]:
+    """The replicas that have a row: all, or of more than 32 those that are not finite, or far from the others."""
+    replicas = list(value.replicas)
+    if value.spread is not None:
+        return [replica for replica in replicas if replica.replica in value.spread.outliers]
+    return replicas[:MAX_ROWS]
+
+
+def _quantile_table(spread: ReplicaSpread) -> tuple[list[str], list[list[str]]]:
+    rows = [
+        [part.figure, *map(figure, (part.low, part.p10, part.median, part.p90, part.high))]
+        for part in spread.quantiles
+    ]
+    return [*_OVER, "min", "10%", "median", "90%", "max"], rows
 
 
 def _figures(summary: Summary | str) -> list[str]:
@@ -183,12 +219,12 @@ def _mark(replica: ReplicaSummary) -> str:
 def age_text(seconds: float | None) -> str:
     """How long ago, to two digits.
 
-    >>> [age_text(s) for s in (None, 0.04, 9.96, 75, 7300, 90000)]
-    ['–', '0.0s', '10s', '75s', '2.0h', '25h']
+    >>> [age_text(s) for s in (None, 0.04, 9.96, 75, 7300, 90000, 864000)]
+    ['–', '0.0s', '10s', '75s', '2.0h', '25h', '10d']
     """
     if seconds is None:
         return NOTHING
-    for unit, size, most in (("s", 1, 120), ("m", 60, 7200), ("h", 3600, math.inf)):
+    for unit, size, most in (("s", 1, 120), ("m", 60, 7200), ("h", 3600, 172_800), ("d", 86_400, math.inf)):
         if seconds < most:
             value = seconds / size
             return f"{value:.1f}{unit}" if round(value, 1) < 10 else f"{value:.0f}{unit}"

@@ -19,6 +19,7 @@ from workbench.ui.inspected import Agreement, InspectedValue, ReplicaSummary
 from workbench.ui.not_finite import tell_not_finite
 from workbench.ui.places import central_device, place_of
 from workbench.ui.since import UNKNOWN, empty_input, result_since, variable_since
+from workbench.ui.spread import spread_of
 from workbench.ui.summaries import assigned, described, summarise
 
 if TYPE_CHECKING:
@@ -52,7 +53,14 @@ def inspected(
     """
     found = _Found(list(leaves), exact)
     values = tuple(
-        InspectedValue(own, _kind(leaf), replicas, found.agreement(leaf), found.hints(leaf, replicas))
+        InspectedValue(
+            own,
+            _kind(leaf),
+            replicas,
+            found.agreement(leaf),
+            found.hints(leaf, replicas),
+            spread_of(replicas),
+        )
         for own, leaf in zip(names, leaves, strict=True)
         for replicas in (found.replicas(leaf),)
     )
@@ -108,16 +116,19 @@ class _Found:
             *fields, now_ns = self._written[id(leaf)][rank].tolist()
             written = Written(*fields)
             age = (now_ns - written.at_ns) / 1e9 if written.times else None
+            step = written.step
             since = variable_since(group, (what, "finite", rank), not bad, [written])
         else:
             ended_ns = what.step.ended_ns
             age = (self._now_ns - ended_ns) / 1e9 if ended_ns else None
+            step = what.step.number
             since = result_since(what, rank) if bad else UNKNOWN
         note = " ".join(part for part in (bad, since.text) if part)
         if not isinstance(summary, str) and summary.shape and summary.first_bad >= 0:
-            place = np.unravel_index(summary.first_bad, summary.shape)
-            note += f", at [{','.join(map(str, map(int, place)))}]"
-        return ReplicaSummary(shown, device.host, device.short.lower(), summary, age, note, since.step)
+            at = np.unravel_index(summary.first_bad, summary.shape)
+            note += f", at [{','.join(map(str, map(int, at)))}]"
+        place = device.host, device.short.lower()
+        return ReplicaSummary(shown, *place, summary, age, note, since.step, step)
 
     def hints(self, leaf: Any, replicas: Sequence[ReplicaSummary]) -> tuple[str, ...]:
         """Why a result is not finite, where its step tells; and what was not read."""

@@ -143,10 +143,17 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What `wb.inspect` found, and the elements of one of the values if somebody has asked for them."""
+    """What `wb.inspect` found, and the elements of one of the values if somebody has asked for them.
+
+    Attributes:
+      values: One per leaf.
+      elements: A heat map, or None.
+      looked_at: When that was found out, seconds since 1970: ages are of that moment.
+    """
 
     values: tuple[InspectedValue, ...]
     elements: Elements | None
+    looked_at: float
 
 
 @dataclass(frozen=True, slots=True)

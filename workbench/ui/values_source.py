@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ class ValuesSource:
         leaves: Sequence[Any],
         look: Look,
         elements: Elements | None = None,
+        looked_at: float | None = None,
     ) -> None:
         """Makes the source.
 
@@ -41,17 +43,19 @@ class ValuesSource:
           leaves: About which values.
           look: Finds it out again.
           elements: A heat map that is shown from the start.
+          looked_at: When that was found out, seconds since 1970; now unless given.
         """
         self._values = values
         self._leaves = [_kept(leaf) for leaf in leaves]
         self._look = look
         self._elements = elements
+        self._looked_at = time.time() if looked_at is None else looked_at
 
     def model(self) -> Message:
         """As `Source.model`."""
         from workbench.ui.models import Values  # which has the classes that are used here
 
-        return plain(Values(self._values, self._elements))
+        return plain(Values(self._values, self._elements, self._looked_at))
 
     def change(self) -> Message | None:
         """None: values are looked at when somebody asks."""
@@ -75,6 +79,7 @@ class ValuesSource:
                 names = [value.name for value in self._values]
                 leaves = [self._leaf(number) for number in range(len(self._leaves))]
                 self._values, self._elements = self._look(names, leaves), None
+                self._looked_at = time.time()
             case _:
                 return None
         return {"kind": "model", "model": self.model()}

@@ -1,5 +1,5 @@
 // Hosts, their workers, devices and replicas, and what each does now. Of more than 32 devices only the telling ones are
-// drawn, and the others counted.
+// drawn, small, and all of them are counted by what they do.
 import { ChartOrTable, StatusWord } from "../parts/head";
 import { Table, type Column } from "../parts/table";
 import { count, counted, memoryText, NOTHING } from "../format";
@@ -10,6 +10,7 @@ const MAX_DEVICES = 32;
 const MAX_REPLICAS = 8;
 /** More devices than these stand beside one another, not only below. */
 const NARROW = 8;
+const MAX_DOINGS = 6;
 
 export const topology: View<Topology> = {
   title: "Topology",
@@ -19,6 +20,7 @@ export const topology: View<Topology> = {
     const devices = workers.flatMap((worker) => worker.devices);
     const kinds = [...new Set(devices.map((device) => device.kind))].join(" and ");
     const shown = telling(workers, context.selected.replica);
+    const many = devices.length > MAX_DEVICES;
     const drawn = devices.filter((device) => shown.has(device)).length;
     const hosts = model.hosts.filter((host) => host.workers.some((worker) => shown.has(worker)));
     return (
@@ -33,7 +35,8 @@ export const topology: View<Topology> = {
         chart={
           <>
             <Strategies strategies={model.strategies} />
-            <div class="wb-hosts">
+            {many && <Doings devices={devices} />}
+            <div class="wb-hosts" data-many={many || undefined}>
               {hosts.map((host) => (
                 <Host key={host.name} host={host} shown={shown} context={context} />
               ))}
@@ -106,6 +109,32 @@ function More({ devices, shown }: { devices: readonly DeviceNode[]; shown: Drawn
     <p class="wb-quiet">
       {[`… and ${counted(hidden.length, "more device")}`, ...what].filter(Boolean).join(" · ")}, see the table
     </p>
+  );
+}
+
+/** What all replicas do, the most frequent first. */
+function Doings({ devices }: { devices: readonly DeviceNode[] }) {
+  const replicas = devices.flatMap((device) => device.replicas);
+  const counts = new Map<string, number>();
+  for (const { doing } of replicas) counts.set(doing, (counts.get(doing) ?? 0) + 1);
+  const kinds = [...counts].sort(([, one], [, other]) => other - one);
+  const others = kinds.slice(MAX_DOINGS).reduce((sum, [, number]) => sum + number, 0);
+  if (!replicas.length) return null;
+  return (
+    <dl class="wb-facts">
+      {kinds.slice(0, MAX_DOINGS).map(([doing, number]) => (
+        <div key={doing}>
+          <dt>{counted(number, "replica")}</dt>
+          <dd>{doing}</dd>
+        </div>
+      ))}
+      {others > 0 && (
+        <div>
+          <dt>{counted(others, "replica")}</dt>
+          <dd>something else, see the table</dd>
+        </div>
+      )}
+    </dl>
   );
 }
 
@@ -205,7 +234,7 @@ function Device({ device, context }: { device: DeviceNode; context: Context }) {
         >
           <b>r{replica.replica}</b> <span class="wb-quiet">{device.name}</span>
           <span class="wb-doing">
-            {replica.busy ? "▶ " : ""}
+            {replica.busy ? "▶ " : replica.doing === "lost" ? "✖ " : ""}
             {replica.doing}
           </span>
         </button>

@@ -1,12 +1,22 @@
-// Values replica by replica: figures, a small histogram, what is not a number, and whether copies agree.
+// Values replica by replica: figures, a small histogram, what is not a number, and whether copies agree. Of more than 32
+// replicas: quantiles, and the replicas that are far from the others.
 import type { ComponentChildren } from "preact";
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { BAD, WARNING } from "../colours";
+import { Age, ageNow } from "../parts/age";
 import { Head, Sign, StatusWord } from "../parts/head";
 import { Spark } from "../parts/marks";
 import { Table, type Column } from "../parts/table";
-import { count, counted, dtypeText, figure, NOTHING, timeText } from "../format";
-import type { Agreement, InspectedValue, ReplicaSummary, Summary, Values } from "../models";
+import { ageText, count, counted, dtypeText, figure, NOTHING } from "../format";
+import type {
+  Agreement,
+  InspectedValue,
+  Quantiles,
+  ReplicaSpread,
+  ReplicaSummary,
+  Summary,
+  Values,
+} from "../models";
 import type { Context, View } from "../view";
 import { closeUp, ElementsMap, placeOf, wholeOf } from "./elements";
 
@@ -21,7 +31,7 @@ export const values: View<Values> = {
         <Actions model={model} context={context} parts={parts} />
         <div ref={parts}>
           {model.values.map((value, index) => (
-            <Value key={`${index} ${value.name}`} {...{ value, index, context }}>
+            <Value key={`${index} ${value.name}`} {...{ value, index, context }} lookedAt={model.looked_at}>
               {elements?.value === index && (
                 <div style={{ marginTop: "10px" }}>
                   <ElementsMap elements={elements} value={value} context={context} />
@@ -67,7 +77,8 @@ interface ActionsProps {
 function Actions({ model, context, parts }: ActionsProps) {
   const { ask } = context;
   const bad = firstBad(model.values);
-  if (!bad && !ask) return null;
+  const { looked_at: at } = model;
+  if (!bad && !ask && !at) return null;
   const go = ({ value, replica, summary }: Bad) => {
     if (context.selected.replica !== replica.replica && replica.replica >= 0) context.select(replica.replica);
     parts.current?.children[value]?.scrollIntoView({ block: "nearest" });
@@ -88,6 +99,11 @@ function Actions({ model, context, parts }: ActionsProps) {
           Look again
         </button>
       )}
+      {at > 0 && (
+        <span class="wb-quiet">
+          looked at <Age seconds={0} at={at} /> ago
+        </span>
+      )}
     </div>
   );
 }
@@ -107,15 +123,22 @@ interface ValueProps {
   value: InspectedValue;
   index: number;
   context: Context;
+  lookedAt: number;
   children: ComponentChildren;
 }
 
-function Value({ value, index, context, children }: ValueProps) {
-  const { agreement, replicas } = value;
+function Value({ value, index, context, lookedAt, children }: ValueProps) {
+  const { agreement, replicas, spread } = value;
+  const [all, setAll] = useState(false);
   const { ask, selected } = context;
   const arrays = new Set(replicas.map((replica) => arrayText(replica.summary)));
   const same = agreement?.in_sync && replicas.length > 1;
-  const rows = same ? replicas.slice(0, 1) : replicas;
+  const some = spread && !same && !all;
+  const rows = same
+    ? replicas.slice(0, 1)
+    : some
+      ? replicas.filter(({ replica }) => spread.outliers.includes(replica))
+      : replicas;
   const drawable = replicas.filter(
     ({ summary }) => typeof summary !== "string" && !summary.shape.includes(0),
   );
@@ -142,14 +165,24 @@ function Value({ value, index, context, children }: ValueProps) {
           </button>
         )}
       </div>
+      {some && <Quantile spread={spread} name={`${value.kind} ${value.name}`} />}
       <Table
         label={`${value.kind} ${value.name}`}
-        columns={columnsOf(replicas, Boolean(same), arrays.size > 1)}
+        columns={columnsOf(replicas, Boolean(same), arrays.size > 1, lookedAt)}
         rows={rows}
+        empty={`no replica is far from the others; all ${replicas.length} are finite`}
         keyOf={(replica) => String(replica.replica)}
         isSelected={(replica) => replica.replica >= 0 && replica.replica === context.selected.replica}
         onPick={(replica) => replica.replica >= 0 && context.select(replica.replica)}
       />
+      {spread && !same && (
+        <div class="wb-folded">
+          <button type="button" aria-expanded={all} onClick={() => setAll(!all)}>
+            {all ? "Summary" : `All ${count(replicas.length)} replicas`}
+          </button>
+          {some && <span class="wb-quiet">{restText(spread, rows.length, replicas.length)}</span>}
+        </div>
+      )}
       {children}
       {value.hints.map((hint) => (
         <p key={hint} class="wb-alert">
@@ -159,6 +192,40 @@ function Value({ value, index, context, children }: ValueProps) {
       ))}
     </div>
   );
+}
+
+/** How each figure is distributed over the replicas. */
+function Quantile({ spread, name }: { spread: ReplicaSpread; name: string }) {
+  const at = (title: string, of: (part: Quantiles) => number): Column<Quantiles> => ({
+    title,
+    text: (part) => figure(of(part)),
+    order: of,
+  });
+  return (
+    <Table
+      label={`${name} over the replicas`}
+      columns={[
+        { title: "over replicas", left: true, text: (part: Quantiles) => part.figure },
+        at("min", ({ low }) => low),
+        at("10%", ({ p10 }) => p10),
+        at("median", ({ median }) => median),
+        at("90%", ({ p90 }) => p90),
+        at("max", ({ high }) => high),
+      ]}
+      rows={spread.quantiles}
+      keyOf={(part) => part.figure}
+      empty="no replica has a finite value"
+    />
+  );
+}
+
+/** On the replicas that have no row; the twin of `_rest_text` in workbench/ui/inspection_text.py. */
+function restText({ outlying, not_finite }: ReplicaSpread, shown: number, replicas: number): string {
+  const hidden = count(replicas - shown);
+  if (!outlying) return "";
+  if (outlying === shown) return `… ${hidden} more replicas, finite and close to each other`;
+  const far = count(outlying - not_finite);
+  return `… ${hidden} more replicas; of all ${count(replicas)}, ${count(not_finite)} have NaN or Inf and ${far} are far from the others`;
 }
 
 function AgreementText({ agreement }: { agreement: Agreement }) {
@@ -202,6 +269,7 @@ function columnsOf(
   replicas: readonly ReplicaSummary[],
   same: boolean,
   mixed: boolean,
+  lookedAt: number,
 ): Column<ReplicaSummary>[] {
   const number = (
     title: string,
@@ -292,9 +360,22 @@ function columnsOf(
       title: "age",
       rank: 6,
       help: "since it was made or assigned",
-      text: ({ age_seconds }) => (age_seconds === null ? NOTHING : timeText(age_seconds * 1e6)),
+      text: ({ age_seconds }) => (age_seconds === null ? NOTHING : ageText(ageNow(age_seconds, lookedAt))),
+      show: ({ age_seconds }) =>
+        age_seconds === null ? NOTHING : <Age seconds={age_seconds} at={lookedAt} />,
       order: ({ age_seconds }) => age_seconds ?? -1,
     },
+    ...(replicas.some(({ step }) => step >= 0)
+      ? [
+          {
+            title: "step",
+            rank: 6,
+            help: "the step that made it, or assigned it last",
+            text: ({ step }: ReplicaSummary) => (step < 0 ? NOTHING : count(step)),
+            order: ({ step }: ReplicaSummary) => step,
+          },
+        ]
+      : []),
     ...(replicas.some((replica) => replica.note)
       ? [
           {
