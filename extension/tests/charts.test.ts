@@ -41,8 +41,18 @@ test("with pauses as they are the axis is time", () => {
 test("one outlier does not take the colours of everything else", () => {
   const usual = Array.from({ length: 99 }, () => 10);
 
-  assert.deepEqual(scaleOf([[...usual, 5000]]), { peak: 20, clipped: true });
-  assert.deepEqual(scaleOf([[1, 2, null]]), { peak: 2, clipped: false });
+  assert.deepEqual(scaleOf([[...usual, 5000]]), { peak: 10, most: 5000 });
+  assert.deepEqual(scaleOf([[1, 2, null]]), { peak: 2, most: 2 });
+  assert.deepEqual(scaleOf([[0, 0]]), { peak: 1e-9, most: 1e-9 });
+});
+
+test("a replica that is late step after step is bright, whatever the first step took and however many are on time", () => {
+  const onTime = [30_000, 200, 300, 100, 250, 220];
+  const late = [36_000, 10_000, 10_100, 9_900, 10_050, 10_000];
+  for (const others of [3, 63]) {
+    const { peak, most } = scaleOf([...Array.from({ length: others }, () => onTime), late]);
+    assert.deepEqual({ peak, most }, { peak: 10_100, most: 36_000 });
+  }
 });
 
 test("parts with the same slice are one block with several holders", () => {

@@ -72,7 +72,7 @@ def test_the_loss_falls(expected: list[float]) -> None:
 @pytest.mark.parametrize("processes", [False, True], ids=["threads", "processes"])
 def test_torch_trains_alike(expected: list[float], processes: bool) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
-    with wb.connect(replicas=2, processes=processes):
+    with wb.connect(replicas=2, processes=processes, replace=True):
         np.testing.assert_allclose(losses(wb.MirroredStrategy(), with_torch), expected, atol=1e-5)
 
 
@@ -80,7 +80,7 @@ def test_torch_trains_alike(expected: list[float], processes: bool) -> None:
 @pytest.mark.parametrize("backend", ["numpy", "jax"])
 def test_jax_trains_alike(expected: list[float], processes: bool, backend: Any) -> None:
     pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
-    with wb.connect(replicas=2, processes=processes):
+    with wb.connect(replicas=2, processes=processes, replace=True):
         np.testing.assert_allclose(
             losses(wb.MirroredStrategy(backend=backend), with_jax), expected, atol=1e-5
         )
@@ -89,5 +89,5 @@ def test_jax_trains_alike(expected: list[float], processes: bool, backend: Any) 
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_traced_jax_trains_alike(expected: list[float], hosts: int) -> None:
     pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
-    with wb.connect(hosts=hosts, tpu=2 // hosts):
+    with wb.connect(hosts=hosts, tpu=2 // hosts, replace=True):
         np.testing.assert_allclose(losses(wb.TPUStrategy(), with_jax), expected, atol=1e-5)

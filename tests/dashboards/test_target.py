@@ -86,5 +86,14 @@ def test_a_file_that_is_missing_or_damaged_is_an_error_at_once(registry: Registr
         find(str(damaged), registry)
     other = tmp_path / "notes.txt"
     other.write_text("text", encoding="ascii")
-    with pytest.raises(DataCorruption, match=r"notes\.txt"):
+    with pytest.raises(DataCorruption, match=r"notes\.txt.*no job has that name.*train\.py"):
         find(str(other), registry)
+
+
+def test_a_script_that_does_not_run_is_answered_with_the_jobs_that_do(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("other.py").write_text("print()", encoding="ascii")
+    with pytest.raises(NotFoundError, match=r"no job has that name.*those that there are: 'train\.py'"):
+        find("other.py", registry)

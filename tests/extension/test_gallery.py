@@ -274,6 +274,21 @@ def test_a_text_that_is_cut_off_is_read_below(browser: Browser) -> None:
     page.close()
 
 
+def test_a_narrow_log_keeps_replica_step_and_call_site(browser: Browser) -> None:
+    page = open_gallery(browser, width=440)
+    show(page, "log", model("lost"))
+    assert too_wide(page) == []
+    titles = page.locator("th").all_inner_texts()
+    assert [title for title in titles if title not in ("s", "host")] == [
+        "what",
+        "replica",
+        "step",
+        "message",
+        "call site",
+    ]
+    page.close()
+
+
 def shadow_styles(page: Page) -> Any:
     return page.evaluate(
         """async (model) => {

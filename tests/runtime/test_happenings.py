@@ -77,6 +77,24 @@ def test_a_lost_replica_is_an_alert_that_names_it(cluster: Cluster) -> None:
     assert [one.message for one in heard] == [event.message]
 
 
+def test_strategies_on_the_same_worker_are_told_of_its_loss_in_one_alert(cluster: Cluster) -> None:
+    groups = [cluster.group(cluster.devices, label=label) for label in ("old", "first", "second")]
+    cluster.gang.abandoned.append(
+        groups[0]
+    )  # as when its strategy was collected, while steps are on their way
+
+    def end(env: ReplicaEnv) -> None:
+        if env.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(ReplicaLost):
+        runner(groups[1])(end)
+
+    (event,) = [event for event in cluster.feed.snapshot().events if event.kind == "alert"]
+    assert (event.name, event.replica) == ("replica_lost", 1)
+    assert event.message.startswith("first, second: worker 1")
+
+
 def test_an_error_of_who_listens_loses_no_message(cluster: Cluster) -> None:
     def fails(event: Event) -> None:
         raise ValueError("not ready to listen")

@@ -8,7 +8,7 @@ from workbench.ui.cluster_model import DeviceHistory
 
 
 def test_the_use_of_workers_is_known_until_the_cluster_is_closed() -> None:
-    with runtime.connect(replicas=2, processes=False) as cluster:
+    with runtime.connect(replicas=2, processes=False, replace=True) as cluster:
         (worker,) = cluster.gang.workers.values()
         metrics = worker_metrics(cluster)[worker.address]
 

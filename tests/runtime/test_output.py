@@ -67,7 +67,7 @@ def test_an_endless_line_is_cut(run_any: Run, capsys: pytest.CaptureFixture[str]
 
 
 def test_replicas_in_this_process_are_told_from_the_driver(capsys: pytest.CaptureFixture[str]) -> None:
-    with runtime.connect(**LAYOUTS["threads"]) as cluster:
+    with runtime.connect(**LAYOUTS["threads"], replace=True) as cluster:
         run = runner(cluster.group(cluster.devices, label="Test"))
         run(lambda env: print("theirs", env.rank))
         print("mine")
@@ -95,7 +95,7 @@ def test_what_the_notebooks_output_cannot_take_is_escaped_and_fails_no_step(
 def test_an_output_that_was_closed_fails_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = io.StringIO()
     closed.close()
-    with runtime.connect(replicas=1) as cluster:
+    with runtime.connect(replicas=1, replace=True) as cluster:
         run = runner(cluster.group(cluster.devices, label="Test"))
         with monkeypatch.context() as patched:
             patched.setattr(sys, "stdout", closed)

@@ -13,7 +13,7 @@ ORIGINAL = time.sleep
 
 
 def test_sleep_is_replaced_while_replicas_live_here_only() -> None:
-    with wb.connect(replicas=2, processes=False):
+    with wb.connect(replicas=2, processes=False, replace=True):
         assert time.sleep is not ORIGINAL
         assert time.sleep.__doc__ == ORIGINAL.__doc__
     assert time.sleep is ORIGINAL
@@ -37,11 +37,11 @@ def test_a_replica_sleeps_as_long_as_it_says(seconds: float) -> None:
         time.sleep(seconds)
         return time.monotonic() - before
 
-    with wb.connect(replicas=2, processes=False):
+    with wb.connect(replicas=2, processes=False, replace=True):
         assert min(wb.MirroredStrategy().run(step).values) >= seconds
 
 
 @pytest.mark.parametrize(("seconds", "kind"), [(-1, ValueError), ("long", TypeError), (None, TypeError)])
 def test_a_replica_cannot_sleep_for_what_is_no_time(seconds: object, kind: type[Exception]) -> None:
-    with wb.connect(replicas=1, processes=False), pytest.raises(kind):
+    with wb.connect(replicas=1, processes=False, replace=True), pytest.raises(kind):
         wb.OneDeviceStrategy("CPU:0").run(lambda: time.sleep(seconds))  # type: ignore[arg-type]

@@ -276,7 +276,7 @@ def test_what_replicas_print_can_be_sent_and_saved(capsys: pytest.CaptureFixture
         ),
         namespace,
     )
-    with wb.connect(replicas=2, processes=False) as cluster:
+    with wb.connect(replicas=2, processes=False, replace=True) as cluster:
         wb.MirroredStrategy().run(namespace["step"])
         cluster.flush_telemetry(60)
 

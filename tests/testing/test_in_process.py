@@ -20,7 +20,7 @@ def step(x: Any) -> Any:
 
 
 def test_a_strategy_a_table_and_a_recorded_run_can_be_checked(tmp_path: Path) -> None:
-    with wb.connect(replicas=2, processes=False) as cluster:
+    with wb.connect(replicas=2, processes=False, replace=True) as cluster:
         strategy = wb.MirroredStrategy()
         with wb.record(tmp_path / "run.parquet", cluster):
             strategy.run(step, args=(np.ones(5),))
@@ -32,7 +32,7 @@ def test_a_strategy_a_table_and_a_recorded_run_can_be_checked(tmp_path: Path) ->
 
 
 def test_the_process_of_the_notebook_is_never_killed() -> None:
-    with wb.connect(replicas=2, processes=False):
+    with wb.connect(replicas=2, processes=False, replace=True):
         own = wb.MirroredStrategy()
         with pytest.raises(FailedPreconditionError, match="which will not be killed"):
             own.run(inject(step, Killed(1)), args=(np.ones(5),)).values

@@ -14,7 +14,7 @@ def test_without_a_cluster_the_error_says_how_to_emulate() -> None:
 
 def test_on_cpu_devices_the_error_says_how_to_emulate() -> None:
     with (
-        wb.connect(replicas=2, processes=False),
+        wb.connect(replicas=2, processes=False, replace=True),
         pytest.raises(wb.errors.FailedPreconditionError, match=r"2 CPU devices; wb.connect\(tpu=8\)"),
     ):
         wb.TPUStrategy()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.dashboards.recordings import Recordings
-from workbench.errors import NotFoundError
+from workbench.errors import DataCorruption, NotFoundError
 from workbench.runtime.registry import Entry, Registry
 
 
@@ -47,9 +47,12 @@ def find(what: str | os.PathLike[str] | None, registry: Registry) -> Jobs | Reco
         raise NotFoundError(
             f"several jobs of yours are called {what!r}; name one by its id: {_listed(found)}"
         )
-    if what and Path(what).exists():
-        return Recordings(what)
     there = f"those that there are: {_listed(jobs)}" if jobs else "none of yours runs on this machine"
+    if what and Path(what).exists() and not what.endswith(".py"):
+        try:
+            return Recordings(what)
+        except DataCorruption as error:  # it may have been meant as the name of a job
+            raise DataCorruption(f"{error}; and no job has that name; {there}") from error
     raise NotFoundError(
         f"{what!r} is no recorded run, and no job has that name, id or scheduler address; {there}"
     )

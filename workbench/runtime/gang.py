@@ -483,7 +483,8 @@ class Gang:
                     self.abort(group, -1, f"aborted because a replica's worker was lost: {worker.lost}")
             for step in [s for s in self._steps.values() if not s.waiting]:
                 self._end(step)
-            for event in replicas_lost(worker, self.groups.values()):
+            used = [group for group in self.groups.values() if group not in self.abandoned]
+            for event in replicas_lost(worker, used):
                 self.notify(event)
 
     def kill(

@@ -51,25 +51,34 @@ def links_made(workers: Iterable[WorkerLink], apart: Mapping[str, str]) -> Itera
 
 
 def replicas_lost(worker: WorkerLink, groups: Iterable[Group]) -> Iterator[Event]:
-    """One alert for each replica on a worker that is gone, or one for the worker if it has none."""
+    """One alert for each replica on a worker that is gone, or one for the worker if it has none.
+
+    Strategies that share the worker lose their replica of that number together, in one alert.
+
+    Args:
+      worker: Is gone.
+      groups: Those whose strategies are in use.
+    """
     now = time.monotonic_ns()
     message = f"worker {worker.name} (pid {worker.pid}) {worker.lost}"
-    alone = True
+    lost: dict[int, list[Group]] = {}
     for group in groups:
         for rank in group.ranks_of(worker.name):
-            alone = False
-            yield Event(
-                "alert",
-                "replica_lost",
-                f"{group.label}: {message}",
-                now,
-                severity="error",
-                replica=rank,
-                host=worker.host,
-                step=group.number - 1,
-                generation=group.generation,
-            )
-    if alone:
+            lost.setdefault(rank, []).append(group)
+    for rank, theirs in sorted(lost.items()):
+        newest = max(theirs, key=lambda group: group.id)
+        yield Event(
+            "alert",
+            "replica_lost",
+            f"{', '.join(dict.fromkeys(group.label for group in theirs))}: {message}",
+            now,
+            severity="error",
+            replica=rank,
+            host=worker.host,
+            step=newest.number - 1,
+            generation=newest.generation,
+        )
+    if not lost:
         yield Event("alert", "worker_lost", message, now, severity="error", host=worker.host)
 
 

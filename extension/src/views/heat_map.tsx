@@ -34,7 +34,7 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
   const labels = new Map(group.lanes.map((lane) => [lane.replica, lane.label]));
   const label = (row: number) => labels.get(replicas[row]!) ?? `r${replicas[row]}`;
   const value = ({ row, column }: Cell) => late_us[row]?.[column] ?? null;
-  const { peak, clipped } = scaleOf(late_us);
+  const { peak, most } = scaleOf(late_us);
   const margin = 16 + 6.6 * Math.max(...replicas.map((_, row) => label(row).length));
   const cellWidth = (width: number) => Math.min(26, (width - margin - 4) / steps.length);
 
@@ -56,7 +56,7 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
           canvas.fillRect(x + w / 2 - 1, y + ROW / 2 - 1, 2, 2);
           return;
         }
-        canvas.fillStyle = sequential(late / peak);
+        canvas.fillStyle = sequential(Math.min(1, late / peak));
         canvas.fillRect(x, y, w - gap, ROW - 1);
       });
       if (selected) {
@@ -119,7 +119,7 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
             describe={describe}
             onPick={(cell) => context.select(replicas[cell.row]!)}
           />
-          <Scale peak={peak} clipped={clipped} />
+          <Scale peak={peak} most={most} />
         </>
       }
       table={<Twin group={group} label={label} context={context} />}
@@ -127,24 +127,26 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
   );
 }
 
-/** Where the colours end: one outlier must not turn everything else dark. */
-export function scaleOf(late: GroupView["lateness"]["late_us"]): { peak: number; clipped: boolean } {
-  const known = late
-    .flat()
-    .filter((us) => us !== null)
-    .sort((one, other) => one - other);
-  const most = Math.max(1e-9, known.at(-1) ?? 0);
-  const usual = known[Math.ceil(0.95 * known.length) - 1] ?? 0;
-  return most > 3 * usual && usual > 0 ? { peak: 2 * usual, clipped: true } : { peak: most, clipped: false };
+/**
+ * Where the colours end. A replica that is late in a tenth of the steps or more is seen as that; a step in which all
+ * were slow once, such as the first, must not turn everything else dark.
+ */
+export function scaleOf(late: GroupView["lateness"]["late_us"]): { peak: number; most: number } {
+  const rows = late.map((row) => row.filter((us) => us !== null).sort((one, other) => one - other));
+  const usual = (row: number[]) =>
+    row[row.length < 3 ? row.length - 1 : Math.floor(0.9 * (row.length - 1))] ?? 0;
+  const most = Math.max(1e-9, ...rows.map((row) => row.at(-1) ?? 0));
+  const peak = Math.max(...rows.map(usual), 0);
+  return { peak: peak > 0 ? peak : most, most };
 }
 
-function Scale({ peak, clipped }: { peak: number; clipped: boolean }) {
+function Scale({ peak, most }: { peak: number; most: number }) {
   return (
     <div class="wb-legend">
       <span>on time</span>
       <Ramp />
       <span>
-        {timeText(peak)} {clipped ? "or more " : ""}late
+        {most > peak ? `${timeText(peak)} or more late; at most ${timeText(most)}` : `${timeText(peak)} late`}
       </span>
       <span>· no record</span>
     </div>

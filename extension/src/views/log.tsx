@@ -75,7 +75,7 @@ function columnsOf(startNs: number): Column<EventItem>[] {
   return [
     {
       title: "s",
-      rank: 3,
+      rank: 2,
       help: "seconds since the first line",
       text: (event) => ((event.t_ns - startNs) / 1e9).toFixed(3),
       order: (event) => event.t_ns,
@@ -83,6 +83,7 @@ function columnsOf(startNs: number): Column<EventItem>[] {
     {
       title: "what",
       left: true,
+      least: 84,
       text: (event) => event.name,
       show: (event) => (
         <>
@@ -90,10 +91,10 @@ function columnsOf(startNs: number): Column<EventItem>[] {
         </>
       ),
     },
-    { title: "replica", rank: 1, text: (event) => or(event.replica), order: (event) => event.replica },
-    { title: "host", left: true, rank: 5, text: (event) => event.host || NOTHING },
-    { title: "step", rank: 4, text: (event) => or(event.step), order: (event) => event.step },
-    { title: "message", left: true, least: 280, text: (event) => event.message },
-    { title: "call site", left: true, rank: 6, least: 90, text: (event) => event.site || NOTHING },
+    { title: "replica", text: (event) => or(event.replica), order: (event) => event.replica },
+    { title: "host", left: true, rank: 1, text: (event) => event.host || NOTHING },
+    { title: "step", text: (event) => or(event.step), order: (event) => event.step },
+    { title: "message", left: true, least: 110, text: (event) => event.message },
+    { title: "call site", left: true, least: 70, text: (event) => event.site || NOTHING },
   ];
 }
