@@ -160,7 +160,7 @@ def connect(
 
 def _without_defaults(arguments: dict[str, Any]) -> dict[str, Any]:
     """Those of `connect` that say what to connect to, as far as they are not left out."""
-    defaults: dict[str, Any] = connect.__kwdefaults__
+    defaults: dict[str, Any] = connect.__kwdefaults__ or {}
     return {
         name: value
         for name, value in arguments.items()
