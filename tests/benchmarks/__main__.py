@@ -13,6 +13,7 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.benchmarks.environments import environments
 from tests.benchmarks.machine import Machine
@@ -48,14 +49,20 @@ def main() -> int:
     found = environments(options.peers, options.tensorflow)
     machine = Machine.this(found)
     jobs = [(suite, job) for suite in suites for job in SUITES[suite] if options.only in job.command]
-    rows = list(run_rounds(jobs, found, rounds=options.rounds, scale=options.scale))
-    report = markdown(rows, machine, rounds=options.rounds, scale=options.scale)
+    rows: list[dict[str, Any]] = []
+    try:
+        for row in run_rounds(jobs, found, rounds=options.rounds, scale=options.scale):
+            rows.append(row)  # noqa: PERF402 - so that an interrupt keeps those that there are
+    except KeyboardInterrupt:
+        print("interrupted: what has been measured is kept", flush=True)
+    rounds = 1 + max((row["round"] for row in rows if "round" in row), default=0)
+    report = markdown(rows, machine, rounds=rounds, scale=options.scale)
     options.out.mkdir(parents=True, exist_ok=True)
     name = f"{machine.date}-{machine.slug}"
     (options.out / f"{name}.md").write_text(report)
     data = {
         "machine": dataclasses.asdict(machine),
-        "rounds": options.rounds,
+        "rounds": rounds,
         "scale": options.scale,
         "rows": rows,
     }

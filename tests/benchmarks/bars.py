@@ -16,11 +16,13 @@ class Bar:
       ours: Our case.
       limit: With a peer, how many times as fast ours must be; without, the most that ours may be.
       peer: The case that ours is compared with, or None.
+      unit: Of a limit without a peer.
     """
 
     ours: Key
     limit: float
     peer: Key | None = None
+    unit: str = ""
 
     def value(self, found: dict[Key, Figure]) -> float | None:
         """The ratio, or our figure; None if something was not measured."""
@@ -38,31 +40,27 @@ class Bar:
 OPENMPI, GLOO = "OpenMPI (mpi4py)", "gloo (torch.distributed)"
 
 
-def _most(suite: str, what: str, limit: float, *, replicas: int = 2, who: str = "workbench") -> Bar:
-    return Bar(Key(suite, replicas, who, what), limit)
-
-
-def _faster(
-    suite: str, what: str, limit: float, than: str, *, replicas: int = 2, who: str = "workbench"
+def _most(
+    suite: str, what: str, limit: float, unit: str, *, replicas: int = 2, who: str = "workbench"
 ) -> Bar:
-    return Bar(Key(suite, replicas, who, what), limit, Key(suite, replicas, than, what))
+    return Bar(Key(suite, replicas, who, what), limit, unit=unit)
+
+
+def _faster(suite: str, what: str, limit: float, than: str, *, replicas: int = 2) -> Bar:
+    return Bar(Key(suite, replicas, "workbench", what), limit, Key(suite, replicas, than, what))
 
 
 BARS = (
-    _most("dispatch", "noop", 60),
+    _most("dispatch", "noop", 60, "µs"),
     _faster("dispatch", "noop", 3, "TF tf.function"),
-    _most("dispatch", "1 KB", 80),
+    _most("dispatch", "1 KB", 80, "µs"),
     _faster("dispatch", "1 KB", 5, "TF tf.function"),
-    _most("dispatch", "1 KB, pipelined", 25),
+    _most("dispatch", "1 KB, pipelined", 25, "µs"),
     _faster("dispatch", "1 KB, pipelined", 3, "TF loop inside tf.function"),
-    _most("all_reduce", "1 KB", 5),
+    _most("all_reduce", "1 KB", 5, "µs"),
     *(_faster("all_reduce", what, 1.5, OPENMPI) for what in ("64 KB", "1 MB")),
     *(_faster("all_reduce", what, 1.2, OPENMPI) for what in ("16 MB", "128 MB")),
     *(_faster("all_reduce", what, 3, GLOO) for what in SIZES),
-    *(
-        _faster("all_reduce", what, 1.3, "TF ReductionToOneDevice", who="workbench, empty, shared")
-        for what in ("64 KB", "1 MB", "16 MB", "128 MB")
-    ),
     _faster("all_reduce", "1 KB", 0.5, OPENMPI, replicas=4),
     *(_faster("all_reduce", what, 1.2, OPENMPI, replicas=4) for what in ("1 MB", "16 MB", "128 MB")),
     *(_faster("all_reduce", what, 3, GLOO, replicas=4) for what in SIZES),
@@ -71,24 +69,24 @@ BARS = (
     _faster("training", "MLP steps", 0.9, "NumPy alone", replicas=0),
     _faster("traced", "1 ms step", 1 / 1.1, "JAX shard_map", replicas=8),
     _faster("traced", "trace and compile", 1 / 1.2, "JAX shard_map", replicas=8),
-    _most("telemetry", "recording one all_reduce", 0.5),
-    _most("telemetry", "slow-down of 1 MB", 1),
-    _most("failure", "killed in all_reduce: error", 2),
-    _most("failure", "killed while computing: error", 2),
-    _most("startup", "import", 0.1),
-    _most("startup", "connect to first step", 1.0),
-    _most("views", "inspect 1 GB", 0.5),
-    _most("views", "inspect 1 GB, sent", 64),
-    _most("views", "its elements, sent", 64),
-    _most("views", "views' code", 150, replicas=0),
-    _most("views", "flood, kernel, view open", 10),
-    _most("views", "flood, slow-down of the job", 1),
-    _most("views", "pane, open to first paint", 0.5),
-    _most("views", "crowd, key to paint", 100, replicas=512),
-    _most("views", "crowd, growth of the heap", 10, replicas=512),
-    _most("views", "crowd, growth of the page", 8, replicas=512),
-    _most("scaling", "growth", 1.5, replicas=0, who="workbench, threads, noop"),
-    _most("scaling", "growth", 1.5, replicas=0, who="workbench, threads, 1 KB"),
-    _most("scaling", "growth", 1.5, replicas=0, who="workbench, one worker process, noop"),
-    _most("scaling", "growth", 1.5, replicas=0, who="workbench, one worker process, 1 KB"),
+    _most("telemetry", "recording one all_reduce", 0.5, "µs"),
+    _most("telemetry", "slow-down of 1 MB", 1, "%"),
+    _most("failure", "killed in all_reduce: error", 2, "s"),
+    _most("failure", "killed while computing: error", 2, "s"),
+    _most("startup", "import", 0.1, "s"),
+    _most("startup", "connect to first step", 1.0, "s"),
+    _most("views", "inspect 1 GB", 0.5, "s"),
+    _most("views", "inspect 1 GB, sent", 64, "kB"),
+    _most("views", "its elements, sent", 64, "kB"),
+    _most("views", "views' code", 150, "kB", replicas=0),
+    _most("views", "flood, kernel, view open", 10, "% of a core"),
+    _most("views", "flood, slow-down of the job", 1, "%"),
+    _most("views", "pane, open to first paint", 0.5, "s"),
+    _most("views", "crowd, key to paint", 100, "ms", replicas=512),
+    _most("views", "crowd, growth of the heap", 10, "%", replicas=512),
+    _most("views", "crowd, growth of the page", 8, "elements", replicas=512),
+    _most("scaling", "growth", 1.5, "×", replicas=0, who="workbench, threads, noop"),
+    _most("scaling", "growth", 1.5, "×", replicas=0, who="workbench, threads, 1 KB"),
+    _most("scaling", "growth", 1.5, "×", replicas=0, who="workbench, one worker process, noop"),
+    _most("scaling", "growth", 1.5, "×", replicas=0, who="workbench, one worker process, 1 KB"),
 )

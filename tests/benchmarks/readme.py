@@ -1,0 +1,126 @@
+"""The benchmarks of README.md, made of the newest results file in the repository; nothing there is written by hand.
+
+    python -m tests.benchmarks.readme     # after `python -m tests.benchmarks`, with the results file committed
+
+A row is one case of workbench that has a bar, with what the peers needed for the same case in the same rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.bars import BARS, Bar
+from tests.benchmarks.machine import Machine
+from tests.benchmarks.summary import QUIET_CORES, Figure, Key, figures
+
+RESULTS = Path(__file__).parent / "results"
+README = Path(__file__).parents[2] / "README.md"
+BEGIN, END = "<!-- benchmarks: begin -->\n", "<!-- benchmarks: end -->"
+
+
+def newest(folder: Path = RESULTS) -> dict[str, Any]:
+    """The results that were written last, by the date in them.
+
+    Raises:
+      FileNotFoundError: if there are none.
+    """
+    everything = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    found = [data for data in everything if "rounds" in data]  # others are those of tests.gpu
+    if not found:
+        raise FileNotFoundError(f"there are no results in {folder}; `python -m tests.benchmarks` writes some")
+    return max(found, key=lambda data: data["machine"]["date"])
+
+
+def section(data: Mapping[str, Any]) -> str:
+    """What stands between the markers, for one results file."""
+    found = figures(data["rows"])
+    groups: dict[Key, list[Bar]] = {}
+    for bar in BARS:
+        groups.setdefault(bar.ours, []).append(bar)
+    lines = ["| what | workbench | peers | bar | met |", "|---|---|---|---|---|"]
+    lines += [_row(key, bars, found) for key, bars in groups.items()]
+    return _head(data) + "\n\n" + "\n".join(lines) + "\n"
+
+
+def replaced(text: str, new: str) -> str:
+    """`text` with `new` between the markers."""
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + new + END + rest.split(END)[1]
+
+
+def between(text: str) -> str:
+    """What `text` has between the markers."""
+    return text.split(BEGIN)[1].split(END)[0]
+
+
+def _head(data: Mapping[str, Any]) -> str:
+    machine = Machine(**data["machine"])
+    foreign = [row["foreign_cores"] for row in data["rows"] if "foreign_cores" in row]
+    busy = sum(cores > QUIET_CORES for cores in foreign)
+    rounds = "one round" if data["rounds"] == 1 else f"{data['rounds']} rounds in turn"
+    return "\n".join(
+        (
+            f"{machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, {machine.kernel}, Python "
+            f"{machine.versions['ours']['python']}, {machine.date}; the load average before was {machine.load:.1f}.",
+            f"Medians of {rounds} with the peers, with {data['scale']:g} of the usual time for each. A `~` says that",
+            f"other processes used more than {QUIET_CORES} cores meanwhile, as in {busy} of {len(foreign)} cases:",
+            "such cells tell little. `python -m tests.benchmarks` repeats it, and `python -m tests.benchmarks.readme`",
+            "writes this table; CONTRIBUTING.md says how to get the peers.",
+        )
+    )
+
+
+def _row(key: Key, bars: Sequence[Bar], found: Mapping[Key, Figure]) -> str:
+    what = f"{key.suite}: {key.what}"
+    if key.replicas > 2:
+        what += f", {key.replicas} replicas"
+    if key.who != "workbench":
+        what += f" ({key.who.removeprefix('workbench, ')})"
+    ours = found.get(key)
+    cells = [what, "not measured" if ours is None else _told(ours)]
+    cells += [
+        ", ".join(_peers(key, found)),
+        ", ".join(_limit(bar) for bar in bars),
+        ", ".join(_met(bars, found)),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _peers(key: Key, found: Mapping[Key, Figure]) -> Iterator[str]:
+    for other, figure in found.items():
+        if other._replace(who=key.who) == key and not other.who.startswith("workbench"):
+            yield f"{other.who} {_told(figure)}"
+
+
+def _told(figure: Figure) -> str:
+    digits = f"{figure.median:,.0f}" if abs(figure.median) >= 100 else f"{figure.median:.2g}"
+    return f"{'~' if figure.noisy else ''}{digits} {figure.unit}"
+
+
+def _limit(bar: Bar) -> str:
+    return f"≤ {bar.limit:g} {bar.unit}" if bar.peer is None else f"≥ {bar.limit:.2g} × {bar.peer.who}"
+
+
+def _met(bars: Sequence[Bar], found: Mapping[Key, Figure]) -> Iterator[str]:
+    for bar in bars:
+        value = bar.value(found)
+        if value is None:
+            yield "not measured"
+            continue
+        answer = "yes" if bar.met(value) else "**no**"
+        yield answer if bar.peer is None else f"{answer} ({value:.2g} ×)"
+
+
+def main() -> int:
+    """Writes the section into README.md."""
+    text = README.read_text(encoding="utf-8")
+    README.write_text(replaced(text, section(newest())), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

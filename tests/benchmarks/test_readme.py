@@ -1,0 +1,72 @@
+"""README.md's table of benchmarks is what the committed results say, and says when something was not measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.benchmarks.bars import BARS
+from tests.benchmarks.readme import README, between, newest, replaced, section
+from tests.benchmarks.summary import figures
+from tests.benchmarks.test_summary import MACHINE, OURS, row
+
+TF = OURS._replace(who="TF tf.function")
+
+
+def results(*rows: dict[str, Any]) -> dict[str, Any]:
+    machine = {name: getattr(MACHINE, name) for name in MACHINE.__slots__}
+    return {
+        "machine": machine | {"versions": {"ours": {"python": "3.11.2"}}, "load": 7.5},
+        "rounds": 2,
+        "scale": 0.2,
+        "rows": list(rows),
+    }
+
+
+def line_of(what: str, text: str) -> list[str]:
+    (found,) = [line for line in text.splitlines() if line.startswith(f"| {what} |")]
+    return [cell.strip() for cell in found.strip("| ").split("|")]
+
+
+def test_the_readme_says_what_the_results_say() -> None:
+    assert between(README.read_text(encoding="utf-8")) == section(newest()), (
+        "python -m tests.benchmarks.readme"
+    )
+
+
+def test_bars_have_the_unit_of_their_figures() -> None:
+    found = figures(newest()["rows"])
+
+    assert [
+        bar.ours
+        for bar in BARS
+        if bar.peer is None and bar.ours in found and found[bar.ours].unit != bar.unit
+    ] == []
+
+
+def test_whether_a_bar_is_met_is_computed() -> None:
+    text = section(results(row(OURS, 0, 50), row(TF, 0, 100)))
+    assert line_of("dispatch: noop", text) == [
+        "dispatch: noop", "50 µs", "TF tf.function 100 µs", "≤ 60 µs, ≥ 3 × TF tf.function", "yes, **no** (2 ×)",
+    ]  # fmt: skip
+
+
+def test_what_was_not_measured_is_said() -> None:
+    text = section(results(row(OURS, 0, 50)))
+
+    assert line_of("dispatch: noop", text)[-1] == "yes, not measured"
+    _, ours, peers, bar, met = line_of("startup: import", text)
+    assert (ours, peers, bar, met) == ("not measured", "", "≤ 0.1 s", "not measured")
+
+
+def test_the_load_is_said() -> None:
+    text = section(results(row(OURS, 0, 50, foreign=1.5), row(TF, 0, 100)))
+
+    assert "2026-01-31; the load average before was 7.5" in text
+    assert "in 1 of 2 cases" in text
+    assert line_of("dispatch: noop", text)[1] == "~50 µs"
+
+
+def test_only_the_section_is_replaced() -> None:
+    text = "# A\n<!-- benchmarks: begin -->\nold\n<!-- benchmarks: end -->\n# B\n"
+    assert replaced(text, "new\n") == text.replace("old", "new")
+    assert between(text) == "old\n"
