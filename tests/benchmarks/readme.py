@@ -68,7 +68,7 @@ def _head(data: Mapping[str, Any]) -> str:
             f"{machine.versions['ours']['python']}, {machine.date}; the load average before was {machine.load:.1f}.",
             f"Medians of {rounds} with the peers, with {data['scale']:g} of the usual time for each. A `~` says that",
             f"other processes used more than {QUIET_CORES} cores meanwhile, as in {busy} of {len(foreign)} cases:",
-            "such cells tell little. `python -m tests.benchmarks` repeats it, and `python -m tests.benchmarks.readme`",
+            "such cells decide nothing. `python -m tests.benchmarks` repeats it, `python -m tests.benchmarks.readme`",
             "writes this table; CONTRIBUTING.md says how to get the peers.",
         )
     )
@@ -111,7 +111,8 @@ def _met(bars: Sequence[Bar], found: Mapping[Key, Figure]) -> Iterator[str]:
         if value is None:
             yield "not measured"
             continue
-        answer = "yes" if bar.met(value) else "**no**"
+        cases = [found[key] for key in (bar.ours, bar.peer) if key is not None]
+        answer = ("~" if any(case.noisy for case in cases) else "") + ("yes" if bar.met(value) else "**no**")
         yield answer if bar.peer is None else f"{answer} ({value:.2g} ×)"
 
 

@@ -63,7 +63,8 @@ def test_the_load_is_said() -> None:
 
     assert "2026-01-31; the load average before was 7.5" in text
     assert "in 1 of 2 cases" in text
-    assert line_of("dispatch: noop", text)[1] == "~50 µs"
+    cells = line_of("dispatch: noop", text)
+    assert (cells[1], cells[-1]) == ("~50 µs", "~yes, ~**no** (2 ×)")
 
 
 def test_only_the_section_is_replaced() -> None:
