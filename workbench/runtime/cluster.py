@@ -18,6 +18,7 @@ from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchEr
 from workbench.runtime import embedded
 from workbench.runtime.cells import with_cell_names
 from workbench.runtime.connecting import Connector
+from workbench.runtime.delayed_interrupt import delayed_interrupt
 from workbench.runtime.driver_lock import refuse_on_replica
 from workbench.runtime.gang import Gang
 from workbench.runtime.group import Group
@@ -190,6 +191,10 @@ class Cluster:
         if self.gang.closed:
             return
         refuse_on_replica()
+        with delayed_interrupt():  # closed by half, it could not be closed again
+            self._close()
+
+    def _close(self) -> None:
         with contextlib.suppress(Exception):  # what replicas have not sent yet would be lost with them
             self.flush_telemetry(_LAST_FLUSH_SECONDS)
         for callback in self.closing:

@@ -14,9 +14,18 @@ from typing import TYPE_CHECKING, Any
 from workbench import cluster_listeners, forks
 from workbench.errors import InvalidArgumentError
 from workbench.runtime import fork_server, kept
+from workbench.runtime.delayed_interrupt import delayed_interrupt
 from workbench.runtime.driver_lock import refuse_on_replica
 from workbench.runtime.gpus import worker_environment as gpu_environment
-from workbench.runtime.layout import check_gpus, check_limits, check_minimum, check_tpu, gpus_asked, layout
+from workbench.runtime.layout import (
+    Layout,
+    check_gpus,
+    check_limits,
+    check_minimum,
+    check_tpu,
+    gpus_asked,
+    layout,
+)
 from workbench.runtime.tpu import keep_notebook_off, worker_environment
 
 if TYPE_CHECKING:
@@ -133,24 +142,22 @@ def connect(
             else:
                 workers = layout(replicas, hosts, replicas_per_host, replicas_per_worker, processes)
             check_minimum(minimum_replicas, sum(devices for _, devices in workers.values()))
-            if _current is not None:  # only now: what was refused until here has closed nothing
-                if kept.is_running(_current) and not replace:
-                    kept.check_nothing_is_kept(_current, asked)
-                _current.close()
-            if processes:
-                fork_server.start()
-            from workbench.runtime.opening import embedded_cluster  # imports Dask, while the server does
-
-            cluster = embedded_cluster(
-                workers,
-                processes=processes,
-                stall_seconds=stall_seconds,
-                memory_limit=memory_limit,
-                environment=variables,
-                device_kind=kind,
-                on_gpus=on,
-                minimum_replicas=minimum_replicas,
-            )
+            if _current is not None and kept.is_running(_current) and not replace:
+                kept.check_nothing_is_kept(_current, asked)
+            with contextlib.ExitStack() as undo:
+                with delayed_interrupt():
+                    cluster = _start(
+                        workers,
+                        processes=processes,
+                        stall_seconds=stall_seconds,
+                        memory_limit=memory_limit,
+                        environment=variables,
+                        device_kind=kind,
+                        on_gpus=on,
+                        minimum_replicas=minimum_replicas,
+                    )
+                    undo.callback(cluster.close)  # if Ctrl-C was pressed meanwhile
+                undo.pop_all()
         cluster.closing.append(functools.partial(_forget, cluster))
         _current, _asked = cluster, asked
     for tell in cluster_listeners.listeners:
@@ -166,6 +173,17 @@ def _without_defaults(arguments: dict[str, Any]) -> dict[str, Any]:
         for name, value in arguments.items()
         if name != "replace" and value is not defaults.get(name) and value != defaults.get(name)
     }
+
+
+def _start(workers: Layout, *, processes: bool, **options: Any) -> Cluster:
+    """An embedded cluster, in the place of the current one; see `embedded_cluster`."""
+    if _current is not None:  # only now: what was refused until here has closed nothing
+        _current.close()
+    if processes:
+        fork_server.start()
+    from workbench.runtime.opening import embedded_cluster  # imports Dask, while the server does
+
+    return embedded_cluster(workers, processes=processes, **options)
 
 
 def _forget(cluster: Cluster) -> None:

@@ -38,6 +38,7 @@ _exit_seen = forks.lock(threading.Condition())
 _NO_DASHBOARD: dict[str, Any] = {"dashboard": False}
 forks.lock(LoopRunner._lock)
 _nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
+_CLOSE_SECONDS = 10.0
 # Measured: what a driver with 1, 2 and 8 workers has open, with room for files of the user.
 _DESCRIPTORS = 64
 _DESCRIPTORS_PER_WORKER = 16
@@ -118,7 +119,12 @@ class EmbeddedCluster(LocalCluster):
 
     def __init__(self, **options: Any) -> None:
         forks.tell(self)  # already while it starts: another thread may fork meanwhile
-        super().__init__(**options)  # type: ignore[no-untyped-call]
+        try:
+            super().__init__(**options)  # type: ignore[no-untyped-call]
+        except BaseException:  # Dask ends what it has started after an Exception only
+            with contextlib.suppress(Exception):
+                self.close(timeout=_CLOSE_SECONDS)
+            raise
 
     def disown(self) -> None:
         """See `forks.tell`: scheduler and nannies are the parent's.

@@ -35,7 +35,9 @@ MAX_DESCRIPTORS: Final = 64
 UNKNOWN_EXIT: Final = 256
 """An exit code that no process has, for one that ended after the server: nobody knows its own."""
 _PROGRAM: Final = """
-import json, socket, sys
+import json, os, signal, socket, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+os.setsid()
 driver = socket.socket(fileno={descriptor})
 sys.path[:] = json.loads(driver.recv(1 << 20))
 from workbench.runtime.forked import serve

@@ -41,9 +41,6 @@ def serve(driver: socket.socket) -> None:
     A request is a message with descriptors: where the child reads what it shall run, where its pid and later its exit
     code go, the resource tracker's, and those that what it runs has.
     """
-    # A kernel whose whole process group is killed leaves somebody who tidies up.
-    with contextlib.suppress(PermissionError):
-        os.setsid()
     for name in _PRELOADED:  # for the workers; the server itself needs none of them
         importlib.import_module(name)
     # Else all workers would draw the same numbers. The module `random` does this by itself.
@@ -54,8 +51,10 @@ def serve(driver: socket.socket) -> None:
     bell, ear = os.pipe()
     os.set_blocking(bell, False)
     os.set_blocking(ear, False)
-    handlers: dict[int, Any] = {signal.SIGCHLD: lambda *_: None, signal.SIGINT: signal.SIG_IGN}
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    children: dict[int, Any] = {
+        signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda *_: None),
+        signal.SIGINT: signal.default_int_handler,
+    }
     signal.set_wakeup_fd(ear)
     statuses: dict[int, int] = {}  # of each living child, where to tell how it ended
     with selectors.DefaultSelector() as selector:
@@ -75,7 +74,7 @@ def serve(driver: socket.socket) -> None:
                 if not pid:
                     selector.close()
                     unused = [driver.detach(), status, bell, ear, *statuses.values()]
-                    _run(data, inherited, unused, before)
+                    _run(data, inherited, unused, children)
                 statuses[pid] = status
                 _tell(status, pid)
                 for each in (data, *inherited):

@@ -37,13 +37,15 @@ def embedded_cluster(
         environment=environment,
         gpus=on_gpus,
     )
-    with dask.config.set(embedded.SHORT_LOGS):  # for the scheduler's end of this connection
-        client = Client(local, set_as_default=False)
+    owned: list[Any] = [local]
     try:
+        with dask.config.set(embedded.SHORT_LOGS):  # for the scheduler's end of this connection
+            client = Client(local, set_as_default=False)
+        owned.insert(0, client)
         hosts = dict.fromkeys(label for label, _ in layout.values())
         return Cluster(
             client,
-            owned=[client, local],
+            owned=owned,
             embedded_in=local,
             plugin=WorkbenchPlugin(layout, device_kind=device_kind, embedded=processes),
             # Hosts other than the first are reached as remote ones are, so that this path is one that always
@@ -53,8 +55,8 @@ def embedded_cluster(
             minimum_replicas=minimum_replicas,
         )
     except BaseException:
-        client.close()
-        local.close()
+        for thing in owned:
+            thing.close()
         raise
 
 

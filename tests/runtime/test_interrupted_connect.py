@@ -1,0 +1,83 @@
+"""Ctrl-C at any moment of `wb.connect`: no process, thread, descriptor or folder is left; connecting again works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workbench.runtime.delayed_interrupt import delayed_interrupt
+
+
+def test_an_interrupt_is_delivered_on_leaving() -> None:
+    reached = False
+    with pytest.raises(KeyboardInterrupt), delayed_interrupt():  # noqa: PT012
+        signal.raise_signal(signal.SIGINT)
+        reached = True
+    assert reached
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_is_delivered_at_once() -> None:
+    reached = False
+    with pytest.raises(KeyboardInterrupt), delayed_interrupt():  # noqa: PT012
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        reached = True
+    assert not reached
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+PROGRAM = """
+import os, random, signal, sys, threading, time
+from pathlib import Path
+import workbench as wb
+from tests.leaks import Resources, leaked_since
+
+wb.connect(replicas=2).close()  # what stays, such as the fork server, is there from now on
+begun = time.monotonic()
+wb.connect(replicas=2).close()
+span = time.monotonic() - begun
+moments = random.Random(int(sys.argv[1]))
+interrupted = 0
+before = Resources.now()
+for _ in range(int(sys.argv[2])):
+    timer = threading.Timer(moments.uniform(0, span), os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        wb.connect(replicas=2).close()
+        timer.join()
+        time.sleep(0.01)  # for a signal that came in the last line
+    except KeyboardInterrupt:
+        interrupted += 1
+    assert wb.current_cluster() is None or wb.current_cluster().closed or wb.current_cluster().close() is None
+    timer.join()
+left = [what for what in leaked_since(before) if "/dev/shm/sem." not in what]  # those are other programs'
+assert not left, left
+with wb.connect(replicas=2):
+    strategy = wb.MirroredStrategy()
+    assert strategy.local_results(strategy.run(lambda: 1)) == (1, 1)
+print(interrupted)
+"""
+
+
+@pytest.mark.parametrize(
+    ("seed", "moments"), [(1, 6), pytest.param(2, 100, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+)
+def test_nothing_is_left_whenever_connecting_is_interrupted(tmp_path: Path, seed: int, moments: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(seed), str(moments)],
+        capture_output=True,
+        text=True,
+        timeout=800,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > moments // 2
+    assert done.stderr == ""
+    assert not list(tmp_path.glob("workbench-*"))
