@@ -23,12 +23,19 @@ OTHER_FILES = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs tmpfs /tmp && e
 
 
 def refusal(command: Sequence[str]) -> str:
-    """Why `command`, a prefix such as `OTHER_FILES`, cannot be run here; "" if it can."""
+    """Why a worker cannot be run behind `command`, a prefix such as `OTHER_FILES`; "" if it can.
+
+    It cannot where the prefix needs rights, nor where a clone or its Python is among the files that the prefix hides.
+    """
+    worker = [sys.executable, "-c", "import workbench"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     try:
-        tried = subprocess.run([*command, "true"], capture_output=True, text=True, timeout=20)
+        tried = subprocess.run(
+            [*command, *worker], env=environment, cwd="/", capture_output=True, text=True, timeout=20
+        )
     except OSError as error:
         return str(error)
-    return tried.stderr.strip() if tried.returncode else ""
+    return tried.stderr.strip().rpartition("\n")[2] if tried.returncode else ""
 
 
 class OwnCluster:
