@@ -26,6 +26,11 @@ _TRACED = (
     "these need its numbers now, and JAX would not see what other replicas do. Differentiate locally, then combine the "
     "gradient: ctx.all_reduce('mean', jax.grad(loss)(w)); return from jax.jit what is to be assigned"
 )
+_MASKED = (
+    "a masked array was given where only its data would be used, without the mask; say what masked elements count as: "
+    "x.filled(0) for a sum, and beside it (~np.ma.getmaskarray(x)).astype(int) where the number of valid elements "
+    "matters"
+)
 _CHUNK_BYTES = 256 * 1024  # of the result; what is being combined stays in the level-2 cache
 
 
@@ -40,7 +45,7 @@ def view(x: Any) -> np.ndarray:
       An array that may share memory with `x`: never write to it.
 
     Raises:
-      TypeError: if `x` is not numeric.
+      TypeError: if `x` is not numeric, or a masked array.
       BackendUnavailable: if `x` lives on another device than the CPU.
       TracingError: if JAX is tracing `x`, as inside of `jax.grad`: it has no numbers yet.
     """
@@ -58,6 +63,7 @@ def view(x: Any) -> np.ndarray:
     if module in ("jax", "jaxlib"):
         array = _view_jax(x)
     elif hasattr(x, "__array__") or not hasattr(x, "__dlpack__"):
+        require_unmasked(x)
         array = np.asarray(x)
     else:
         array = np.from_dlpack(x)
@@ -65,14 +71,50 @@ def view(x: Any) -> np.ndarray:
     return array
 
 
+def require_unmasked(x: Any) -> None:
+    """Refuses masked arrays, where their mask would be lost.
+
+    Raises:
+      TypeError: Saying what to give instead.
+    """
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(_MASKED)
+
+
 def require_numbers(dtype: np.dtype, what: str) -> None:
-    """Refuses texts, dates and objects.
+    """Refuses texts, dates, objects and records.
 
     Raises:
       TypeError: Naming `what` it is.
     """
     if dtype.hasobject or dtype.kind in "USMm":
         raise TypeError(f"expected an array of numbers, got {what}: convert it to a numeric array first")
+    if is_record(dtype):
+        raise TypeError(f"expected an array of numbers, got {what}: {RECORD_REMEDY}")
+
+
+RECORD_REMEDY = "give its fields one by one, {name: x[name] for name in x.dtype.names}"
+
+
+def is_record(dtype: np.dtype) -> bool:
+    """Whether elements are structured, or bytes without a meaning; the types of ml_dtypes are numbers."""
+    return dtype.kind == "V" and dtype.isbuiltin != 2
+
+
+def dtype_text(dtype: np.dtype) -> str:
+    """A dtype in words that tell apart all that differ: "float32", "float32 (big-endian)", "{a: int32, b: float32}"."""
+    if dtype.names is not None:
+        assert dtype.fields is not None
+        fields = (f"{name}: {dtype_text(dtype.fields[name][0])}" for name in dtype.names)
+        return f"{{{', '.join(fields)}}}"
+    if dtype.isnative:
+        return dtype.name
+    return f"{dtype.name} ({'big' if sys.byteorder == 'little' else 'little'}-endian)"
+
+
+def native(array: np.ndarray) -> np.ndarray:
+    """`array` in the byte order of this machine; itself if it is."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _view_jax(value: Any) -> np.ndarray:

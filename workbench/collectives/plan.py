@@ -85,7 +85,7 @@ def planned(
     """
     backend.ufunc(op)
     for view in views:  # NumPy would add texts up, and cut the sum to their length
-        backend.require_numbers(view.dtype, f"one of dtype {view.dtype}")
+        backend.require_numbers(view.dtype, f"one of dtype {backend.dtype_text(view.dtype)}")
     if getattr(options, "implementation", None) is CommunicationImplementation.RING and algorithm == "auto":
         algorithm = "ring"
     layout = packs_of(views, op, options=options, packs=packs)

@@ -168,10 +168,9 @@ class ReplicaCommunicator:
         if not -value.ndim <= axis < value.ndim:
             raise ValueError(f"all_gather along axis {axis} of an array of {value.ndim} dimensions")
         axis %= value.ndim
-        if not value.dtype.isnative:  # what peers compare does not tell byte orders apart
-            value = value.astype(value.dtype.newbyteorder("="))
+        value = backend.native(value)
         sizes = ["*" if i == axis else str(n) for i, n in enumerate(value.shape)]
-        what = f"{value.dtype.name}[{','.join(sizes)}]"
+        what = f"{backend.dtype_text(value.dtype)}[{','.join(sizes)}]"
         nbytes = message_bytes("all_gather", value.size, value.itemsize, self.size)
         mode = f"axis={axis}"
         call = self._call("all_gather", what, site, mode, value.size, nbytes, value.dtype.name)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from workbench import tree
+from workbench.backends.numpy import require_unmasked
 from workbench.data.spec import STRING
 from workbench.errors import InvalidArgumentError
 
@@ -84,10 +85,11 @@ def convert(value: Any) -> Any:
     """One component as array, NumPy scalar, bytes or nested dataset.
 
     Raises:
-      TypeError: if the value is none of these and cannot become one.
+      TypeError: if the value is none of these and cannot become one, or is a masked array.
     """
     match value:
         case np.ndarray():
+            require_unmasked(value)
             return value if value.dtype.kind not in "OUS" else _strings(value)
         case bytes():
             return bytes(value)

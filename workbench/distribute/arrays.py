@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.backends.numpy import view
+from workbench.backends.numpy import dtype_text, native, view
 from workbench.data.structure import convert
 
 Array = np.ndarray[Any, Any]
@@ -20,22 +20,22 @@ def is_python_number(value: Any) -> bool:
 
 
 def as_array(value: Any) -> Array:
-    """`value` as an array that may share its memory: never write to it.
+    """`value` as an array in this machine's byte order that may share its memory: never write to it.
 
     Args:
       value: Any array that a backend reads, a Python number, text, or nested lists of them.
 
     Raises:
-      TypeError: If `value` is none of these.
+      TypeError: If `value` is none of these, or a masked array.
     """
     if type(value) is np.ndarray:
-        return value
+        return value if value.dtype.isnative else native(value)
     if isinstance(value, _PYTHON):
         found = convert(list(value) if isinstance(value, tuple) else value)
         return np.array(found, object) if isinstance(found, bytes) else np.asarray(found)
     if isinstance(value, np.generic):
         return np.asarray(value)
-    return np.asarray(view(value))
+    return native(np.asarray(view(value)))
 
 
 def namespace_of(array: Any) -> Any:
@@ -55,4 +55,4 @@ def as_operand(value: Any) -> Any:
 
 def describe(array: Array) -> str:
     """Dtype and shape in words, such as "float32[2,3]"."""
-    return f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
+    return f"{dtype_text(array.dtype)}[{','.join(map(str, array.shape))}]"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from workbench.collectives.options import (
     Algorithm,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from workbench.distribute.strategy import Strategy
     from workbench.runtime.env import ReplicaEnv
 
+_NUMBERS = re.compile(r"[<>=]?(u?int|b?float|complex|[iufc])\d\w*")
 _HOOKS = ("reduce_implementation", "batch_reduce_implementation", "broadcast_implementation")
 
 
@@ -317,10 +317,10 @@ def _strategy_for(value: DistributedValues) -> Strategy | None:
     if isinstance(value, (PerReplica, Mirrored)) and value.handle is not None:
         if value.handle.group is not strategy.group:
             return None
-        dtypes = [spec and np.dtype(spec[0]) for spec in value.handle.specs()]  # nothing is fetched for this
+        names = [spec and spec[0] for spec in value.handle.specs()]  # nothing is fetched for this
     else:
-        dtypes = [getattr(part, "dtype", None) for part in value.values]
-    numbers = all(isinstance(dtype, np.dtype) and dtype.kind in "biufcV" for dtype in dtypes)
+        names = [str(getattr(part, "dtype", "")) for part in value.values]
+    numbers = all(name is not None and _NUMBERS.fullmatch(name) for name in names)
     return strategy if numbers and isinstance(value, (PerReplica, Mirrored)) else None
 
 

@@ -14,6 +14,7 @@ from workbench.distribute.indexed_slices import IndexedSlices, concatenate
 from workbench.distribute.reduce_op import ReduceOp
 from workbench.errors import InvalidArgumentError
 
+_NO_NUMBERS = "bOSUMm"
 Axis = int | tuple[int, ...] | None
 
 
@@ -136,16 +137,30 @@ def _total(arrays: Sequence[Array], wide: np.dtype[Any]) -> Array:
 
 def _check_dtypes(arrays: Sequence[Array]) -> None:
     first = arrays[0]
-    if first.dtype.kind in "bOSUMm":
-        raise InvalidArgumentError(
-            f"reduce needs numbers, got dtype {first.dtype}; convert them first, for example with x.astype(np.int32)"
-        )
+    require_reducible(first.dtype, "reduce")
     for replica, array in enumerate(arrays):
         if array.dtype != first.dtype:
             raise InvalidArgumentError(
                 f"reduce needs one dtype: replica 0 has {describe(first)}, replica {replica} has {describe(array)}; "
                 f"convert them in the replica function"
             )
+
+
+def require_reducible(dtype: Any, what: str) -> None:
+    """Refuses what has no sum in the reference: bools, texts, dates, objects and records.
+
+    Raises:
+      InvalidArgumentError: If arrays of `dtype`, of whatever library, are that.
+    """
+    kind = getattr(dtype, "kind", "")
+    if kind in _NO_NUMBERS if kind else str(dtype) == "torch.bool":
+        raise InvalidArgumentError(
+            f"{what} needs numbers, got dtype {dtype}; convert them first, for example with x.astype(np.int32)"
+        )
+    if kind == "V" and backend.is_record(dtype):
+        raise InvalidArgumentError(
+            f"{what} needs numbers, got records {backend.dtype_text(dtype)}; {backend.RECORD_REMEDY}"
+        )
 
 
 def _check_shapes(arrays: Sequence[Array], axis: Axis) -> None:

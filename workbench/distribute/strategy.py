@@ -12,7 +12,7 @@ from workbench import tree
 from workbench.debugging import numerics
 from workbench.distribute import central_programs, contexts, traced_merge
 from workbench.distribute.function import Function, plain_function
-from workbench.distribute.host_reduce import as_axis, gather_components, require_dense
+from workbench.distribute.host_reduce import as_axis, gather_components, require_dense, require_reducible
 from workbench.distribute.identity import new_id
 from workbench.distribute.input_registry import InputRegistry
 from workbench.distribute.local_values import flatten_distributed, parts_of, values_from_function
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from workbench.distribute.input import DistributedDataset
     from workbench.runtime.group import Group
     from workbench.runtime.shipping import Prepared
+
+
+_PLAIN_NUMBERS = frozenset("iufc")
 
 
 class _Alias:
@@ -342,7 +345,14 @@ class Strategy:
         options: Options | None,
         nesting: str = "",
     ) -> list[Any]:
-        """Combines arrays over the replicas in the way that this strategy does; on a replica."""
+        """Combines arrays over the replicas in the way that this strategy does; on a replica.
+
+        Raises:
+          InvalidArgumentError: For bools and records, as `reduce` does.
+        """
+        for array in arrays:
+            if getattr(dtype := getattr(array, "dtype", None), "kind", "") not in _PLAIN_NUMBERS:
+                require_reducible(dtype, "all_reduce")
         options = options or self.communication_options
         ops = self.cross_device_ops
         if ops is None:

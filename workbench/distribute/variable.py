@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import optree
 
+from workbench.backends.numpy import native
 from workbench.distribute import central_programs, contexts, traced_merge, variable_programs
 from workbench.distribute.aggregation import VariableAggregation, VariableSynchronization, member
 from workbench.distribute.arrays import Array, as_array, describe, is_python_number
@@ -407,7 +408,7 @@ def _initial_array(initial_value: Any, dtype: Any) -> Array:
         )
     array = np.array(as_array(value))
     if dtype is not None:
-        array = array.astype(dtype)
+        array = native(array.astype(dtype))
     return array
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from workbench.backends.numpy import require_unmasked
 from workbench.errors import InvalidArgumentError, TracingError
 from workbench.runtime.traced_slices import Slices
 from workbench.runtime.wire import Ref
@@ -84,6 +85,8 @@ def arguments_of(
                 rows.append(in_place)
                 continue
             components = [executor.kept(leaf) for executor in executors]
+            for component in components:
+                require_unmasked(component)
             kind, values, sign = _distributed(
                 mesh,
                 components,
@@ -102,6 +105,7 @@ def arguments_of(
 
 def _shared(mesh: ReplicaMesh, value: Any, index: int) -> tuple[Any, Any, Any]:
     kind = type(value)
+    require_unmasked(value)
     if kind in _NUMBERS:
         return "shared", mesh.share(value), kind
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype != object and value.dtype.kind not in "SU":
