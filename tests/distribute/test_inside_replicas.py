@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(60)  # what waits for itself would wait for eve
 # Every refusal says what to do instead, or why there is nothing to do here.
 _REMEDY = re.compile(
     r"outside|an? argument|notebook|inside (it|the function)|replica function|replica's own|the variable itself|"
-    r"use its value|on all replicas|wb\.connect|no Dask pages|use aggregation NONE"
+    r"; use |on all replicas|wb\.connect|no Dask pages"
 )
 
 

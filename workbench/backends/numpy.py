@@ -5,6 +5,7 @@ Other libraries are never imported here: an array of PyTorch or JAX can only arr
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -101,6 +102,7 @@ def is_record(dtype: np.dtype) -> bool:
     return dtype.kind == "V" and dtype.isbuiltin != 2
 
 
+@functools.lru_cache(maxsize=256)  # NumPy takes microseconds to name a dtype
 def dtype_text(dtype: np.dtype) -> str:
     """A dtype in words that tell apart all that differ: "float32", "float32 (big-endian)", "{a: int32, b: float32}"."""
     if dtype.names is not None:
@@ -108,7 +110,7 @@ def dtype_text(dtype: np.dtype) -> str:
         fields = (f"{name}: {dtype_text(dtype.fields[name][0])}" for name in dtype.names)
         return f"{{{', '.join(fields)}}}"
     if dtype.isnative:
-        return dtype.name
+        return str(dtype) if dtype.kind in "OSUMm" else dtype.name
     return f"{dtype.name} ({'big' if sys.byteorder == 'little' else 'little'}-endian)"
 
 
@@ -195,11 +197,13 @@ def _like_jax(array: np.ndarray) -> Any:
     return jax.numpy.asarray(array.copy())
 
 
+@functools.lru_cache(maxsize=256)
 def mean_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype of a mean over replicas: float64 for integers and bool, otherwise `dtype` itself."""
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
 
 
+@functools.lru_cache(maxsize=256)
 def accumulator(dtype: np.dtype, op: str = "sum") -> np.dtype:
     """The dtype in which values of `dtype` are combined by `op`: float32 for narrower floats."""
     if op == "mean":

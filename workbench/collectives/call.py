@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -163,4 +164,11 @@ def _differing(a: Asked, b: Asked) -> list[str]:
 
 def describe(arrays: Sequence[np.ndarray]) -> str:
     """Dtypes and shapes in words: "float32[256,10], int64[]"."""
-    return ", ".join(f"{array.dtype.name}[{','.join(map(str, array.shape))}]" for array in arrays)
+    return ", ".join(f"{_name(array.dtype)}[{','.join(map(str, array.shape))}]" for array in arrays)
+
+
+@functools.lru_cache(maxsize=256)
+def _name(dtype: np.dtype) -> str:
+    return (
+        dtype.name
+    )  # the same for both byte orders, which may differ by replica; NumPy takes microseconds for it

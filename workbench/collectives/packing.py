@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -73,6 +74,7 @@ def packs_of(
     return tuple(found)
 
 
+@functools.lru_cache(maxsize=256)
 def _accumulator(dtype: np.dtype, op: str) -> np.dtype:
     return backend.accumulator(dtype, op).newbyteorder("=")
 

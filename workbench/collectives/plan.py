@@ -84,15 +84,17 @@ def planned(
       TypeError: If an array does not hold numbers.
     """
     backend.ufunc(op)
-    for view in views:  # NumPy would add texts up, and cut the sum to their length
-        backend.require_numbers(view.dtype, f"one of dtype {backend.dtype_text(view.dtype)}")
+    found = {view.dtype for view in views}
+    for dtype in found:  # NumPy would add texts up, and cut the sum to their length
+        backend.require_numbers(dtype, f"one of dtype {backend.dtype_text(dtype)}")
     if getattr(options, "implementation", None) is CommunicationImplementation.RING and algorithm == "auto":
         algorithm = "ring"
     layout = packs_of(views, op, options=options, packs=packs)
-    dtypes = tuple(
-        (backend.mean_dtype(v.dtype) if op == "mean" else v.dtype).newbyteorder("=") for v in views
-    )
-    names = {view.dtype.name for view in views}
+    results = {
+        dtype: (backend.mean_dtype(dtype) if op == "mean" else dtype).newbyteorder("=") for dtype in found
+    }
+    dtypes = tuple([results[view.dtype] for view in views])
+    names = {dtype.name for dtype in found}
     call = Call(
         name,
         op,

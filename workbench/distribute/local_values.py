@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench import tree
+from workbench.distribute.large_trees import bring
 from workbench.distribute.value_context import ValueContext
 from workbench.distribute.values import DistributedValues, PerReplica
 
@@ -35,6 +36,7 @@ def parts_of(value: Any, replicas: int) -> tuple[Any, ...]:
     leaves, spec = flatten_distributed(value)
     if not any(isinstance(leaf, DistributedValues) for leaf in leaves):
         return (value,)
+    bring(leaves)
     parts = [leaf.values if isinstance(leaf, DistributedValues) else (leaf,) * replicas for leaf in leaves]
     return tuple(tree.unflatten(spec, [part[rank] for part in parts]) for rank in range(replicas))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.distribute import traced_merge, variable_programs
 from workbench.distribute.arrays import as_array, describe
-from workbench.distribute.host_reduce import Axis, reduce_components
+from workbench.distribute.host_reduce import Axis, gather_components, reduce_components, require_dense
+from workbench.distribute.large_trees import FEW, bring, together
 from workbench.distribute.reduce_op import ReduceOp
-from workbench.distribute.values import DistributedValues, PerReplica
+from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variable import Variable
 
 if TYPE_CHECKING:
@@ -39,6 +41,50 @@ def reduce_leaf(strategy: Strategy, reduce_op: ReduceOp, value: Any, axis: Axis)
         # A user's own operation combines across replicas; what is inside them is summed up first.
         return reduce_components(reduce_op, components, axis)
     return ops.reduce(reduce_op, PerReplica(components), "CPU:0")
+
+
+def reduce_leaves(strategy: Strategy, reduce_op: ReduceOp, leaves: Sequence[Any], axis: Axis) -> list[Any]:
+    """`reduce_leaf` of each; many leaves that are alike are fetched and combined together."""
+    ops = strategy.cross_device_ops
+    custom = ops is not None and ops.is_custom
+    if len(leaves) <= FEW or custom or traced_merge.merging_env() is not None:
+        return [reduce_leaf(strategy, reduce_op, leaf, axis) for leaf in leaves]
+    bring(leaves)
+    components = {
+        number: leaf.values_for(strategy.num_replicas_in_sync)
+        for number, leaf in enumerate(leaves)
+        if isinstance(leaf, (PerReplica, Mirrored))
+    }
+    found = together(lambda parts, inner: reduce_components(reduce_op, parts, inner), components, axis)
+    return [
+        found[number] if number in found else reduce_leaf(strategy, reduce_op, leaf, axis)
+        for number, leaf in enumerate(leaves)
+    ]
+
+
+def gather_leaves(strategy: Strategy, leaves: Sequence[Any], axis: int) -> list[Any]:
+    """The components of each leaf, concatenated; see `Strategy.gather`."""
+    size, env = strategy.num_replicas_in_sync, traced_merge.merging_env()
+    found: dict[int, Any] = {}
+    if env is None:
+        bring(leaves)
+    if env is None and len(leaves) > FEW and type(axis) is int:
+        values = (PerReplica, Mirrored)
+        components = {n: leaf.values_for(size) for n, leaf in enumerate(leaves) if isinstance(leaf, values)}
+        found = together(gather_components, components, axis)
+    return [
+        found[number] if number in found else _gathered(leaf, size, axis, env)
+        for number, leaf in enumerate(leaves)
+    ]
+
+
+def _gathered(leaf: Any, size: int, axis: int, env: Any) -> Any:
+    if not isinstance(leaf, DistributedValues):
+        require_dense(leaf)
+        return leaf
+    if env is not None:
+        return traced_merge.gather(env, leaf, axis)
+    return gather_components(leaf.values_for(size), axis)
 
 
 def _components(value: DistributedValues, replicas: int) -> tuple[Any, ...]:

@@ -12,16 +12,16 @@ from workbench import tree
 from workbench.debugging import numerics
 from workbench.distribute import central_programs, contexts, traced_merge
 from workbench.distribute.function import Function, plain_function
-from workbench.distribute.host_reduce import as_axis, gather_components, require_dense, require_reducible
+from workbench.distribute.host_reduce import as_axis, require_reducible
 from workbench.distribute.identity import new_id
 from workbench.distribute.input_registry import InputRegistry
 from workbench.distribute.local_values import flatten_distributed, parts_of, values_from_function
-from workbench.distribute.reduce_leaf import reduce_leaf
+from workbench.distribute.reduce_leaf import gather_leaves, reduce_leaves
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op
 from workbench.distribute.replica_context import ReplicaProgram
 from workbench.distribute.strategy_description import StrategyDescription, redescribe, remember, strategy_of
 from workbench.distribute.value_context import RunOptions, ValueContext
-from workbench.distribute.values import DistributedValues, PerReplica, dealt_out, handed_over, wrapped
+from workbench.distribute.values import PerReplica, dealt_out, handed_over, wrapped
 from workbench.distribute.variable import Variable
 from workbench.distribute.variable_programs import create
 from workbench.distribute.variable_registry import VariableRegistry
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from workbench.runtime.shipping import Prepared
 
 
-_PLAIN_NUMBERS = frozenset("iufc")
+# Bools and records by NumPy's kinds, and what has none: dtypes of PyTorch. The rest is the communicator's to refuse.
+_NOT_ADDED = frozenset(("b", "V", ""))
 
 
 class _Alias:
@@ -351,7 +352,7 @@ class Strategy:
           InvalidArgumentError: For bools and records, as `reduce` does.
         """
         for array in arrays:
-            if getattr(dtype := getattr(array, "dtype", None), "kind", "") not in _PLAIN_NUMBERS:
+            if getattr(dtype := getattr(array, "dtype", None), "kind", "") in _NOT_ADDED:
                 require_reducible(dtype, "all_reduce")
         options = options or self.communication_options
         ops = self.cross_device_ops
@@ -377,7 +378,8 @@ class Strategy:
         """
         contexts.require_cross_replica(self, "strategy.reduce")
         op, checked = as_reduce_op(reduce_op), as_axis(axis)
-        return _map_leaves(lambda leaf: reduce_leaf(self, op, leaf, checked), value)
+        leaves, spec = flatten_distributed(value)
+        return tree.unflatten(spec, reduce_leaves(self, op, leaves, checked))
 
     def gather(self, value: Any, axis: int) -> Any:
         """Concatenates the components of a value along `axis`, in replica order, on the host.
@@ -392,17 +394,8 @@ class Strategy:
           RuntimeError: In a replica function.
         """
         contexts.require_cross_replica(self, "strategy.gather")
-        env = traced_merge.merging_env()
-
-        def gathered(leaf: Any) -> Any:
-            if not isinstance(leaf, DistributedValues):
-                require_dense(leaf)
-                return leaf
-            if env is not None:
-                return traced_merge.gather(env, leaf, axis)
-            return gather_components(leaf.values_for(self._size), axis)
-
-        return _map_leaves(gathered, value)
+        leaves, spec = flatten_distributed(value)
+        return tree.unflatten(spec, gather_leaves(self, leaves, axis))
 
     def local_results(self, value: Any) -> tuple[Any, ...]:
         """The components of a distributed value, as a tuple; `(value,)` for an ordinary one.
@@ -536,8 +529,3 @@ def _made_before(arguments: Any) -> bool:
     """Whether there are values among some arguments that only the replicas of now have; batches can be split anew."""
     handles = [getattr(leaf, "handle", None) for leaf in tree.flatten(arguments)[0]]
     return any(type(handle) is Handle and handle.step.origin is None for handle in handles)
-
-
-def _map_leaves(fn: Callable[[Any], Any], value: Any) -> Any:
-    leaves, spec = flatten_distributed(value)
-    return tree.unflatten(spec, [fn(leaf) for leaf in leaves])

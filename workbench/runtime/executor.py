@@ -147,18 +147,21 @@ class DeviceExecutor:
                 self._unreadable[serial, 0] = str(error)
 
     def _fetch(self, message: Message) -> None:
-        _, request, device, serial, leaf = message
+        _, request, device, keys = message
         if device != self._index:
             return
-        if (serial, leaf) not in self._values:
-            self._host.send((REPLY, request, False, report(-1, self._missing((serial, leaf)))))
-            return
-        value = self._values[serial, leaf]
+        values = []
+        for key in keys:
+            if key not in self._values:
+                self._host.send((REPLY, request, False, report(-1, self._missing(key))))
+                return
+            values.append(self._values[key])
         try:
-            payload = value if self._host.by_reference else dumps(fetched(value))
-        except Exception as error:  # pickling calls code of whatever the value is
+            payload = values if self._host.by_reference else dumps([fetched(value) for value in values])
+        except Exception as error:  # pickling calls code of whatever the values are
+            kinds = " or ".join(dict.fromkeys(type(value).__name__ for value in values))
             refusal = CaptureError(
-                f"a {type(value).__name__} that a replica function returned cannot be brought to the notebook: "
+                f"a {kinds} that a replica function returned cannot be brought to the notebook: "
                 f"{type(error).__name__}: {safe_text(error)}; return arrays, numbers or what pickles, or pass it on to "
                 f"a replica function, which needs no pickling"
             )

@@ -13,7 +13,7 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench import forks
@@ -300,14 +300,32 @@ class Gang:
             finally:
                 self.lock.release()
 
-    def fetch(self, step: Step, rank: int, leaf: int) -> Any:
-        """The value of one leaf of a step on one replica."""
-        name, device = step.places[rank]
+    def fetch(
+        self, places: Sequence[tuple[str, int]], wanted: dict[int, list[tuple[int, int]]]
+    ) -> dict[int, list[Any]]:
+        """Values that replicas hold, of all of them at the same time.
+
+        Args:
+          places: Worker and device of each replica.
+          wanted: rank -> (serial, leaf) of each value.
+
+        Returns:
+          rank -> the values, in the order in which they were asked for.
+        """
         with self.lock:
             self.check_open()
-            worker = self.workers[name]
-            request = self.request(worker, FETCH, device, step.serial, leaf)
-            return self.reply(worker, request, FETCH_DEADLINE_SECONDS, rank)
+            asked = []
+            for rank, keys in wanted.items():
+                name, device = places[rank]
+                worker = self.workers[name]
+                asked.append((rank, worker, self.request(worker, FETCH, device, keys)))
+            try:
+                return {
+                    rank: self.reply(worker, request, FETCH_DEADLINE_SECONDS, rank)
+                    for rank, worker, request in asked
+                }
+            finally:
+                self.forget(request for _, _, request in asked)
 
     # -- waiting
     # ------------------------------------------------------------------------------------------------

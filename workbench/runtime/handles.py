@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.backends.from_gpu import fetched
@@ -11,6 +12,8 @@ from workbench.runtime.wire import PickledLeaf, RemoteLeaf, unpickled
 if TYPE_CHECKING:
     from workbench.runtime.group import Group
     from workbench.runtime.steps import Step
+
+_MESSAGE_BYTES = 64 * 1024 * 1024
 
 
 class Handle:
@@ -87,11 +90,23 @@ class Handle:
         else:
             if self._step.origin is not None:  # a batch can be read again
                 self.group.make_ready()
-            value = self.group.gang.fetch(self._step, rank, self.leaf)
+            keys = {rank: [(self.serial, self.leaf)]}
+            (value,) = self.group.gang.fetch(self.places, keys)[rank]
+        self.take(rank, value)
+        return value
+
+    def take(self, rank: int, value: Any) -> None:
+        """Keeps a component that was fetched."""
         if self._fetched is None:
             self._fetched = {}
         self._fetched[rank] = value
-        return value
+
+    def remote_bytes(self, rank: int) -> int:
+        """Size of a component that is not here; -1 if it is. Waits for its step."""
+        leaf = self._leaf(rank)
+        if type(leaf) is not RemoteLeaf or (self._fetched is not None and rank in self._fetched):
+            return -1
+        return leaf.size_bytes
 
     def values(self) -> list[Any]:
         """The components of all replicas, in rank order; see `value`."""
@@ -132,3 +147,44 @@ class Handle:
         # Only appends: this may run at any point of any thread. The gang sends it along with its next
         # message.
         self._release((self._step.serial, self.leaf))
+
+
+def fetch_all(handles: Sequence[Handle]) -> None:
+    """Fetches what is not here of several values: from all replicas at once, with a message for many values.
+
+    Raises:
+      WorkbenchError: As `Handle.value`. What cannot be brought here, such as an object that does not pickle, is left to
+        whoever looks at it.
+    """
+    by_place: dict[tuple[Group, tuple[tuple[str, int], ...]], dict[int, list[Handle]]] = {}
+    for handle in handles:
+        for rank in range(handle.size):
+            if handle.remote_bytes(rank) >= 0:
+                missing = by_place.setdefault((handle.group, handle.places), {})
+                missing.setdefault(rank, []).append(handle)
+    for (group, places), missing in by_place.items():
+        if any(handle.step.origin is not None for rest in missing.values() for handle in rest):
+            group.make_ready()  # batches can be read again
+        while any(missing.values()):
+            parts = {rank: _part(rank, rest) for rank, rest in missing.items() if rest}
+            wanted = {rank: [(each.serial, each.leaf) for each in part] for rank, part in parts.items()}
+            try:
+                found = group.gang.fetch(places, wanted)
+            except CaptureError:
+                return
+            for rank, part in parts.items():
+                for handle, value in zip(part, found[rank], strict=True):
+                    handle.take(rank, value)
+
+
+def _part(rank: int, rest: list[Handle]) -> list[Handle]:
+    """Takes the first handles off `rest`, of as much data as one message should hold; at least one."""
+    count = size = 0
+    for handle in rest:
+        size += handle.remote_bytes(rank)
+        if count and size > _MESSAGE_BYTES:
+            break
+        count += 1
+    part = rest[:count]
+    del rest[:count]
+    return part

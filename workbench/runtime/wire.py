@@ -11,7 +11,7 @@ Steps, driver to host:
      payload: None | (structure, leaves, [(index, serial, leaf), ...]) | that pickled; the triples name values that
      the replica has, and stand in the leaves at `index`
   (PUT, serial, {device index: pickled leaf})       one value per replica
-  (FETCH, request, device index, serial, leaf)      answered by REPLY
+  (FETCH, request, device index, [(serial, leaf), ...])      answered by REPLY with the values, in this order
   (RELEASE, [(serial, leaf), ...])
   (ROLLBACK, group, serial)                         undo stores back to before `serial`
   (JOIN, request, JoinGroup)                        answered by REPLY with this host's bootstrap address
@@ -54,7 +54,7 @@ from workbench.runtime.reports import safe_text
 (ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK) = range(30, 37)
 (BEAT, OUTPUT, PONG, LEAVING) = range(40, 44)
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 HEADER = struct.Struct("<I")
 # A leaf up to this size travels with the completion of its step, so that reading it costs nothing.
 INLINE_BYTES = 4096
