@@ -50,6 +50,8 @@ STRATEGY: Calls = {
     "all_reduce_arrays": lambda s: s.all_reduce_arrays(
         current_env().communicator, [_component()], "sum", "here", None
     ),
+    "resize": lambda s: s.resize(),
+    "describe_again": lambda s: s.describe_again(s.description),
     "keep": lambda s: s.keep(wb.Variable(1.0), _component()),
     "standing_for": lambda s: type(s).standing_for(s.description),
 }
@@ -89,7 +91,6 @@ CROSS_DEVICE_OPS: Calls = {
     "check_devices": lambda o: o.check_devices([]),
 }
 DATASET: Calls = {
-    "open_on": lambda d: d.open_on(),
     "__iter__": lambda d: iter(d),
     "__repr__": repr,
 }
@@ -133,6 +134,7 @@ COMPONENT: Calls = {
 VARIABLE: Calls = DISTRIBUTED_VALUES | COMPONENT
 CLUSTER: Calls = {
     "close": lambda c: c.close(),
+    "disown": lambda c: None,  # for the child of a fork, which has descriptors that its parent uses
     "flush_telemetry": lambda c: c.flush_telemetry(1.0),
     "group": lambda c: c.group(c.devices[:1], label="inside"),
     "__enter__": lambda c: c.__enter__(),
