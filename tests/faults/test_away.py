@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from tests.own_cluster import OwnCluster
 from workbench import runtime
 from workbench.errors import ReplicaLost, UnavailableError
 from workbench.runtime import succession
+from workbench.runtime.lookout import refuses
 
 
 @pytest.fixture
@@ -106,6 +109,34 @@ def _goes_on(training: Training) -> bool:
     except ReplicaLost:
         return False
     return True
+
+
+def test_the_nanny_of_another_machine_starts_a_lost_worker_once() -> None:
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(**options) as dask, runtime.connect(dask, stall_seconds=STALL_SECONDS) as cluster:
+        training = Training(cluster)
+        expected = Training(cluster)
+        fault_free = [expected.step(number) for number in range(3)]
+        assert training.step(0) == fault_free[0]
+        worker, _ = training.group.place(1)
+        worker.local = False  # as if it ran elsewhere: only its nanny could end it
+        kill(worker.pid)
+        until(lambda: worker.lost, "the notice of the loss")
+
+        assert training.step(1) == fault_free[1]
+
+        restarted = training.pids()[1]
+        assert restarted != worker.pid
+        assert training.step(2) == fault_free[2]
+        assert training.pids()[1] == restarted
+
+
+def test_an_address_at_which_nobody_listens_refuses() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"tls://127.0.0.1:{listener.getsockname()[1]}"
+        assert not asyncio.run(refuses(address))
+    assert asyncio.run(refuses(address))
+    assert not asyncio.run(refuses("inproc://127.0.0.1/1/2"))
 
 
 def test_a_scheduler_that_is_gone_is_told_at_once(own: OwnCluster) -> None:

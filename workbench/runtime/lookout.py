@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Container
 from typing import Any
 
 from distributed import Client
+from distributed.comm.addressing import parse_host_port
 
 from workbench import forks
 from workbench.errors import UnavailableError
@@ -35,7 +36,7 @@ class Lookout:
         self._used = used
         self._heard = forks.lock(threading.Condition())
         self._missing: dict[str, str] = {}
-        self._to_end: set[str] = set()
+        self._to_end: dict[str, str] = {}
         self._free: dict[str, tuple[float, dict[str, Any]]] = {}
         self._answering: dict[str, float] = {}
         self._asking: dict[str, asyncio.Future[None]] = {}
@@ -62,7 +63,7 @@ class Lookout:
         """`worker` has a successor, or nobody waits for one any more."""
         with self._heard:
             nanny = self._missing.pop(worker, "")
-            self._to_end.discard(nanny)
+            self._to_end.pop(nanny, None)
 
     def close(self) -> None:
         """Ends soon."""
@@ -70,10 +71,10 @@ class Lookout:
             self._missing.clear()
             self._heard.notify_all()
 
-    def end_process_of(self, nanny: str) -> None:
-        """Has `nanny` end its worker's process as soon as it answers: that may be another one than it was, or stuck."""
+    def end_later(self, nanny: str, address: str) -> None:
+        """Has `nanny` end its worker at `address` as soon as it answers, if that is still there."""
         with self._heard:
-            self._to_end.add(nanny)
+            self._to_end[nanny] = address
 
     def free(self, settled_seconds: float = 0.0) -> dict[str, dict[str, Any]]:
         """Address -> what it says of itself, of free workers that answered the last time, and for so long already."""
@@ -180,14 +181,39 @@ class Lookout:
             there: Any = self._client.rpc(nanny)
             await asyncio.wait_for(there.identity(), _ANSWER_SECONDS)
             if nanny in self._to_end:
-                await asyncio.wait_for(there.kill(reason="workbench-gave-it-up"), _ANSWER_SECONDS)
-                self._to_end.discard(nanny)
+                await end_process(self._client, nanny, self._to_end[nanny])
+                self._to_end.pop(nanny, None)
         except Exception:  # refused, out of reach, or closing
             with self._heard:
                 self._answering.pop(nanny, None)
         else:
             with self._heard:
                 self._answering.setdefault(nanny, time.monotonic())
+
+
+async def end_process(client: Client, nanny: str, address: str) -> None:
+    """Has a nanny end its worker's process, and so start another one, unless it has lost the one at `address` already.
+
+    Raises:
+      Exception: Whatever kind, if it cannot be reached.
+    """
+    if await refuses(address):
+        return  # the nanny starts the next one already, and may go wrong when that dies meanwhile
+    there: Any = client.rpc(nanny)
+    await asyncio.wait_for(there.kill(reason="workbench-gave-it-up"), _ANSWER_SECONDS)
+
+
+async def refuses(address: str) -> bool:
+    """Whether nobody listens at an address of Dask's any more; False where that cannot be known."""
+    try:
+        host, port = parse_host_port(address.partition("://")[2])
+        _, writer = await asyncio.wait_for(asyncio.open_connection(host, port), _ROUND_SECONDS)
+    except ConnectionRefusedError:
+        return True
+    except (OSError, ValueError, TimeoutError):
+        return False
+    writer.close()
+    return False
 
 
 def _address(client: Client) -> str:

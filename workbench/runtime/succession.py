@@ -12,7 +12,7 @@ from distributed import Client
 from workbench.errors import ClusterBusy, ReplicaLost, UnavailableError
 from workbench.runtime import embedded
 from workbench.runtime.connecting import Connector
-from workbench.runtime.lookout import Lookout
+from workbench.runtime.lookout import Lookout, end_process
 from workbench.runtime.worker_link import WorkerLink
 
 # So long a nanny that answers may take to restart its worker; whatever else has happened, nothing is waited for.
@@ -78,12 +78,12 @@ class Succession:
         Without a nanny it goes on, so that it can take its own place when it is back.
         """
         if nanny := self._connector.nannies.get(lost.name, ""):
-            self._in_loop(self._end_process(nanny))
+            self._in_loop(self._end_process(nanny, lost.address))
 
     def dismiss(self, lost: WorkerLink) -> None:
         """Ends a worker that must not go on; does not wait. Any thread."""
         nanny = self._connector.nannies.get(lost.name, "")
-        self._in_loop(self._end_process(nanny) if nanny else self._unregister(lost.address))
+        self._in_loop(self._end_process(nanny, lost.address) if nanny else self._unregister(lost.address))
 
     def close(self) -> None:
         """Nobody looks for workers any more."""
@@ -199,15 +199,12 @@ class Succession:
 
         loop.add_callback(run)
 
-    async def _end_process(self, nanny: str) -> None:
+    async def _end_process(self, nanny: str, address: str) -> None:
         """The nanny restarts its worker then."""
         try:
-            there: Any = self._client.rpc(nanny)
-            await asyncio.wait_for(there.kill(reason="workbench-gave-it-up"), _DISMISS_SECONDS)
-        except (
-            Exception
-        ):  # out of reach, or closing: asked again once it answers, while its worker is missing
-            self._lookout.end_process_of(nanny)
+            await end_process(self._client, nanny, address)
+        except Exception:  # out of reach, or closing: once it answers, if its worker is still missing
+            self._lookout.end_later(nanny, address)
 
     async def _unregister(self, address: str) -> None:
         """Without a nanny it shall end itself."""
