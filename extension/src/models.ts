@@ -107,6 +107,18 @@ export interface ReplicaSpread {
   not_finite: number;
 }
 
+/** The first collective into which something that is not finite went, and the replicas that gave it. */
+export interface Onset {
+  step: number;
+  seq: number;
+  op: string;
+  site: string;
+  replicas: number[];
+  n: number;
+  last_step: number;
+  certain: boolean;
+}
+
 /** One leaf of what was inspected. */
 export interface InspectedValue {
   name: string;
@@ -115,6 +127,7 @@ export interface InspectedValue {
   agreement: Agreement | null;
   hints: string[];
   spread: ReplicaSpread | null;
+  entered: Onset | null;
 }
 
 /** Elements of one replica's component, as rows and columns of cells. */
@@ -130,11 +143,19 @@ export interface Elements {
   cells: ((number | string)[])[];
 }
 
+/** What went wrong first among the values that were inspected. */
+export interface FirstBad {
+  value: number;
+  replica: number;
+  text: string;
+}
+
 /** What `wb.inspect` found, and the elements of one of the values if somebody has asked for them. */
 export interface Values {
   values: InspectedValue[];
   elements: Elements | null;
   looked_at: number;
+  first: FirstBad | null;
 }
 
 /** The part of an array on one device. */
@@ -302,6 +323,7 @@ export interface Stuck {
   missing: number[];
   since_ns: number;
   last: LastSeen[];
+  state: string;
 }
 
 /** One group of replicas in its newest generation. */
@@ -315,6 +337,7 @@ export interface GroupView {
   items: LaneItem[];
   lateness: Lateness;
   stuck: Stuck | null;
+  not_finite: Onset | null;
 }
 
 /** An event as shown in the log; fields as in `events.Event`. */

@@ -36,3 +36,19 @@ def test_an_error_arrives_also_where_its_cause_cannot(with_cause: bool) -> None:
     assert type(arrived) is InvalidArgumentError
     assert str(arrived) == "told"
     assert isinstance(error.__cause__, Picky)  # still there for those who hold it
+
+
+def test_the_frames_of_a_replica_travel_as_text_which_has_the_lines_that_ran() -> None:
+    error = raised()
+    pickling_support.install(error)  # frames come back as if each function began at the line where it was
+
+    arrived = rebuild(report(1, error))
+
+    assert arrived.__traceback__ is None
+    assert error.__traceback__ is not None
+    (note,) = arrived.__notes__
+    first, place, source = note.splitlines()[:3]
+    assert first == "replica 1 was here:"
+    assert place.startswith('  File "')
+    assert place.endswith(", in raised")
+    assert source == '    raise InvalidArgumentError("told") from Picky(SimpleNamespace(name="x"))'

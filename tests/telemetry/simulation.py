@@ -36,6 +36,7 @@ class Call:
     algorithm: str = "direct"
     packs: int = 1
     purpose: str = ""
+    inputs: str = ""
 
 
 @dataclass(slots=True)
@@ -79,6 +80,7 @@ class Replicas:
                     state=call.state,
                     site=call.site,
                     purpose=call.purpose,
+                    inputs=call.inputs,
                 )
                 ring.write(
                     ring.number(signature),

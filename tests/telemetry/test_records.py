@@ -18,7 +18,7 @@ RECORDED = """
     run_id generation step seq group op redop dtype
     count bytes algorithm packs transport replica host device
     t_enter_ns t_start_ns t_end_ns clock_offset_ns clock_err_ns state site purpose
-    n
+    n inputs
 """
 """The columns of recorded runs; files of earlier versions have them in this order."""
 

@@ -63,6 +63,7 @@ def test_a_drained_batch_has_the_documented_schema_and_values() -> None:
             "site": "train.py:84",
             "purpose": "input",
             "n": 4,
+            "inputs": "",
         }
     ]
 

@@ -106,8 +106,8 @@ def test_what_a_person_should_look_at_stands_below_the_table() -> None:
     calls = [*steps(30, [0, 0, 400_000]), Call([90 * MS, 91 * MS, None], 0, step=99, state="entered")]
     lines = snapshot_text(feed_with(replicas, *calls, now_ns=10**12).snapshot()).splitlines()
     assert lines[-7:] == [
-        "! step 99 seq 0 all_reduce: waiting for replicas {2}; it last did step 29 seq 0",
-        "  all_reduce at train.py:84",
+        "! step 99 all_reduce #1: waiting for replicas {2}; it last did step 29 all_reduce #1 at",
+        "  train.py:84",
         "! straggler: r2 b cpu:2 is late step after step",
         "23 collectives, 20 records dropped",
         "  20 records dropped: Replicas made records faster than these were fetched, so the",

@@ -53,7 +53,7 @@ def eventually(found: Callable[[], diagnosis.Diagnosis], text: str) -> str:
 def test_a_step_that_hangs_is_diagnosed_from_another_thread() -> None:
     verdict = eventually(
         wb.diagnose,
-        "seq 1 all_reduce: waiting for replicas {1}; it last did seq 0 all_reduce at test_diagnosis.py:",
+        "all_reduce #2: waiting for replicas {1}; it last did all_reduce #1 at test_diagnosis.py:",
     )
 
     assert "replica 1 runs user code at test_diagnosis.py:" in verdict
@@ -62,7 +62,7 @@ def test_a_step_that_hangs_is_diagnosed_from_another_thread() -> None:
 
 @pytest.mark.usefixtures("hung")
 def test_details_have_stacks_and_collectives_and_can_be_saved(tmp_path: Path) -> None:
-    eventually(wb.diagnose, "seq 1 all_reduce: waiting for")
+    eventually(wb.diagnose, "all_reduce #2: waiting for")
     found = wb.diagnose()
     saved = json.loads(found.save(tmp_path / "dump.json").read_text())
     replica = saved["groups"][-1]["replicas"][1]
@@ -75,7 +75,7 @@ def test_details_have_stacks_and_collectives_and_can_be_saved(tmp_path: Path) ->
 
 @pytest.mark.usefixtures("hung")
 def test_the_timings_of_a_step_that_hangs_can_be_looked_at(strategy: wb.MirroredStrategy) -> None:
-    eventually(wb.diagnose, "seq 1 all_reduce: waiting for")
+    eventually(wb.diagnose, "all_reduce #2: waiting for")
 
     assert wb.collectives(strategy).silent == ()
 
@@ -83,7 +83,7 @@ def test_the_timings_of_a_step_that_hangs_can_be_looked_at(strategy: wb.Mirrored
 @pytest.mark.usefixtures("hung")
 def test_a_stopped_process_is_named_in_time(cluster: wb.Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnosis, "DEADLINE_SECONDS", 0.2)
-    eventually(wb.diagnose, "seq 1 all_reduce: waiting for")
+    eventually(wb.diagnose, "all_reduce #2: waiting for")
     pid = cluster.gang.workers["1"].pid
     os.kill(pid, signal.SIGSTOP)
     try:

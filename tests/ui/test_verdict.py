@@ -52,7 +52,7 @@ def test_a_stuck_collective_names_who_is_missing_and_what_it_does() -> None:
 
     assert diagnosis(WAITING, late).verdict == (
         "run 7f3a: MirroredStrategy runs step 3 (1 step on the way), generation 1",
-        "step 3 seq 2 all_reduce: waiting for replicas {1}; it last did seq 1 broadcast at train.py:80",
+        "step 3 all_reduce #3: waiting for replicas {1}; it last did broadcast #2 at train.py:80",
         "replica 1 runs user code at train.py:90 in step",
     )
 
@@ -62,7 +62,7 @@ def test_what_workbench_measured_between_steps_is_not_what_a_replica_did_last() 
     waiting = replace(REPLICA, busy=True, seq=2, op="all_reduce", phase="waiting")
     other = replace(REPLICA, replica=1, worker="1", flight=flight(1, "broadcast", "train.py:80") + between)
 
-    assert "it last did seq 1 broadcast at train.py:80" in diagnosis(waiting, other).verdict[1]
+    assert "it last did broadcast #2 at train.py:80" in diagnosis(waiting, other).verdict[1]
 
 
 def test_a_replica_that_left_early_is_named() -> None:
@@ -78,7 +78,7 @@ def test_a_stopped_process_is_named_with_the_age_of_its_heartbeat() -> None:
     silent = replace(WORKER, name="1", answered=False, process_state="T", heartbeat_age_seconds=4.04)
 
     assert diagnosis(WAITING, late, workers=(WORKER, silent)).verdict[1:] == (
-        "step 3 seq 2 all_reduce: waiting for replicas {1}; it last did seq 1 collective",
+        "step 3 all_reduce #3: waiting for replicas {1}; it last did collective #2",
         "worker 1 (a, pid 8123) does not answer: its process is stopped (state T), last heartbeat 4.0 s ago",
     )
 

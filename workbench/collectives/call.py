@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from workbench.collectives.finiteness import FINITE, NOT_FINITE, NOT_READ
+
 _MASK = (1 << 62) - 1  # fingerprints fit a signed 64-bit word and are never negative
+
+
+def _by_finiteness() -> dict[str, dict[str, int]]:
+    return {FINITE: {}, NOT_FINITE: {}, NOT_READ: {}}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +39,7 @@ class Call:
       purpose: What workbench itself needs it for, such as "input"; "" for a call of the user's.
       digest: Fingerprint of all of the above that must be equal on all replicas.
       prepared: Views that a link keeps for the next repetition.
-      numbers: Under which number telemetry knows it if it succeeds, by the algorithm used.
+      numbers: Under which number telemetry knows it if it succeeds, by what `Finiteness` found and the algorithm used.
     """
 
     op: str
@@ -53,7 +59,7 @@ class Call:
     sent: str = field(init=False)
     waiting: str = field(init=False)
     prepared: dict[Any, Any] = field(init=False, default_factory=dict, repr=False)
-    numbers: dict[str, int] = field(init=False, default_factory=dict, repr=False)
+    numbers: dict[str, dict[str, int]] = field(init=False, default_factory=_by_finiteness, repr=False)
 
     def __post_init__(self) -> None:
         text = "\0".join((self.op, self.redop, self.what, self.site, self.nesting, self.mode))

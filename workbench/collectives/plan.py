@@ -37,11 +37,15 @@ class Plan:
     ) -> list[np.ndarray]:
         """Combines arrays, for which this was planned, over all replicas; `shared` as for `Link.reduce`."""
         if self.plain is not None:
-            return [link.reduce(position, views[0].reshape(-1), shared=shared).reshape(self.plain)]
+            flat = views[0].reshape(-1)
+            total = link.reduce(position, flat, shared=shared)
+            position.inputs.look(flat)  # afterwards: peers must not wait for it
+            return [total.reshape(self.plain)]
         results: list[Any] = [None] * len(views)
         for pack in self.packs:
             flat = flatten(pack, views, link.scratch(pack.count * pack.dtype.itemsize))
             total = link.reduce(position, flat, shared=shared)
+            position.inputs.look(flat)
             for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
                 part = total[low:high].reshape(views[index].shape)
                 results[index] = part if part.dtype == self.dtypes[index] else part.astype(self.dtypes[index])

@@ -7,6 +7,7 @@ from collections import deque
 from typing import NamedTuple
 
 from workbench.collectives.call import Asked, Call
+from workbench.collectives.finiteness import Finiteness
 
 _REMEMBERED = 2000
 OUTSIDE = Call("", "", "", "", "", "", 0, 0, "", "")
@@ -64,6 +65,7 @@ class Position:
       moved: Elements, bytes and dtype of the present collective, where only its exchange has told them.
       algorithm: How the present collective is carried out, "" as long as no link has said so.
       flights: The last collectives, oldest first.
+      inputs: Tells whether what the replica gives to the present collective is finite.
     """
 
     __slots__ = (
@@ -73,6 +75,7 @@ class Position:
         "entered_ns",
         "flights",
         "given_up",
+        "inputs",
         "moved",
         "order",
         "pause",
@@ -97,6 +100,7 @@ class Position:
         self.algorithm = ""
         self.moved: tuple[int, int, str] | None = None
         self.started_ns = 0
+        self.inputs = Finiteness()
         self.flights: deque[tuple[int, int, Call, str, int, int, int]] = deque(maxlen=_REMEMBERED)
 
     def status(self) -> Status:

@@ -14,6 +14,7 @@ from workbench.backends import numpy as backend
 from workbench.collectives.blocks import bytes_of, described, header
 from workbench.collectives.call import Call
 from workbench.collectives.failure import Failure
+from workbench.collectives.finiteness import NOT_READ
 from workbench.collectives.link import Blocks, Link
 from workbench.collectives.options import Algorithm, Options
 from workbench.collectives.plan import Plan, planned
@@ -180,6 +181,7 @@ class ReplicaCommunicator:
 
     def _gathered(self, mine: Blocks, value: np.ndarray, axis: int) -> np.ndarray:
         blocks = self._link.exchange(self._position, mine)
+        self._position.inputs.look(value)
         shape = list(value.shape)
         parts = []
         for rank in range(self.size):
@@ -203,6 +205,8 @@ class ReplicaCommunicator:
         blocks = self._link.exchange(self._position, mine)
         dtype, shape = described(blocks[~root])
         value: np.ndarray = blocks[root].view(dtype).reshape(shape).copy()
+        if self.rank == root:
+            self._position.inputs.look(value)
         self._position.moved = value.size, value.nbytes, value.dtype.name
         return value if array is None else backend.like(value, array)
 
@@ -230,6 +234,7 @@ class ReplicaCommunicator:
           body: Returns the result, and whether its telemetry is written elsewhere, once a device has carried it out.
         """
         enter = self._enter(call, options)
+        self._position.inputs.found = NOT_READ  # they are not on this host
         try:
             result, recorded = body(self._link, self._position)
         except BaseException as error:
@@ -320,6 +325,7 @@ class ReplicaCommunicator:
         position.moved = None
         position.call = call
         enter = _now()
+        position.inputs.begin(enter)
         seconds = options.timeout_seconds if options is not None else None
         if seconds:
             position.entered_ns = enter
@@ -340,7 +346,9 @@ class ReplicaCommunicator:
 
     def _leave(self, enter: int, state: str, *, recorded: bool = False) -> None:
         position = self._position
-        call, start, end = position.call, position.started_ns or enter, _now()
+        call, inputs, now = position.call, position.inputs, _now()
+        inputs.end(now)
+        start, end = position.started_ns or enter, now - inputs.spent_ns
         position.call = OUTSIDE
         position.flights.append((position.step, position.seq, call, state, enter, start, end))
         ring = self._ring
@@ -348,13 +356,14 @@ class ReplicaCommunicator:
             count, nbytes = call.count, call.nbytes
             if position.moved is not None:
                 count, nbytes, _ = position.moved
-            number = call.numbers.get(position.algorithm) if state == "ok" else None
+            number = call.numbers[inputs.found].get(position.algorithm) if state == "ok" else None
             if number is None:
                 number = self._number(ring, call, state)
             ring.write(number, position.step, position.seq, count, nbytes, enter, start, end)
 
     def _number(self, ring: Ring | SharedRing, call: Call, state: str) -> int:
         algorithm, moved = self._position.algorithm, self._position.moved
+        inputs = self._position.inputs.found
         signature = Signature(
             self.generation,
             self._group,
@@ -367,10 +376,11 @@ class ReplicaCommunicator:
             state,
             call.site,
             call.purpose,
+            inputs if state == "ok" else NOT_READ,
         )
         number = ring.number(signature)
         if state == "ok":
-            call.numbers[algorithm] = number
+            call.numbers[inputs][algorithm] = number
         return number
 
     def _check_root(self, root: int) -> None:

@@ -29,6 +29,12 @@ def with_cells(traceback: str) -> str:
     return _FRAME.sub(_described, traceback if traceback.endswith("\n") else f"{traceback}\n").rstrip("\n")
 
 
+def last_site(traceback: str) -> str:
+    """Where a replica's traceback ends, such as "In[5]:3"; "" if it has no frames."""
+    frames = list(_FRAME.finditer(traceback))
+    return f"{file_name(frames[-1]['file'])}:{frames[-1]['line']}" if frames else ""
+
+
 def with_cell_names(text: str) -> str:
     """A text with call sites, such as "12345678.py:3", in which notebook cells have their names: "In[5]:3"."""
     kernel = sys.modules.get("ipykernel.compiler")

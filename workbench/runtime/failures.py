@@ -13,6 +13,7 @@ from workbench.errors import (
     ReplicaStalled,
     WorkbenchError,
 )
+from workbench.runtime.cells import with_cell_names
 from workbench.runtime.reports import FailureReport, rebuild
 from workbench.runtime.wire import unpickled
 
@@ -98,9 +99,9 @@ def _lost_error(step: Step) -> WorkbenchError:
     doing = {row[1]: row for row in worker.statuses if row[0] == group.id}.get(rank)
     collective = ""
     last = ""
-    if doing is not None and doing[2] and doing[5]:
+    if doing is not None and doing[2] and doing[5] and doing[3] == step.number:
         collective = f"{doing[5]} #{doing[4] + 1}" if doing[4] >= 0 else doing[5]
-        last = f" while in {collective}" + (f" ({doing[7]})" if doing[7] else "")
+        last = f" while in {collective}" + (f" ({with_cell_names(doing[7])})" if doing[7] else "")
     others = [r for r in range(group.size) if r not in step.lost]
     waiting, where = _waited(step)
     released = f"; {replicas_text(others)} {'was' if len(others) == 1 else 'were'} released{where}"
@@ -146,7 +147,8 @@ def where_others_wait(step: Step) -> tuple[str, str]:
         for group_id, rank, busy, number, seq, op, phase, site in step.group.gang.workers[name].statuses:
             here = group_id == step.group.id and number == step.number and rank not in step.lost
             if here and busy and phase == "waiting":
-                return f"{op} #{seq + 1}", f" from {op} #{seq + 1}" + (f" ({site})" if site else "")
+                where = f" ({with_cell_names(site)})" if site else ""
+                return f"{op} #{seq + 1}", f" from {op} #{seq + 1}{where}"
     return "", ""
 
 

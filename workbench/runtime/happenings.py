@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from workbench.errors import CollectiveMismatch, DeadlineExceededError, NotFinite
+from workbench.runtime.cells import last_site
 from workbench.telemetry.events import Event
 
 if TYPE_CHECKING:
@@ -83,10 +84,21 @@ def replicas_lost(worker: WorkerLink, groups: Iterable[Group]) -> Iterator[Event
 
 
 def step_failed(step: Step) -> Iterator[Event]:
-    """An alert for a step that failed because replicas were not together, or numbers not finite.
+    """A line for a step that failed, and an alert if replicas were not together, or numbers not finite.
 
-    What the user's own code raises concerns who has run it; lost replicas are told by `replicas_lost`.
+    What the user's own code raises concerns whoever has run it, who gets the error; lost replicas are told by
+    `replicas_lost`.
     """
+    yield Event(
+        "lifecycle",
+        "step_failed",
+        f"{step.group.label}: {_failure(step)}",
+        time.monotonic_ns(),
+        replica=-1 if step.error is None else getattr(step.error, "replica", -1),
+        step=step.number,
+        site=step.site,
+        generation=step.group.generation,
+    )
     causes = sorted(
         (failure for failure in step.failures if not failure.secondary), key=lambda failure: failure.rank
     )
@@ -105,3 +117,17 @@ def step_failed(step: Step) -> Iterator[Event]:
             site=step.site,
             generation=group.generation,
         )
+
+
+def _failure(step: Step) -> str:
+    """Such as "step 65 failed on replica 3: ValueError at In[1]:14"."""
+    which = f"step {step.number} failed" if step.number >= 0 else f"{step.name!r} failed"
+    if step.lost:
+        return f"{which}: replica {min(step.lost)} was lost"
+    causes = [failure for failure in step.failures if not failure.secondary]
+    if not causes:
+        return which
+    first = min(causes, key=lambda failure: failure.rank)
+    site = last_site(first.traceback)
+    kind = first.type_name.rpartition(".")[2]
+    return f"{which} on replica {first.rank}: {kind}{f' at {site}' if site else ''}"

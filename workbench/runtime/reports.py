@@ -132,10 +132,13 @@ def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
             original, kind = (
                 (None, travelled) if isinstance(travelled, type) else (travelled, type(travelled))
             )
+            _forget_frames(original)
     if isinstance(original, TracingError):
         return TracingError(with_cells(str(original)))  # it shows a line, maybe one of a cell
     if isinstance(original, WorkbenchError):
         original.args = tuple(with_cell_names(a) if isinstance(a, str) else a for a in original.args)
+        if failure.traceback:
+            original.add_note(f"replica {failure.rank} was here:\n{with_cells(failure.traceback)}")
         return original
     step = fields.get("step", -1)
     where = f"replica {failure.rank}" + (f", step {step}" if step >= 0 else "")
@@ -149,6 +152,18 @@ def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
             error.errno, error.strerror = original.errno, original.strerror
             error.filename = original.filename
     return error
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Drops the frames that Dask has an exception travel with: each says that its function begins at its line.
+
+    Whoever draws a traceback with source lines would draw others than those that ran.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _error_class(kind: type[BaseException] | None) -> type[ReplicaError]:

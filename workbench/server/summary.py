@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from workbench.runtime import Cluster
-from workbench.telemetry.snapshot import Snapshot
+from workbench.telemetry.snapshot import GroupView, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,10 @@ class Summary:
         return asdict(self)
 
 
+def _waits(group: GroupView) -> bool:
+    return group.stuck is not None and group.stuck.state == "waiting"
+
+
 def summarise(cluster: Cluster, snapshot: Snapshot) -> Summary:
     """Looks at a cluster; asks no worker, and waits for nothing."""
     workers = list(cluster.gang.workers.values())
@@ -74,7 +78,7 @@ def summarise(cluster: Cluster, snapshot: Snapshot) -> Summary:
         busbw=max((row.busbw for row in snapshot.table if row.busbw is not None), default=None),
         alerts=len(alerts),
         nan=sum(event.name in ("nan", "inf") for event in alerts),
-        stuck=sum(group.stuck is not None for group in snapshot.groups),
+        stuck=0 if cluster.closed else sum(_waits(group) for group in snapshot.groups),
         embedded=cluster.embedded,
         strategies=tuple(
             StrategySummary(group.label, group.size, group.status, group.number - 1)

@@ -22,9 +22,11 @@ from workbench.telemetry.joining import join
 from workbench.telemetry.lane_choice import LaneChoice
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.members import Members
+from workbench.telemetry.onsets import Onsets
 from workbench.telemetry.rolling import rolling_table
-from workbench.telemetry.snapshot import Counters, EventItem, Snapshot, TableRow
+from workbench.telemetry.snapshot import Counters, EventItem, Onset, Snapshot, TableRow
 from workbench.telemetry.sources import Source
+from workbench.telemetry.stuck import Ends
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,6 +79,7 @@ class Feed:
         self._records = Newest(RECORD, "ready_ns", max_records)
         self._collectives = Newest(COLLECTIVE, "ready_ns", max_collectives)
         self._members = Members()
+        self._onsets = Onsets(self._texts)
         self._choice = LaneChoice()
         self._events: deque[EventItem] = deque()
         self._event_characters = 0
@@ -166,6 +169,30 @@ class Feed:
         """What changed after version `since` (0: everything), JSON-able; see `snapshot.merge`."""
         return snapshot.delta(self.snapshot(), since)
 
+    def first_not_finite(self, run_id: str, group: str, *, since: int, until: int) -> Onset | None:
+        """Where NaN or infinity first went into a collective of a group, of what was there in some steps.
+
+        Args:
+          run_id: The run.
+          group: The group's label.
+          since: The first of the steps.
+          until: The last of them.
+        """
+        with self._lock:
+            self._fold()
+            key = self._texts.number(run_id), self._texts.number(group)
+            return self._onsets.of(key, complete=self._is_complete(), since=since, until=until)
+
+    def _ends(self, generation: int) -> Ends:
+        told = [event for event in self._events if event.generation == generation]
+        return Ends(
+            lost=frozenset(event.replica for event in told if event.name == "replica_lost"),
+            failed=frozenset(event.step for event in told if event.name == "step_failed"),
+        )
+
+    def _is_complete(self) -> bool:
+        return not self._counts["dropped"] and not self._counts["incomplete"]
+
     def table(self) -> tuple[TableRow, ...]:
         """The timing table of `snapshot()`."""
         return self.snapshot().table
@@ -210,6 +237,7 @@ class Feed:
         incoming = together(self._incoming)
         self._incoming = []
         self._members.update(incoming)
+        self._onsets.update(incoming)
         joined = join(
             together([self._pending, incoming]),
             entered=self._entered,
@@ -250,6 +278,8 @@ class Feed:
                 choice=self._choice,
                 version=self._version,
                 stuck_before_ns=self._now_ns() - STUCK_AFTER_NS,
+                ends=self._ends(key[2]),
+                not_finite=self._onsets.of(key[:2], complete=self._is_complete()),
             )
             for key in keys
         )

@@ -9,8 +9,8 @@ import numpy as np
 from workbench.telemetry.history import Texts, picked, selected
 from workbench.telemetry.lane_choice import Chosen, GroupKey, LaneChoice
 from workbench.telemetry.lateness import lateness
-from workbench.telemetry.snapshot import GroupView, Lane, LaneItem, LastSeen
-from workbench.telemetry.stuck import find_stuck
+from workbench.telemetry.snapshot import GroupView, Lane, LaneItem, LastSeen, Onset
+from workbench.telemetry.stuck import Ends, find_stuck
 
 _MAX_ITEMS: Final = 64
 _MAX_RECORDS: Final = 16_384
@@ -35,6 +35,8 @@ def group_view(
     choice: LaneChoice,
     version: int,
     stuck_before_ns: int,
+    not_finite: Onset | None,
+    ends: Ends,
 ) -> GroupView:
     """The view of group `key`: of the user's collectives, but stuck may also be one of workbench's own.
 
@@ -48,6 +50,8 @@ def group_view(
       choice: Chooses the replicas that get a lane.
       version: Of the feed.
       stuck_before_ns: A collective first entered before this time counts as stuck.
+      not_finite: Where NaN or infinity first went into one of its collectives.
+      ends: What the driver has told of this generation.
     """
     records = records[-_MAX_RECORDS:]  # the newest: sorted by time
     collectives = _of_user(_remembered(collectives, records), key)
@@ -63,7 +67,8 @@ def group_view(
         hidden_lanes=chosen.hidden,
         items=_items(collectives[-_MAX_ITEMS:], records, chosen, texts),
         lateness=lateness(records, chosen.replicas),
-        stuck=find_stuck(waiting, last, texts, before_ns=stuck_before_ns),
+        stuck=find_stuck(waiting, last, texts, before_ns=stuck_before_ns, ends=ends),
+        not_finite=not_finite,
     )
 
 

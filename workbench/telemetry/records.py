@@ -52,6 +52,7 @@ class Record:
       site: Call site, such as "train.py:84".
       purpose: "" for what the user asked for; else what workbench itself needed it for, such as "input".
       n: Replicas in the group, or 0 if unknown.
+      inputs: "finite" or "not finite", what the replica gave to it; "" if not all of that was read.
     """
 
     run_id: str
@@ -79,6 +80,7 @@ class Record:
     site: str
     purpose: str
     n: int
+    inputs: str = ""
 
     def as_dict(self) -> dict[str, str | int]:
         """The record as JSON-able `{column: value}`."""
@@ -106,6 +108,7 @@ class Signature(NamedTuple):
     state: str = "ok"
     site: str = ""
     purpose: str = ""
+    inputs: str = ""
 
 
 @dataclass(frozen=True, slots=True)

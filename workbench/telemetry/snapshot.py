@@ -161,6 +161,8 @@ class Stuck:
     """A collective that some replicas have entered and others have not come to.
 
     Attributes:
+      state: "waiting" while replicas wait in it; "lost" if those that have not come to it are gone, and "failed" if its
+        deadline has passed: then nobody waits any more.
       step, seq, op, site: The collective.
       waiting: Replicas that have entered it.
       missing: Replicas that have not.
@@ -176,6 +178,30 @@ class Stuck:
     missing: tuple[int, ...]
     since_ns: int
     last: tuple[LastSeen, ...]
+    state: str = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """The first collective into which something that is not finite went, and the replicas that gave it.
+
+    Attributes:
+      step, seq, op, site: The collective.
+      replicas: Which gave it; all of them if it came from what they share, such as a variable.
+      n: Replicas in the group.
+      last_step: The last step, without interruption, in which replicas gave something that is not finite.
+      certain: Everything was read in this step and the one before, and no record was lost: it is the first. Otherwise
+        an earlier one is possible.
+    """
+
+    step: int
+    seq: int
+    op: str
+    site: str
+    replicas: tuple[int, ...]
+    n: int
+    last_step: int
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +215,7 @@ class GroupView:
       items: The newest collectives, oldest first.
       lateness: Heat map over the same replicas as the lanes.
       stuck: The collective that does not get on, if there is one.
+      not_finite: Where NaN or infinity first went into a collective, if that is known.
     """
 
     run_id: str
@@ -200,6 +227,7 @@ class GroupView:
     items: tuple[LaneItem, ...]
     lateness: Lateness
     stuck: Stuck | None
+    not_finite: Onset | None
 
 
 @dataclass(frozen=True, slots=True)

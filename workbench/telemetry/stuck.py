@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -13,10 +14,25 @@ from workbench.telemetry.snapshot import LastSeen, Stuck
 _NEEDS_ALL: Final = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
 
 
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """What the driver has told of one generation of a group.
+
+    Attributes:
+      lost: Replicas that are gone.
+      failed: Steps that have ended with an error, which whoever ran them has been shown.
+    """
+
+    lost: frozenset[int] = frozenset()
+    failed: frozenset[int] = frozenset()
+
+
 def find_stuck(
-    pending: np.ndarray, last: dict[int, LastSeen], texts: Texts, *, before_ns: int
+    pending: np.ndarray, last: dict[int, LastSeen], texts: Texts, *, before_ns: int, ends: Ends = Ends()
 ) -> Stuck | None:
-    """The oldest collective that replicas wait in, or None.
+    """The oldest collective that replicas wait in, or could not complete as others were lost or late; else None.
+
+    A step that has failed otherwise is no such thing: all were released, and the error says why.
 
     A replica whose record is missing although it has gone on to later collectives is not waited for: its
     record was lost on the way. Nor is one waited for in a collective whose result all others have: a process that
@@ -28,6 +44,7 @@ def find_stuck(
       texts: What the numbers in them mean.
       before_ns: Only a collective first entered before this time, driver's clock, counts; a younger one may
         merely not have been reported yet.
+      ends: What the driver knows of replicas and steps.
     """
     pending = _after(pending, last)
     order = np.lexsort((pending["seq"], pending["step"]))
@@ -36,8 +53,11 @@ def find_stuck(
     starts = np.flatnonzero(np.append(True, (np.diff(rows["step"]) != 0) | (np.diff(rows["seq"]) != 0)))
     ended = rows["state"] == texts.number("ok")
     waits = ~np.logical_and.reduceat(ended, starts) if len(rows) else ()
+    entered, timeout = texts.number("entered"), texts.number("timeout")
     for part in itertools.compress(np.split(rows, starts[1:]), waits):
         first = part[0]
+        if int(first["step"]) in ends.failed and not ends.lost:
+            continue
         key = int(first["step"]), int(first["seq"])
         since = int((part["t_enter_ns"] + part["clock_offset_ns"]).min())
         waiting = tuple(sorted(part["replica"].tolist()))
@@ -47,10 +67,17 @@ def find_stuck(
             if replica not in waiting
         }
         missing = tuple(replica for replica, seen in newest.items() if _position(seen) < key)
-        if missing and since <= before_ns:
+        waits_still = (part["state"] == entered) & ~np.isin(part["replica"], list(ends.lost))
+        if ends.lost.intersection(missing):
+            state = "lost"
+        elif waits_still.any():
+            state = "waiting"
+        else:
+            state = "failed" if (part["state"] == timeout).any() else ""
+        if missing and state and since <= before_ns:
             did = tuple(newest[replica] for replica in missing)
             op, site = texts[first["op"]], texts[first["site"]]
-            return Stuck(*key, op, site, waiting, missing, since, did)
+            return Stuck(*key, op, site, waiting, missing, since, did, state)
     return None
 
 
@@ -89,9 +116,14 @@ def _position(seen: LastSeen) -> tuple[int, int]:
 
 
 def stuck_text(stuck: Stuck) -> str:
-    """The banner, such as "step 3 seq 512 all_reduce: waiting for replicas {3}; r3 last did …"."""
+    """The banner, such as "step 3 all_reduce #513: waiting for replicas {3}; r3 last did …"."""
     replicas = ", ".join(str(replica) for replica in stuck.missing)
-    text = f"step {stuck.step} seq {stuck.seq} {stuck.op}: waiting for replicas {{{replicas}}}"
+    how = {
+        "waiting": f"waiting for replicas {{{replicas}}}",
+        "lost": f"lost replicas {{{replicas}}} had not come to it",
+        "failed": f"failed, replicas {{{replicas}}} had not come to it",
+    }[stuck.state]
+    text = f"step {stuck.step} {stuck.op} #{stuck.seq + 1}: {how}"
     parts = []
     for last in stuck.last[:4]:
         who = "it" if len(stuck.last) == 1 else f"r{last.replica}"
@@ -100,5 +132,5 @@ def stuck_text(stuck: Stuck) -> str:
             continue
         where = f" at {last.site}" if last.site else ""
         step = "" if last.step == stuck.step else f"step {last.step} "
-        parts.append(f"{who} last did {step}seq {last.seq} {last.op}{where}")
+        parts.append(f"{who} last did {step}{last.op} #{last.seq + 1}{where}")
     return "; ".join((text, *parts))

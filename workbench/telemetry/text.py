@@ -17,6 +17,7 @@ from workbench.telemetry.formatting import (
     time_unit,
 )
 from workbench.telemetry.losses import losses
+from workbench.telemetry.onsets import onset_text
 from workbench.telemetry.records import SAMPLED
 from workbench.telemetry.snapshot import GroupView, Snapshot, TableRow
 from workbench.telemetry.stuck import stuck_text
@@ -123,6 +124,8 @@ def _notes(group: GroupView) -> list[str]:
     notes = []
     if group.stuck is not None:
         notes.append(f"! {stuck_text(group.stuck)}")
+    if group.not_finite is not None:
+        notes.append(f"! NaN or infinity: {onset_text(group.not_finite)}")
     if group.lateness.stragglers:
         names = ", ".join(lane.label for lane in group.lanes if lane.replica in group.lateness.stragglers)
         notes.append(f"! straggler: {names} is late step after step")

@@ -113,7 +113,7 @@ def busy_replicas(worker: WorkerLink) -> dict[tuple[int, int], str]:
             # Between steps workbench itself asks something of replicas.
             when = f"step {step}" if step >= 0 else "between steps"
             where = f" at {with_cell_names(site)}" if site else ""
-            found[group, rank] = f"{when}: {op} #{seq}, {phase}{where}" if op else f"{when}: {phase}"
+            found[group, rank] = f"{when}: {op} #{seq + 1}, {phase}{where}" if op else f"{when}: {phase}"
     return found
 
 

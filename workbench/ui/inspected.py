@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.backends.summary import Summary
+from workbench.telemetry.snapshot import Onset
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class ReplicaSummary:
       summary: Facts about an array, or the type name of anything else.
       age_seconds: Since it was made or assigned; None for a value in the notebook.
       note: What to look at, such as "NaN since step 118"; "" if nothing.
-      bad_since: The step after which it certainly was not finite, -1 if it is finite or that is not known.
+      bad_since: The step in which it became so, -1 if it is finite or that is not known.
       step: The user's step that made it, or assigned it last; -1 if that was between steps, or is not known.
     """
 
@@ -100,6 +101,7 @@ class InspectedValue:
       agreement: For values that should be equal on all replicas, else None.
       hints: Sentences on why it may look as it does.
       spread: How components compare where there are more than 32, else None.
+      entered: Where what is not finite in it first went into a collective, if that is known.
     """
 
     name: str
@@ -108,6 +110,22 @@ class InspectedValue:
     agreement: Agreement | None
     hints: tuple[str, ...] = ()
     spread: ReplicaSpread | None = None
+    entered: Onset | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBad:
+    """What went wrong first among the values that were inspected.
+
+    Attributes:
+      value: Number of the value.
+      replica: The replica whose component shows it; -1 for a value in the notebook.
+      text: Value, origin and place, such as "first NaN: losses['loss'] · replica 1 · step 2".
+    """
+
+    value: int
+    replica: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

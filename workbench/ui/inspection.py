@@ -18,6 +18,7 @@ from workbench.distribute.variable import Variable
 from workbench.errors import InvalidArgumentError
 from workbench.ui import html, shown
 from workbench.ui.elements import Index, elements_text, look_at, shape_at, window_at
+from workbench.ui.first_bad import first_bad
 from workbench.ui.inspected import Elements, InspectedValue
 from workbench.ui.inspection_text import inspection_html, inspection_text
 from workbench.ui.leaves import leaves_of
@@ -77,7 +78,7 @@ class Inspection:
         """What the view draws."""
         from workbench.ui.models import Values  # which has the classes above
 
-        return Values(self._shown, self.elements, self._looked_at)
+        return Values(self._shown, self.elements, self._looked_at, first_bad(self._shown))
 
     def to_dict(self) -> dict[str, Any]:
         """All facts as JSON-able values; None where a number has no meaning."""

@@ -14,11 +14,13 @@ from workbench.distribute.component import VariableComponent
 from workbench.distribute.values import Mirrored, PerReplica
 from workbench.distribute.variable import Variable
 from workbench.runtime.replica_store import Written
+from workbench.telemetry.snapshot import Onset
 from workbench.ui.differences import Apart, apart, differences
+from workbench.ui.first_bad import origin_hints
 from workbench.ui.inspected import Agreement, InspectedValue, ReplicaSummary
 from workbench.ui.not_finite import tell_not_finite
 from workbench.ui.places import central_device, place_of
-from workbench.ui.since import UNKNOWN, empty_input, result_since, variable_since
+from workbench.ui.since import UNKNOWN, Since, empty_input, result_since, variable_since
 from workbench.ui.spread import spread_of
 from workbench.ui.summaries import assigned, described, summarise
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from workbench.runtime.group import Group
     from workbench.runtime.handles import Handle
 
+_FLUSH_SECONDS: Final = 0.2
 EMPTY_BATCH: Final = (
     "{who} got an empty batch in this step: a mean over no rows is NaN. Divide a sum by the global number of rows, "
     "or batch with drop_remainder=True."
@@ -52,18 +55,7 @@ def inspected(
       exact: Read all elements of huge arrays, too.
     """
     found = _Found(list(leaves), exact)
-    values = tuple(
-        InspectedValue(
-            own,
-            _kind(leaf),
-            replicas,
-            found.agreement(leaf),
-            found.hints(leaf, replicas),
-            spread_of(replicas),
-        )
-        for own, leaf in zip(names, leaves, strict=True)
-        for replicas in (found.replicas(leaf),)
-    )
+    values = tuple(found.value(own, leaf) for own, leaf in zip(names, leaves, strict=True))
     tell_not_finite(zip(leaves, values, strict=True))
     return values
 
@@ -81,6 +73,8 @@ class _Found:
         self._summaries = {key: [each.summary for each in found] for key, found in read.items()}
         self._written = self._asked(assigned, {id(leaf): None for leaf in leaves if self._is_stored(leaf)})
         self._now_ns = time.monotonic_ns()
+        self._since: dict[int, list[Since]] = {}
+        self._flushed: set[Group] = set()
         self._apart = {
             id(leaf): self._to_compare(leaf, [each.checksums for each in read[id(leaf)]])
             for leaf in leaves
@@ -123,16 +117,42 @@ class _Found:
             age = (self._now_ns - ended_ns) / 1e9 if ended_ns else None
             step = what.step.number
             since = result_since(what, rank) if bad else UNKNOWN
+        if bad:
+            self._since.setdefault(id(leaf), []).append(since)
         note = " ".join(part for part in (bad, since.text) if part)
         if not isinstance(summary, str) and summary.shape and summary.first_bad >= 0:
             at = np.unravel_index(summary.first_bad, summary.shape)
             note += f", at [{','.join(map(str, map(int, at)))}]"
         place = device.host, device.short.lower()
-        return ReplicaSummary(shown, *place, summary, age, note, since.step, step)
+        return ReplicaSummary(shown, *place, summary, age, note, since.exact, step)
 
-    def hints(self, leaf: Any, replicas: Sequence[ReplicaSummary]) -> tuple[str, ...]:
-        """Why a result is not finite, where its step tells; and what was not read."""
-        return (*self._empty_batches(leaf), *_partly_read(replicas), *self._partly_compared(leaf))
+    def value(self, name: str, leaf: Any) -> InspectedValue:
+        """All about a leaf that is called so."""
+        replicas = self.replicas(leaf)
+        entered = self._entered(leaf)
+        hints = (
+            *self._empty_batches(leaf),
+            *origin_hints(replicas, entered),
+            *_partly_read(replicas),
+            *self._partly_compared(leaf),
+        )
+        return InspectedValue(
+            name, _kind(leaf), replicas, self.agreement(leaf), hints, spread_of(replicas), entered
+        )
+
+    def _entered(self, leaf: Any) -> Onset | None:
+        """Where what is not finite in a leaf first went into a collective; replicas must have been looked at."""
+        steps = [since for since in self._since.get(id(leaf), ()) if since.step >= 0]
+        if not steps:
+            return None
+        group, _ = self._places[id(leaf)]
+        cluster = group.gang.cluster
+        assert cluster is not None
+        if group not in self._flushed:
+            self._flushed.add(group)
+            cluster.flush_telemetry(_FLUSH_SECONDS)
+        first, last = min(since.first for since in steps), max(since.step for since in steps)
+        return cluster.feed.first_not_finite(cluster.name, group.name, since=max(first, 0), until=last)
 
     def _empty_batches(self, leaf: Any) -> Iterator[str]:
         if id(leaf) not in self._places or isinstance(handle := self._places[id(leaf)][1], str):

@@ -13,7 +13,7 @@ from typing import Final
 from workbench.data.progress import InputProgress
 from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.sweeps import Sweep
-from workbench.ui.inspected import Elements, InspectedValue
+from workbench.ui.inspected import Elements, FirstBad, InspectedValue
 from workbench.ui.plain import plain as plain  # how a model travels
 
 
@@ -149,11 +149,13 @@ class Values:
       values: One per leaf.
       elements: A heat map, or None.
       looked_at: When that was found out, seconds since 1970: ages are of that moment.
+      first: What went wrong first among them, None if all are finite.
     """
 
     values: tuple[InspectedValue, ...]
     elements: Elements | None
     looked_at: float
+    first: FirstBad | None
 
 
 @dataclass(frozen=True, slots=True)

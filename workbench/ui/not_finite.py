@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from workbench.backends.summary import Summary
 from workbench.runtime.placement_text import counted
 from workbench.telemetry.events import Event
+from workbench.telemetry.onsets import onset_text
 from workbench.ui.places import place_of
 
 if TYPE_CHECKING:
@@ -54,14 +55,15 @@ def _alert(group: Group, news: list[tuple[InspectedValue, list[ReplicaSummary]]]
     assert isinstance(first.summary, Summary)
     where = "" if first.replica < 0 else f" on {_named([each.replica for each in replicas])}"
     more = f", and in {counted(len(news) - 1, 'more value')}" if len(news) > 1 else ""
+    origin = "" if found.entered is None else f"; first, {onset_text(found.entered)}"
     return Event(
         "alert",
         "nan" if first.summary.nan else "inf",
-        f"wb.inspect found in {found.name or found.kind}{where}: {first.note}{more}",
+        f"wb.inspect found in {found.name or found.kind}{where}: {first.note}{more}{origin}",
         time.monotonic_ns(),
         severity="warning",
-        replica=first.replica,
-        host=first.host,
+        replica=first.replica if len(replicas) == 1 else -1,
+        host=first.host if len(replicas) == 1 else "",
         step=first.bad_since,
         generation=group.generation,
     )

@@ -20,10 +20,17 @@ class Since(NamedTuple):
     Attributes:
       step: The first step after which it certainly was, -1 if that is not known.
       text: In words, such as "at step 5" or "between steps 3 and 9"; "" if it is not wrong, or not known.
+      first: The first step in which it may have become so.
     """
 
     step: int
     text: str
+    first: int = -1
+
+    @property
+    def exact(self) -> int:
+        """The step in which it became so, -1 if that is not known."""
+        return self.step if self.first == self.step else -1
 
 
 UNKNOWN: Final = Since(-1, "")
@@ -85,7 +92,8 @@ def variable_since(group: Group, what: Hashable, holds: bool, written: Sequence[
     elif later and not known.doubtful and not known.since.text:
         first, last = known.after + 1, max(step for _, step in later)
         alone = first >= last or set(later) == {(1, last)}
-        known.since = Since(last, f"at step {last}" if alone else f"between steps {first} and {last}")
+        text = f"at step {last}" if alone else f"between steps {first} and {last}"
+        known.since = Since(last, text, last if alone else first)
     return known.since
 
 
@@ -97,7 +105,7 @@ def result_since(handle: Handle, rank: int) -> Since:
     number, known = handle.group.recent.bad_since(step, handle.leaf, rank)
     how = "since" if known or number < step.number else "at"
     before = "" if known or number == step.number else " or before"
-    return Since(number, f"{how} step {number}{before}")
+    return Since(number, f"{how} step {number}{before}", 0 if before else number)
 
 
 def empty_input(handle: Handle, rank: int) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.ui.elements import look_at, requested_window, shape_at
+from workbench.ui.first_bad import first_bad
 from workbench.ui.plain import plain
 from workbench.ui.widgets.sources import Message
 
@@ -55,7 +56,7 @@ class ValuesSource:
         """As `Source.model`."""
         from workbench.ui.models import Values  # which has the classes that are used here
 
-        return plain(Values(self._values, self._elements, self._looked_at))
+        return plain(Values(self._values, self._elements, self._looked_at, first_bad(self._values)))
 
     def change(self) -> Message | None:
         """None: values are looked at when somebody asks."""

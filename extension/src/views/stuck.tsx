@@ -57,9 +57,7 @@ function Banner({ group, stuck, events }: BannerProps) {
       <Sign sign="✖" colour={BAD} />
       <div>
         <strong>
-          step {stuck.step} seq {stuck.seq} {stuck.op}: waiting for replica
-          {stuck.missing.length > 1 ? "s " : " "}
-          {`{${runsOf(stuck.missing)}}`}
+          step {stuck.step} {stuck.op} #{stuck.seq + 1}: {howText(stuck)}
         </strong>{" "}
         <span class="wb-quiet">
           {group.group}
@@ -80,9 +78,15 @@ function Banner({ group, stuck, events }: BannerProps) {
   );
 }
 
+function howText({ state, missing }: Stuck): string {
+  const who = `replica${missing.length > 1 ? "s" : ""} {${runsOf(missing)}}`;
+  if (state === "waiting") return `waiting for ${who}`;
+  return `${state === "lost" ? "lost" : "failed,"} ${who} had not come to it`;
+}
+
 function lastText(last: LastSeen, step: number): string {
   if (!last.op) return `no record of replica ${last.replica} has arrived`;
   const where = last.site ? ` at ${last.site}` : "";
   const when = last.step === step ? "" : `step ${last.step} `;
-  return `replica ${last.replica} last did ${when}seq ${last.seq} ${last.op}${where}`;
+  return `replica ${last.replica} last did ${when}${last.op} #${last.seq + 1}${where}`;
 }

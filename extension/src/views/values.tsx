@@ -10,6 +10,7 @@ import { Table, type Column } from "../parts/table";
 import { ageText, count, counted, dtypeText, figure, NOTHING } from "../format";
 import type {
   Agreement,
+  FirstBad,
   InspectedValue,
   Quantiles,
   ReplicaSpread,
@@ -45,28 +46,6 @@ export const values: View<Values> = {
   },
 };
 
-export interface Bad {
-  value: number;
-  replica: ReplicaSummary;
-  summary: Summary;
-}
-
-/** The component that went wrong first: by step, else by replica, else by tensor. */
-export function firstBad(values: readonly InspectedValue[]): Bad | null {
-  const found = values.flatMap((value, index) =>
-    value.replicas.flatMap((replica): Bad[] => {
-      const { summary } = replica;
-      return typeof summary === "string" || summary.first_bad < 0 ? [] : [{ value: index, replica, summary }];
-    }),
-  );
-  const since = ({ replica }: Bad) => (replica.bad_since < 0 ? Infinity : replica.bad_since);
-  const order = (one: Bad, other: Bad) =>
-    (since(one) < since(other) ? -1 : since(one) > since(other) ? 1 : 0) ||
-    one.replica.replica - other.replica.replica ||
-    one.value - other.value;
-  return found.sort(order)[0] ?? null;
-}
-
 interface ActionsProps {
   model: Values;
   context: Context;
@@ -76,22 +55,23 @@ interface ActionsProps {
 /** To the first NaN, and to figures as they are now. */
 function Actions({ model, context, parts }: ActionsProps) {
   const { ask } = context;
-  const bad = firstBad(model.values);
+  const bad = model.first;
   const { looked_at: at } = model;
   if (!bad && !ask && !at) return null;
-  const go = ({ value, replica, summary }: Bad) => {
-    if (context.selected.replica !== replica.replica && replica.replica >= 0) context.select(replica.replica);
+  const go = ({ value, replica }: FirstBad) => {
+    if (context.selected.replica !== replica && replica >= 0) context.select(replica);
     parts.current?.children[value]?.scrollIntoView({ block: "nearest" });
-    const { shape } = summary;
-    if (ask && shape.length) {
-      ask(closeUp(wholeOf(value, replica.replica, shape), shape, placeOf(summary.first_bad, shape)));
+    const summary = model.values[value]?.replicas.find((one) => one.replica === replica)?.summary;
+    if (ask && typeof summary === "object" && summary.shape.length) {
+      const { shape } = summary;
+      ask(closeUp(wholeOf(value, replica, shape), shape, placeOf(summary.first_bad, shape)));
     }
   };
   return (
     <div class="wb-head">
       {bad && (
         <button type="button" onClick={() => go(bad)}>
-          <Sign sign="✖" colour={BAD} /> {badText(bad, model.values[bad.value]!)}
+          <Sign sign="✖" colour={BAD} /> {bad.text}
         </button>
       )}
       {ask && (
@@ -106,17 +86,6 @@ function Actions({ model, context, parts }: ActionsProps) {
       )}
     </div>
   );
-}
-
-function badText({ replica, summary }: Bad, value: InspectedValue): string {
-  return [
-    `first ${summary.nan ? "NaN" : "Inf"}: ${value.name || value.kind}`,
-    replica.replica >= 0 && `replica ${replica.replica}`,
-    replica.bad_since >= 0 && `step ${replica.bad_since}`,
-    summary.shape.length > 0 && `[${placeOf(summary.first_bad, summary.shape).join(", ")}]`,
-  ]
-    .filter(Boolean)
-    .join(" · ");
 }
 
 interface ValueProps {
