@@ -311,6 +311,7 @@ export interface LastSeen {
   seq: number;
   op: string;
   site: string;
+  now: string;
 }
 
 /** A collective that some replicas have entered and others have not come to. */
@@ -324,6 +325,7 @@ export interface Stuck {
   since_ns: number;
   last: LastSeen[];
   state: string;
+  reached: number[];
 }
 
 /** One group of replicas in its newest generation. */

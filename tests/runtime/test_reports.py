@@ -48,7 +48,7 @@ def test_the_frames_of_a_replica_travel_as_text_which_has_the_lines_that_ran() -
     assert error.__traceback__ is not None
     (note,) = arrived.__notes__
     first, place, source = note.splitlines()[:3]
-    assert first == "replica 1 was here:"
+    assert first == "raised on replica 1:"
     assert place.startswith('  File "')
     assert place.endswith(", in raised")
     assert source == '    raise InvalidArgumentError("told") from Picky(SimpleNamespace(name="x"))'

@@ -86,7 +86,7 @@ def test_records_that_a_killed_replica_took_along_are_not_waited_for() -> None:
     assert (found.step, found.seq, found.op, found.site) == (4, 1, "all_reduce", "train.py:90")
     assert (found.waiting, found.missing) == ((0, 1), (2,))
     assert stuck_text(found).endswith(
-        "lost replicas {2} had not come to it; it last did step 3 all_reduce #1"
+        "lost replicas {2} that had not come to it; it last did step 3 all_reduce #1"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -15,6 +16,7 @@ import pytest
 
 import workbench as wb
 from tests.ui.conftest import Tags
+from workbench.telemetry.stuck import stuck_text
 from workbench.ui import diagnosis
 
 
@@ -58,6 +60,22 @@ def test_a_step_that_hangs_is_diagnosed_from_another_thread() -> None:
 
     assert "replica 1 runs user code at test_diagnosis.py:" in verdict
     assert len(verdict.splitlines()) <= 5
+
+
+@pytest.mark.usefixtures("hung")
+def test_the_banner_says_where_a_missing_replica_is_and_for_how_long(cluster: wb.Cluster) -> None:
+    end = time.monotonic() + 30
+    while True:  # as the pane does, while the cell is busy
+        stuck = next((group.stuck for group in cluster.feed.snapshot().groups if group.stuck), None)
+        if stuck is not None and stuck.last and stuck.last[0].now:
+            break
+        assert time.monotonic() < end, stuck
+        time.sleep(0.05)
+    assert re.fullmatch(r"test_diagnosis\.py:\d+ in step, for \d+ s", stuck.last[0].now)
+    assert (
+        f"waiting for replicas {{1}}; it is at {stuck.last[0].now}; it last did all_reduce #1"
+        in stuck_text(stuck)
+    )
 
 
 @pytest.mark.usefixtures("hung")

@@ -39,7 +39,7 @@ def test_what_workbench_asks_of_a_replica_is_no_step_of_the_user() -> None:
     worker: Any = SimpleNamespace(statuses=statuses)
 
     assert busy_replicas(worker) == {
-        (7, 0): "between steps: all_reduce #3, waiting",
+        (7, 0): "between steps: all_reduce #4, waiting",
         (7, 2): "step 4: running",
     }
 

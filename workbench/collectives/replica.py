@@ -22,6 +22,7 @@ from workbench.collectives.position import OUTSIDE, Flight, Position, Status
 from workbench.collectives.roll_call import RollCall
 from workbench.errors import CollectiveAborted, CollectiveMismatch, StaleGeneration, WorkbenchError
 from workbench.faults import fault
+from workbench.telemetry.flight_memory import POSITION
 from workbench.telemetry.records import Signature, message_bytes
 from workbench.telemetry.ring import Ring
 from workbench.telemetry.shared_ring import SharedRing
@@ -50,6 +51,8 @@ class ReplicaCommunicator:
         self._link = link
         self._group = group
         self._ring = ring
+        self._memory = ring.memory if isinstance(ring, Ring) else None
+        self._where = None if self._memory is None else self._memory.words
         self._position = Position(rank)
         roll_call.watch(self._position)
         self._purpose = ""
@@ -63,10 +66,14 @@ class ReplicaCommunicator:
         position.step = step
         position.order = step if order is None else order
         position.seq = -1
+        if self._memory is not None:
+            self._memory.begin(step)
 
     def finish(self) -> None:
         """Ends the step: peers that still wait in one of its collectives get `CollectiveMismatch` at once."""
         self._link.finish(self._position)
+        if isinstance(self._ring, Ring):
+            self._ring.keep()
 
     def all_reduce(
         self,
@@ -319,6 +326,8 @@ class ReplicaCommunicator:
     def _enter(self, call: Call, options: Options | None) -> int:
         position = self._position
         position.seq += 1
+        if (where := self._where) is not None:
+            where[POSITION] = 2 * position.seq + 1
         position.phase = "waiting"
         position.started_ns = 0
         position.algorithm = ""
@@ -350,6 +359,8 @@ class ReplicaCommunicator:
         inputs.end(now)
         start, end = position.started_ns or enter, now - inputs.spent_ns
         position.call = OUTSIDE
+        if (where := self._where) is not None:
+            where[POSITION] = 2 * position.seq
         position.flights.append((position.step, position.seq, call, state, enter, start, end))
         ring = self._ring
         if ring is not None and not recorded:

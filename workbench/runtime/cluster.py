@@ -20,6 +20,7 @@ from workbench.runtime.cells import with_cell_names
 from workbench.runtime.connecting import Connector
 from workbench.runtime.delayed_interrupt import delayed_interrupt
 from workbench.runtime.driver_lock import refuse_on_replica
+from workbench.runtime.flights import batch_of
 from workbench.runtime.gang import Gang
 from workbench.runtime.group import Group
 from workbench.runtime.happenings import links_made
@@ -116,6 +117,8 @@ class Cluster:
         self.gang.cluster = self
         self.gang.minimum_replicas = minimum_replicas or 0
         self.gang.notify = self._on_event
+        self.gang.heard = self._on_heartbeat
+        self.gang.perished = self._on_perished
         for event in links_made(workers, {described[first]["name"]: why for first, why in apart.items()}):
             self._on_event(event)
         self._watch = WatchThread(self.gang)
@@ -235,6 +238,27 @@ class Cluster:
         self.feed.add_event(event)
         for listener in tuple(self.event_listeners):
             listener(event)
+
+    def _on_heartbeat(self, worker: WorkerLink) -> None:
+        """Tells the feed where replicas are that others may wait for."""
+        for id, rank, busy, _, _, _, phase, site in worker.statuses:
+            group = self.gang.groups.get(id)
+            if group is not None:
+                place = site if busy and phase == "running" else ""
+                self.feed.set_place(self.name, group.name, rank, place)
+
+    def _on_perished(self, worker: WorkerLink) -> None:
+        """Takes in what the replicas of a lost worker had recorded of completed steps and not sent."""
+        for group in list(self.gang.groups.values()):
+            for rank in group.ranks_of(worker.name):
+                flight = self.gang.flights.of(group.id, rank, worker.pid)
+                if flight is None:
+                    continue
+                where = self.name, group.name, group.generation, rank
+                # What it has sent may still come: from now on nothing of it counts, or records would count twice.
+                self.feed.end_source(flight.identity.drain)
+                self._take_telemetry(batch_of(flight, self.feed.newest(*where), group.name, group.generation))
+                self.feed.set_lost(*where, position=(flight.step, flight.seq, flight.inside))
 
     def _take_telemetry(self, batch: bytes) -> None:
         """Batches come twice, by the topic and by `flush_telemetry`, whichever is faster; the second is left out.

@@ -13,7 +13,7 @@ from workbench.errors import (
     ReplicaStalled,
     WorkbenchError,
 )
-from workbench.runtime.cells import with_cell_names
+from workbench.runtime.cells import last_site, with_cell_names
 from workbench.runtime.reports import FailureReport, rebuild
 from workbench.runtime.wire import unpickled
 
@@ -96,14 +96,9 @@ def _lost_error(step: Step) -> WorkbenchError:
     group = step.group
     rank, cause = min(step.lost.items())
     worker, _ = group.place(rank)
-    doing = {row[1]: row for row in worker.statuses if row[0] == group.id}.get(rank)
-    collective = ""
-    last = ""
-    if doing is not None and doing[2] and doing[5] and doing[3] == step.number:
-        collective = f"{doing[5]} #{doing[4] + 1}" if doing[4] >= 0 else doing[5]
-        last = f" while in {collective}" + (f" ({with_cell_names(doing[7])})" if doing[7] else "")
     others = [r for r in range(group.size) if r not in step.lost]
     waiting, where = _waited(step)
+    collective, last = _last_position(step, rank, worker, waiting)
     released = f"; {replicas_text(others)} {'was' if len(others) == 1 else 'were'} released{where}"
     what, colon, detail = cause.partition(": ")
     at = f"at step {step.number}" if step.number >= 0 else f"in {step.name!r}"
@@ -122,6 +117,32 @@ def _lost_error(step: Step) -> WorkbenchError:
         collective=collective or waiting,
         cause=cause,
     )
+
+
+def _last_position(step: Step, rank: int, worker: WorkerLink, waiting: str) -> tuple[str, str]:
+    """The collective that a lost replica was in, "" if in none, and where it was, in words; "" if nobody knows.
+
+    Args:
+      step: The step that it was lost in.
+      rank: The replica.
+      worker: Its worker.
+      waiting: The collective that others waited in for it, such as "all_reduce #2"; "" if they did not.
+    """
+    group = step.group
+    flight = group.gang.flights.of(group.id, rank, worker.pid)
+    if flight is not None and flight.step == step.number:
+        op, _, number = waiting.rpartition(" #")
+        name = waiting if op and int(number) == flight.seq + 1 else f"its collective #{flight.seq + 1}"
+        if flight.inside:
+            return name, f" while in {name}"
+        if op:
+            return "", f" before it came to {waiting}"
+        return "", f" after {name}" if flight.seq >= 0 else " before its first collective"
+    doing = {row[1]: row for row in worker.statuses if row[0] == group.id}.get(rank)
+    if doing is None or not doing[2] or not doing[5] or doing[3] != step.number:
+        return "", ""  # the last heartbeat tells of an earlier step
+    name = f"{doing[5]} #{doing[4] + 1}" if doing[4] >= 0 else doing[5]
+    return name, f" while in {name}" + (f" ({with_cell_names(doing[7])})" if doing[7] else "")
 
 
 def gone(worker: WorkerLink, replica: int = -1) -> WorkbenchError:
@@ -159,7 +180,8 @@ def _waited(step: Step) -> tuple[str, str]:
     for failure in sorted(step.failures, key=lambda f: f.rank):
         error = rebuild(failure)
         if isinstance(error, (CollectiveAborted, ReplicaLost)) and error.collective:
-            return error.collective, f" from {error.collective}"
+            site = last_site(failure.traceback)
+            return error.collective, f" from {error.collective}" + (f" ({site})" if site else "")
     return "", ""
 
 

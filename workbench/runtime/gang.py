@@ -6,6 +6,7 @@ receives: there is no thread in between, whose wake-up would cost as much as a w
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pickle
@@ -20,6 +21,7 @@ from workbench import forks
 from workbench.errors import ClusterClosed, WorkbenchError
 from workbench.runtime.driver_lock import DriverLock
 from workbench.runtime.failures import gone, read_structure, where_others_wait
+from workbench.runtime.flights import Flights
 from workbench.runtime.happenings import printed, replicas_lost
 from workbench.runtime.interrupts import DeferredInterrupt
 from workbench.runtime.links import LinkClosed, Wakeup
@@ -98,6 +100,9 @@ class Gang:
         self.minimum_replicas = 0
         self.closed = False
         self.notify: Callable[[Event], object] = lambda event: None
+        self.flights = Flights()
+        self.perished: Callable[[WorkerLink], object] = lambda worker: None
+        self.heard: Callable[[WorkerLink], object] = lambda worker: None
         self._health = health
         self._serials = itertools.count(1)
         self._requests = itertools.count(1)
@@ -284,8 +289,9 @@ class Gang:
             self.suspect(worker, trouble)
             self._health.give_up(worker)
 
-    def beaten(self) -> None:
-        """A heartbeat has come, says the watching thread: who waits for merges looks at what the others do."""
+    def beaten(self, worker: WorkerLink) -> None:
+        """A worker's heartbeat has come, says the watching thread: waits for merges look at what the others do."""
+        self.heard(worker)
         if any(step.merging for step in list(self._steps.values())):
             self.wakeup.set()
 
@@ -486,6 +492,9 @@ class Gang:
                 return
             why = self._health.why_lost(worker)
             worker.lost, worker.lost_at = worker.doomed or why or "lost its connection", time.time()
+            # Whatever is wrong with its last records, the loss itself must be handled.
+            with contextlib.suppress(Exception):
+                self.perished(worker)
             if not worker.doomed:
                 self._health.give_up(worker)  # in case it is still there: what it kept for us is gone
             descriptor = worker.steps.fileno()
@@ -543,3 +552,4 @@ class Gang:
             for worker in self.workers.values():
                 worker.close()
             self.wakeup.close()
+            self.flights.close()

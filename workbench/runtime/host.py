@@ -42,6 +42,7 @@ from workbench.runtime.wire import (
     Message,
     dumps,
 )
+from workbench.telemetry.flight_memory import FlightMemory, Identity
 from workbench.telemetry.ring import Replica, Ring
 
 ALL = -1  # stands for all replicas of a host, in the place of a rank
@@ -66,6 +67,7 @@ class ReplicaHost:
       failure: Why a thread of this host has failed, "" if none has.
       stores: (group id, device index) -> what the replica there keeps; survives the rebuilding of its group.
       tallies: How far its replicas are with each step.
+      drain: Id of what drains its rings.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class ReplicaHost:
         self.groups: dict[int, LocalGroup] = {}
         self.rings: dict[tuple[int, int], Ring] = {}
         self.retired_rings: deque[Ring] = deque()
+        self.drain = ""
         self.host = host
         self.worker = worker
         self.failure = ""
@@ -387,14 +390,23 @@ class ReplicaHost:
             ring = None
         if ring is None:
             first, *others = [Replica(rank, join.devices[rank].short) for rank in ranks]
+            host, size = join.devices[ranks[0]].host, len(join.devices)
+            memory = None
+            if key != ALL and not self.by_reference and hasattr(os, "memfd_create"):
+                who = Identity(self.drain, join.run_id, first.id, host, first.device, size)
+                with contextlib.suppress(
+                    OSError
+                ):  # without it, a process that is killed takes its last records along
+                    memory = FlightMemory(f"{join.group}-{key}", who)
             ring = Ring(
                 4096,
                 replica=first.id,
-                host=join.devices[ranks[0]].host,
+                host=host,
                 device=first.device,
                 run_id=join.run_id,
-                size=len(join.devices),
+                size=size,
                 others=others,
+                memory=memory,
             )
             self.rings[join.group, key] = ring
         return ring

@@ -115,3 +115,4 @@ def _connect(group: Group) -> None:
             gang.reply(worker, request, _CONNECT_SECONDS)
     finally:
         gang.forget(requests)
+    gang.flights.find(workers, gang.groups)

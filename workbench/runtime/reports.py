@@ -138,7 +138,7 @@ def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
     if isinstance(original, WorkbenchError):
         original.args = tuple(with_cell_names(a) if isinstance(a, str) else a for a in original.args)
         if failure.traceback:
-            original.add_note(f"replica {failure.rank} was here:\n{with_cells(failure.traceback)}")
+            original.add_note(f"raised on replica {failure.rank}:\n{with_cells(failure.traceback)}")
         return original
     step = fields.get("step", -1)
     where = f"replica {failure.rank}" + (f", step {step}" if step >= 0 else "")

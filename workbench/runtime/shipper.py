@@ -27,6 +27,7 @@ class TelemetryShipper:
     def __init__(self, host: ReplicaHost, publish: Callable[[bytes], None]) -> None:
         self._host = host
         self._drain = Drain()
+        host.drain = self._drain.id
         self._publish = publish
         self._published: deque[tuple[float, bytes]] = deque()
         self._waits: dict[tuple[int, int], tuple[int, int, int]] = {}
@@ -58,6 +59,8 @@ class TelemetryShipper:
         """Each with the collective that its replica has been waiting in for long."""
         for (group_id, rank), ring in list(self._host.rings.items()):
             ring.clock_offset_ns, ring.clock_err_ns = self._offset_ns, self._error_ns
+            if ring.memory is not None:
+                ring.memory.set_clock(self._offset_ns, self._error_ns)
             group = self._host.groups.get(group_id)
             yield ring, None if group is None else self._long_wait(group, rank)
         while self._host.retired_rings:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from workbench.errors import RunInterrupted, WorkbenchError
 from workbench.runtime.executor import StepInterrupted
 from workbench.runtime.host import ReplicaHost
+from workbench.runtime.lingering import Lingering
 from workbench.runtime.links import Link, LinkClosed, readable
 from workbench.runtime.reports import python_stacks, user_place
 from workbench.runtime.shipper import TelemetryShipper
@@ -48,6 +49,7 @@ class SignalsThread(threading.Thread):
         self._link = link
         self._host = host
         self._telemetry = TelemetryShipper(host, publish)
+        self._lingering = Lingering()
         # Requests for all of it; None to end.
         self._flushes: queue.SimpleQueue[int | None] = queue.SimpleQueue()
 
@@ -93,12 +95,18 @@ class SignalsThread(threading.Thread):
         return any(any(group.busy.values()) for group in list(self._host.groups.values()))
 
     def _statuses(self) -> list[tuple[int, int, bool, int, int, str, str, str]]:
-        """One (group, rank, busy, step, seq, op, phase, site) per local replica."""
+        """One (group, rank, busy, step, seq, op, phase, site) per local replica.
+
+        The site of a replica that has been in the user's code for long is where it is there.
+        """
         rows = []
         for group_id, group in list(self._host.groups.items()):
             for rank, env in list(group.envs.items()):
                 step, seq, op, phase, site = env.communicator.status()
-                rows.append((group_id, rank, bool(group.busy.get(rank)), step, seq, op, phase, site))
+                thread = group.busy.get(rank)
+                if thread and phase == "running":
+                    site = self._lingering.place((group_id, rank), (step, seq), thread)
+                rows.append((group_id, rank, bool(thread), step, seq, op, phase, site))
         return rows
 
     def _serve(self, message: Message) -> None:

@@ -92,7 +92,7 @@ class WatchThread(threading.Thread):
             if message[0] == BEAT:
                 worker.statuses = message[1]
                 worker.last_beat = time.monotonic()
-                self._gang.beaten()
+                self._gang.beaten(worker)
             elif message[0] == LEAVING:
                 worker.doomed = worker.doomed or message[1]
                 worker.leaving = True

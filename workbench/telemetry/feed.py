@@ -19,12 +19,12 @@ from workbench.telemetry.frames import to_pandas
 from workbench.telemetry.groups import group_view
 from workbench.telemetry.history import COLLECTIVE, KEY, RECORD, Newest, Texts, to_columns, to_rows, together
 from workbench.telemetry.joining import join
-from workbench.telemetry.lane_choice import LaneChoice
+from workbench.telemetry.lane_choice import GroupKey, LaneChoice
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.members import Members
 from workbench.telemetry.onsets import Onsets
 from workbench.telemetry.rolling import rolling_table
-from workbench.telemetry.snapshot import Counters, EventItem, Onset, Snapshot, TableRow
+from workbench.telemetry.snapshot import Counters, EventItem, LastSeen, Onset, Snapshot, TableRow
 from workbench.telemetry.sources import Source
 from workbench.telemetry.stuck import Ends
 
@@ -86,6 +86,8 @@ class Feed:
         self._event_count = 0
         self._sources: dict[str, Source] = {}
         self._limits: dict[str, tuple[Limit, int]] = {}
+        self._lost: dict[tuple[str, str, int, int], tuple[int, int, bool]] = {}
+        self._places: dict[tuple[str, str], dict[int, str]] = {}
         self._name_sites = name_sites
         self._counts = dict.fromkeys(Counters.__dataclass_fields__, 0)
         self._version = 0
@@ -129,6 +131,34 @@ class Feed:
                 self._fold()
             return True
 
+    def end_source(self, drain: str) -> None:
+        """Ignores what still comes from a drain whose process has ended; what it had is known from elsewhere."""
+        with self._lock:
+            self._source(drain).ended = True
+
+    def newest(self, run_id: str, group: str, generation: int, replica: int) -> tuple[int, int]:
+        """Step and number of the newest collective of a replica of which a record has come; (-1, -1) if none has."""
+        with self._lock:
+            self._fold()
+            key = self._texts.number(run_id), self._texts.number(group), generation
+            return self._members.newest_of(key, replica)
+
+    def set_lost(
+        self, run_id: str, group: str, generation: int, replica: int, *, position: tuple[int, int, bool]
+    ) -> None:
+        """Tells where a replica was when its process ended.
+
+        Args:
+          run_id: The run.
+          group: Label of its group.
+          generation: The group's.
+          replica: The replica.
+          position: Step, the number of its last collective there, and whether it was in that.
+        """
+        with self._lock:
+            self._lost[run_id, group, generation, replica] = position
+            self._changed = True
+
     def add_event(self, event: Event) -> None:
         """Adds an event of the driver itself, such as a lost replica; `t_ns` by the driver's clock."""
         with self._lock:
@@ -140,6 +170,23 @@ class Feed:
         with self._lock:
             self._limits[group] = limit, self._version + 1
             self._changed = True
+
+    def set_place(self, run_id: str, group: str, replica: int, place: str) -> None:
+        """Tells where in the user's code a replica has been for long, such as "train.py:84 in step, for 12 s".
+
+        Args:
+          run_id: The run.
+          group: Label of its group.
+          replica: The replica.
+          place: Where it is; "" if it goes on.
+        """
+        with self._lock:
+            known = self._places.setdefault((run_id, group), {})
+            if place and known.get(replica) != place:
+                known[replica] = place
+                self._changed = True
+            elif not place:
+                known.pop(replica, None)
 
     def limit(self, group: str) -> Limit | None:
         """What `set_limit` was told of a group."""
@@ -183,9 +230,23 @@ class Feed:
             key = self._texts.number(run_id), self._texts.number(group)
             return self._onsets.of(key, complete=self._is_complete(), since=since, until=until)
 
-    def _ends(self, generation: int) -> Ends:
+    def _last(self, key: GroupKey) -> dict[int, LastSeen]:
+        """The newest collective of each replica of a group, and where it has been since."""
+        places = self._places.get((self._texts[key[0]], self._texts[key[1]]), {})
+        return {
+            replica: replace(seen, now=self._name_sites(places.get(replica, "")))
+            for replica, seen in self._members.last(key, self._texts).items()
+        }
+
+    def _ends(self, key: GroupKey) -> Ends:
+        run_id, group, generation = self._texts[key[0]], self._texts[key[1]], key[2]
         told = [event for event in self._events if event.generation == generation]
         return Ends(
+            positions={
+                where[3]: position
+                for where, position in self._lost.items()
+                if where[:3] == (run_id, group, generation)
+            },
             lost=frozenset(event.replica for event in told if event.name == "replica_lost"),
             failed=frozenset(event.step for event in told if event.name == "step_failed"),
         )
@@ -273,12 +334,12 @@ class Feed:
                 collectives=collectives,
                 records=records,
                 pending=self._pending,
-                last=self._members.last(key, self._texts),
+                last=self._last(key),
                 texts=self._texts,
                 choice=self._choice,
                 version=self._version,
                 stuck_before_ns=self._now_ns() - STUCK_AFTER_NS,
-                ends=self._ends(key[2]),
+                ends=self._ends(key),
                 not_finite=self._onsets.of(key[:2], complete=self._is_complete()),
             )
             for key in keys

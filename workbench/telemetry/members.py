@@ -62,6 +62,11 @@ class Members:
         keys = [(run_id, group, generation) for (run_id, group), generation in generations.items()]
         return sorted(keys, key=lambda key: (-self._groups[key].active_ns, key))[:limit]
 
+    def newest_of(self, key: GroupKey, replica: int) -> tuple[int, int]:
+        """Step and number of a replica's newest collective, (-1, -1) if it has none."""
+        group = self._groups.get(key)
+        return (-1, -1) if group is None else group.last.get(replica, (-1, -1, 0, 0))[:2]
+
     def last(self, key: GroupKey, texts: Texts) -> dict[int, LastSeen]:
         """The newest collective of each replica of a group."""
         return {

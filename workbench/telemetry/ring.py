@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from workbench.telemetry.events import Event
+from workbench.telemetry.flight_memory import FlightMemory
 from workbench.telemetry.formatting import encodable, shorten
 from workbench.telemetry.records import InFlight, Signature
 
@@ -63,6 +64,7 @@ class Ring:
       signatures: What records have in common, by the number that they have instead.
       clock_offset_ns: Stamped onto drained records; set it from `clocks.OffsetEstimator`.
       clock_err_ns: Bound of the error of that offset.
+      memory: Where the records of completed steps outlive this process, None if nobody could read that.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Ring:
         run_id: str = "",
         size: int = 0,
         others: Sequence[Replica] = (),
+        memory: FlightMemory | None = None,
     ) -> None:
         """Makes an empty ring.
 
@@ -86,6 +89,7 @@ class Ring:
           run_id: Id of the run.
           size: Replicas in its group; without it a reader must guess who is missing from a collective.
           others: Further replicas on the same host, of which each record holds as well.
+          memory: Where `keep` copies records.
         """
         if capacity < 1:
             raise ValueError(f"capacity of a telemetry ring must be at least 1, got {capacity}")
@@ -111,6 +115,8 @@ class Ring:
         self._events_emitted = 0
         self._events_read = 0
         self._waiting_told: InFlight | None = None
+        self.memory = memory
+        self._unkept: deque[_Row] = deque(maxlen=capacity)  # of the present step
 
     def number(self, signature: Signature) -> int:
         """The number of a signature, for `write`; callers keep it, as looking it up costs as much as writing.
@@ -139,8 +145,17 @@ class Ring:
         names more than double the cost.
         """
         head = self._head
-        self._append((head, signature, step, seq, count, nbytes, enter_ns, start_ns, end_ns))
+        row = (head, signature, step, seq, count, nbytes, enter_ns, start_ns, end_ns)
+        self._append(row)
         self._head = head + 1
+        if self.memory is not None:
+            self._unkept.append(row)
+
+    def keep(self) -> None:
+        """Copies the records of a step that ends into the memory that outlives the process; the replica's thread."""
+        if self._unkept and self.memory is not None:
+            self.memory.store(list(self._unkept))
+            self._unkept.clear()
 
     def _intern(self, signature: Signature) -> int:
         if len(self.signatures) >= _MAX_SIGNATURES:
@@ -150,6 +165,8 @@ class Ring:
                 return code
         # The list first: a code that a reader can see must already have its text.
         self.signatures.append(signature)
+        if self.memory is not None:
+            self.memory.add_signature(signature)
         code = self._codes[signature] = len(self.signatures) - 1
         return code
 

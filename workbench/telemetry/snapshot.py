@@ -147,13 +147,20 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class LastSeen:
-    """The newest collective that a replica recorded; op "" if it recorded none."""
+    """The newest collective that a replica recorded; op "" if it recorded none.
+
+    Attributes:
+      replica: The replica.
+      step, seq, op, site: The collective.
+      now: Where in the user's code the replica has been since, and for how long; "" if that is not known.
+    """
 
     replica: int
     step: int
     seq: int
     op: str
     site: str
+    now: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +175,7 @@ class Stuck:
       missing: Replicas that have not.
       since_ns: The first replica entered; driver's clock.
       last: What the missing ones did last.
+      reached: Missing replicas that had come to it, but were lost in it.
     """
 
     step: int
@@ -179,6 +187,7 @@ class Stuck:
     since_ns: int
     last: tuple[LastSeen, ...]
     state: str = "waiting"
+    reached: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

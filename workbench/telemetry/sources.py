@@ -15,16 +15,18 @@ class Source:
     Attributes:
       dropped: Records that it has lost, by its newest batch.
       dropped_events: Events that it has lost, likewise.
+      ended: What still comes of it is known from elsewhere.
     """
 
     dropped: int = 0
     dropped_events: int = 0
+    ended: bool = False
     _next: int = 0  # every batch before this one has come or is given up on
     _ahead: set[int] = field(default_factory=set)  # batches that came before an earlier one
 
     def is_new(self, batch: int) -> bool:
         """Whether batch number `batch` comes for the first time; marks it as seen."""
-        if batch < self._next or batch in self._ahead:
+        if self.ended or batch < self._next or batch in self._ahead:
             return False
         self._ahead.add(batch)
         if len(self._ahead) > _MAX_AHEAD:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -20,11 +21,17 @@ class Ends:
 
     Attributes:
       lost: Replicas that are gone.
-      failed: Steps that have ended with an error, which whoever ran them has been shown.
+      failed: Steps that have ended with an error, which the notebook has been shown.
+      positions: Of lost replicas: the last step, the number of the last collective in it, and whether they were in it.
     """
 
     lost: frozenset[int] = frozenset()
     failed: frozenset[int] = frozenset()
+    positions: Mapping[int, tuple[int, int, bool]] = field(default_factory=dict)
+
+    def were_in(self, key: tuple[int, int], replicas: Iterable[int]) -> tuple[int, ...]:
+        """Those of the lost replicas that were in the collective with this step and number."""
+        return tuple(replica for replica in replicas if self.positions.get(replica) == (*key, True))
 
 
 def find_stuck(
@@ -74,11 +81,18 @@ def find_stuck(
             state = "waiting"
         else:
             state = "failed" if (part["state"] == timeout).any() else ""
-        if missing and state and since <= before_ns:
+        if missing and state and (state != "waiting" or since <= before_ns):
             did = tuple(newest[replica] for replica in missing)
             op, site = texts[first["op"]], texts[first["site"]]
-            return Stuck(*key, op, site, waiting, missing, since, did, state)
+            return Stuck(*key, op, site, waiting, missing, since, did, state, ends.were_in(key, missing))
     return None
+
+
+def _reached_text(stuck: Stuck) -> str:
+    if set(stuck.reached) == set(stuck.missing):
+        return "while in it"
+    some = f", but replicas {{{', '.join(map(str, stuck.reached))}}} had" if stuck.reached else ""
+    return f"that had not come to it{some}"
 
 
 def _after(pending: np.ndarray, last: dict[int, LastSeen]) -> np.ndarray:
@@ -108,7 +122,7 @@ def _newest(replica: int, last: LastSeen | None, common: np.void | None, texts: 
     last = last or LastSeen(replica, -1, -1, "", "")
     if common is None or (int(common["step"]), int(common["seq"])) <= _position(last):
         return last
-    return LastSeen(replica, int(common["step"]), int(common["seq"]), texts[common["op"]], "")
+    return LastSeen(replica, int(common["step"]), int(common["seq"]), texts[common["op"]], "", last.now)
 
 
 def _position(seen: LastSeen) -> tuple[int, int]:
@@ -120,13 +134,15 @@ def stuck_text(stuck: Stuck) -> str:
     replicas = ", ".join(str(replica) for replica in stuck.missing)
     how = {
         "waiting": f"waiting for replicas {{{replicas}}}",
-        "lost": f"lost replicas {{{replicas}}} had not come to it",
+        "lost": f"lost replicas {{{replicas}}} {_reached_text(stuck)}",
         "failed": f"failed, replicas {{{replicas}}} had not come to it",
     }[stuck.state]
     text = f"step {stuck.step} {stuck.op} #{stuck.seq + 1}: {how}"
     parts = []
     for last in stuck.last[:4]:
         who = "it" if len(stuck.last) == 1 else f"r{last.replica}"
+        if last.now:
+            parts.append(f"{who} is at {last.now}")
         if not last.op:
             parts.append(f"no record of {who} has arrived")
             continue

@@ -97,6 +97,7 @@ class GroupReport:
       in_flight: Steps on their way.
       replicas: One per replica.
       missing: Replicas that do not take part at present, as their workers are gone, by their numbers among all.
+      failed: How the last step ended, such as "step 60 failed: replica 1 was lost"; "" if it succeeded.
     """
 
     label: str
@@ -107,6 +108,7 @@ class GroupReport:
     in_flight: int
     replicas: tuple[ReplicaReport, ...]
     missing: tuple[int, ...] = ()
+    failed: str = ""
 
 
 class Diagnosis:
@@ -232,7 +234,22 @@ def _group_report(group: Group, answers: dict[str, dict[str, Any]]) -> GroupRepo
         in_flight=group.in_flight,
         replicas=tuple(_replica_report(group, rank, answers) for rank in range(group.size)),
         missing=tuple(missing_seats(group)),
+        failed=_failed(group),
     )
+
+
+def _failed(group: Group) -> str:
+    cluster = group.gang.cluster
+    events = () if cluster is None else cluster.feed.snapshot().events
+    told = [
+        event.message.removeprefix(f"{group.label}: ")
+        for event in events
+        if event.name == "step_failed"
+        and event.generation == group.generation
+        and event.step > group.committed_step
+        and event.message.startswith(f"{group.label}: ")
+    ]
+    return told[-1] if told else ""
 
 
 def _replica_report(group: Group, rank: int, answers: dict[str, dict[str, Any]]) -> ReplicaReport:
@@ -241,6 +258,8 @@ def _replica_report(group: Group, rank: int, answers: dict[str, dict[str, Any]])
     key = group.id, rank
     rows = {(row[0], row[1]): row[2:] for row in answer.get("statuses", worker.statuses)}
     busy, step, seq, op, phase, site = rows.get(key, (False, -1, -1, "", "running", ""))
+    if worker.lost:  # what it told last is over
+        busy, op, phase, site = False, "", "running", ""
     flight = tuple(
         entry._asdict() | {"site": with_cell_names(entry.site)}
         for entry in answer.get("flight", {}).get(key, ())

@@ -48,6 +48,8 @@ def _general(found: Diagnosis) -> str:
     if not active:
         last = max((group.committed_step for group in found.groups), default=-1)
         done = f", step {last} was the last" if last >= 0 else ""
+        if failed := [group.failed for group in found.groups if group.failed]:
+            done += f"; {'; '.join(failed)}"
         return f"run {found.run}: idle{done}"
     parts = [
         f"{group.label} runs step {group.committed_step + 1} ({counted(group.in_flight, 'step')} on the way), "

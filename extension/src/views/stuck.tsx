@@ -78,15 +78,20 @@ function Banner({ group, stuck, events }: BannerProps) {
   );
 }
 
-function howText({ state, missing }: Stuck): string {
+function howText({ state, missing, reached }: Stuck): string {
   const who = `replica${missing.length > 1 ? "s" : ""} {${runsOf(missing)}}`;
   if (state === "waiting") return `waiting for ${who}`;
-  return `${state === "lost" ? "lost" : "failed,"} ${who} had not come to it`;
+  if (state === "failed") return `failed, ${who} had not come to it`;
+  if (reached.length === missing.length) return `lost ${who} while in it`;
+  const some = reached.length ? `, but replica {${runsOf(reached)}} had` : "";
+  return `lost ${who} that had not come to it${some}`;
 }
 
 function lastText(last: LastSeen, step: number): string {
-  if (!last.op) return `no record of replica ${last.replica} has arrived`;
+  const now = last.now && `replica ${last.replica} is at ${last.now}; it `;
+  if (!last.op)
+    return now ? `${now}has come to no collective` : `no record of replica ${last.replica} has arrived`;
   const where = last.site ? ` at ${last.site}` : "";
   const when = last.step === step ? "" : `step ${last.step} `;
-  return `replica ${last.replica} last did ${when}${last.op} #${last.seq + 1}${where}`;
+  return `${now || `replica ${last.replica} `}last did ${when}${last.op} #${last.seq + 1}${where}`;
 }

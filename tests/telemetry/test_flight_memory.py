@@ -1,0 +1,96 @@
+"""What a replica keeps in memory that outlives its process can be read whole, however much there was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from workbench.runtime.flights import batch_of
+from workbench.telemetry.batches import decode
+from workbench.telemetry.flight_memory import POSITION, ROWS, Flight, FlightMemory, FlightReader, Identity
+from workbench.telemetry.records import COLUMNS, Record, Signature
+from workbench.telemetry.ring import Ring
+
+WHO = Identity("d", "run", 1, "a", "cpu:1", 2)
+SIGNATURE = Signature(3, "g", "all_reduce", "sum", "float32", "direct", 1, "shm", "ok", "In[1]:3")
+
+
+@pytest.fixture
+def memory() -> Iterator[FlightMemory]:
+    made = FlightMemory("7-1", WHO)
+    yield made
+    made.words.release()  # pytest still has it when it looks for what is left
+    made._memory.close()
+
+
+@pytest.fixture
+def reader(memory: FlightMemory) -> Iterator[FlightReader]:
+    (path,) = [
+        path
+        for path in (f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd"))
+        if os.path.exists(path) and "workbench-flight-7-1" in os.readlink(path)
+    ]
+    found = FlightReader(path)
+    yield found
+    found.close()
+
+
+def written(memory: FlightMemory, steps: int, sites: int = 1) -> Ring:
+    ring = Ring(ROWS, replica=1, host="a", device="cpu:1", run_id="run", size=2, memory=memory)
+    for step in range(steps):
+        memory.begin(step)
+        for seq in range(2):
+            memory.words[POSITION] = 2 * seq + 1
+            signature = SIGNATURE._replace(site=f"In[{step % sites}]:3")
+            ring.write(ring.number(signature), step, seq, 1, 4, 10 * step, 10 * step + 1, 10 * step + 2)
+            memory.words[POSITION] = 2 * seq
+        ring.keep()
+    return ring
+
+
+@pytest.mark.parametrize("steps", [1, 20, ROWS // 2, ROWS // 2 + 7, 3 * ROWS])
+def test_the_newest_records_are_there_in_their_order(
+    memory: FlightMemory, reader: FlightReader, steps: int
+) -> None:
+    written(memory, steps)
+    found = reader.read()
+    assert (found.identity, found.signatures) == (WHO, [SIGNATURE._replace(site="In[0]:3")])
+    assert (found.step, found.seq, found.inside) == (steps - 1, 1, False)
+    expected = [(step, seq) for step in range(steps) for seq in range(2)][-ROWS:]
+    assert [row[2:4] for row in found.rows] == expected
+
+
+def test_only_completed_steps_are_kept_and_where_the_replica_was(
+    memory: FlightMemory, reader: FlightReader
+) -> None:
+    ring = written(memory, 3)
+    memory.begin(3)
+    memory.words[POSITION] = 1
+    ring.write(ring.number(SIGNATURE), 3, 0, 1, 4, 1, 2, 3)
+    found = reader.read()
+    assert found.rows[-1][2] == 2
+    assert (found.step, found.seq, found.inside) == (3, 0, True)
+
+
+def test_a_memory_without_room_for_more_call_sites_leaves_their_records_out(
+    memory: FlightMemory, reader: FlightReader
+) -> None:
+    written(memory, 4000, sites=4000)
+    found = reader.read()
+    assert all(row[1] < len(found.signatures) for row in found.rows)
+
+
+def test_what_has_not_been_sent_becomes_a_batch(memory: FlightMemory, reader: FlightReader) -> None:
+    written(memory, 5)
+    flight: Flight = reader.read()._replace(clock=(17, 5))
+    columns = decode(batch_of(flight, (2, 0), "g", 3))[1]
+    records = [Record(*row) for row in zip(*(columns[name].tolist() for name in COLUMNS), strict=True)]
+    assert [(record.step, record.seq) for record in records] == [(2, 1), (3, 0), (3, 1), (4, 0), (4, 1)]
+    assert {(record.replica, record.host, record.device, record.n) for record in records} == {
+        (1, "a", "cpu:1", 2)
+    }
+    assert {(record.clock_offset_ns, record.clock_err_ns) for record in records} == {(17, 5)}
+    assert batch_of(flight, (4, 1), "g", 3) == b""
+    assert batch_of(flight, (-1, -1), "g", 2) == b""  # of another generation
