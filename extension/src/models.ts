@@ -302,6 +302,7 @@ export interface Lateness {
   late_us: ((number | null)[])[];
   stragglers: number[];
   slow_steps: number[];
+  text: string;
 }
 
 /** The newest collective that a replica recorded; op "" if it recorded none. */

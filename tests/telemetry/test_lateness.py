@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
+
+import pytest
 
 from tests.telemetry.simulation import MS, Call, Replicas, steps
 from workbench.telemetry.feed import Feed
@@ -108,3 +111,83 @@ def test_a_step_in_which_everybody_is_late_is_slow() -> None:
 def test_only_the_newest_steps_are_shown() -> None:
     heat = lateness(Replicas(["a", "a"]), *steps(200, [0, 10]))
     assert heat.steps == tuple(range(136, 200))
+
+
+def noisy(
+    n: int, seed: int, *, count: int = 64, late: dict[int, int] | None = None, drift: bool = False
+) -> list[Call]:
+    """Steps of 2 ms, in which replicas come as chance has it, up to 400 µs apart.
+
+    Args:
+      n: Replicas.
+      seed: Of chance.
+      count: Steps.
+      late: By how many ns some are later than that, in each step.
+      drift: Chance changes slowly, as the load of a machine does, instead of from step to step.
+    """
+    rng = random.Random(seed)
+    mood = [rng.random() for _ in range(n)]
+    calls = []
+    for step in range(count):
+        mood = [0.9 * m + 0.1 * rng.random() if drift else rng.random() for m in mood]
+        start = 2 * (step + 1) * MS
+        enter = [start + int(400_000 * m) + (late or {}).get(r, 0) for r, m in enumerate(mood)]
+        calls.append(Call(enter, max(enter) + 50_000, step=step))
+    return calls
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 64])
+@pytest.mark.parametrize("count", [20, 64])
+def test_of_many_healthy_runs_none_has_a_straggler(n: int, count: int) -> None:
+    named = [
+        seed
+        for seed in range(100 if n < 64 else 10)
+        if lateness(Replicas(["a"] * n), *noisy(n, seed, count=count)).stragglers
+    ]
+    assert named == []
+
+
+@pytest.mark.parametrize("n", [2, 4, 64])
+def test_the_late_replica_of_noisy_runs_is_found_with_its_figure(n: int) -> None:
+    for seed in range(20 if n < 64 else 3):
+        heat = lateness(Replicas(["a"] * n), *noisy(n, seed, late={1: MS}))
+        assert heat.stragglers == (1,)
+        found = re.fullmatch(r"late step after step: replica 1, by ([\d.]+) ms a step \((\d+) %\)", heat.text)
+        assert found is not None
+        assert 0.7 < float(found[1]) < 1.3
+        assert 35 < int(found[2]) < 65
+
+
+def test_two_late_replicas_are_both_named() -> None:
+    assert lateness(Replicas(["a"] * 4), *noisy(4, 0, late={1: MS, 3: MS})).stragglers == (1, 3)
+
+
+def test_waiting_that_is_less_than_a_tenth_of_the_time_in_collectives_names_nobody() -> None:
+    assert [bool(_named(percent)) for percent in (8, 9, 11, 12)] == [False, False, True, True]
+
+
+def _named(percent: int) -> tuple[int, ...]:
+    """Who is named where waiting is that much of all time in collectives, of steps of 5 ms."""
+    late = 400_000
+    spent = late * 100 // percent  # by both together; the late one spends `late` less
+    calls = [
+        Call([k * 5 * MS, k * 5 * MS + late], k * 5 * MS + (spent + late) // 2, step=k) for k in range(1, 31)
+    ]
+    return lateness(Replicas(["a", "a"]), *calls).stragglers
+
+
+def test_where_replicas_share_cores_that_is_said_instead_of_a_name() -> None:
+    def on(cores: int, late_ns: int) -> Lateness:
+        replicas = Replicas(["a"] * 4)
+        replicas.record(*noisy(4, 1, late={2: late_ns}))
+        feed = Feed(now_ns=lambda: 0)
+        feed.set_cores("run", "g", cores)
+        for data in replicas.drain():
+            feed.ingest(data)
+        return feed.snapshot().groups[0].lateness
+
+    assert on(2, MS).stragglers == ()
+    assert on(2, MS).text == "4 replicas share 2 cores"
+    assert on(4, MS).stragglers == (2,)
+    assert on(2, 2 * MS).stragglers == (2,)  # more than sharing explains
+    assert on(2, 2 * MS).text.endswith("; 4 replicas share 2 cores")

@@ -108,7 +108,7 @@ def test_what_a_person_should_look_at_stands_below_the_table() -> None:
     assert lines[-7:] == [
         "! step 99 all_reduce #1: waiting for replicas {2}; it last did step 29 all_reduce #1 at",
         "  train.py:84",
-        "! straggler: r2 b cpu:2 is late step after step",
+        "! late step after step: replica 2, by 0.4 ms a step (40 %)",
         "23 collectives, 20 records dropped",
         "  20 records dropped: Replicas made records faster than these were fetched, so the",
         "  oldest went. The figures are of those that came; the job itself lost nothing. Fewer",

@@ -12,7 +12,7 @@ from typing import Any
 
 from distributed import Client
 
-from workbench import forks
+from workbench import allowance, forks
 from workbench.devices import Device
 from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchError
 from workbench.runtime import embedded
@@ -163,7 +163,11 @@ class Cluster:
                 f"the replicas of a strategy need devices of one kind, got {' and '.join(sorted(kinds))}; choose those "
                 f"of one kind by name, such as ['GPU:0', 'GPU:1']"
             )
-        return Group(self.gang, devices, label=label)
+        group = Group(self.gang, devices, label=label)
+        workers = [worker for worker in self.gang.workers.values() if worker.name in group.worker_names]
+        if kinds == {"CPU"} and all(worker.local for worker in workers):
+            self.feed.set_cores(self.name, group.name, allowance.cores())
+        return group
 
     def flush_telemetry(self, deadline_seconds: float = 2.0) -> tuple[str, ...]:
         """Brings the feed up to date with what the replicas have recorded so far, also while a step hangs.

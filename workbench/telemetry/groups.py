@@ -37,6 +37,7 @@ def group_view(
     stuck_before_ns: int,
     not_finite: Onset | None,
     ends: Ends,
+    cores: int,
 ) -> GroupView:
     """The view of group `key`: of the user's collectives, but stuck may also be one of workbench's own.
 
@@ -52,6 +53,7 @@ def group_view(
       stuck_before_ns: A collective first entered before this time counts as stuck.
       not_finite: Where NaN or infinity first went into one of its collectives.
       ends: What the driver has told of this generation.
+      cores: How many cores its replicas have together; 0 if that is not known.
     """
     records = records[-_MAX_RECORDS:]  # the newest: sorted by time
     collectives = _of_user(_remembered(collectives, records), key)
@@ -66,7 +68,7 @@ def group_view(
         lanes=_lanes(records, chosen.replicas, texts),
         hidden_lanes=chosen.hidden,
         items=_items(collectives[-_MAX_ITEMS:], records, chosen, texts),
-        lateness=lateness(records, chosen.replicas),
+        lateness=lateness(records, chosen.replicas, cores),
         stuck=find_stuck(waiting, last, texts, before_ns=stuck_before_ns, ends=ends),
         not_finite=not_finite,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -15,17 +16,22 @@ _RATIO: Final = 1.5
 _MIN_SHARE: Final = 0.1
 _MIN_LATE_NS: Final = 100_000
 _MIN_LATE_OF_STEP: Final = 0.05
+_CROWDED_LATE_OF_STEP: Final = 0.6
+_MOST_NAMED: Final = 4
+_CHANCE: Final = 1e-4
+"""How probable it may be that any replica at all is named where all are late by chance."""
 
 
-def lateness(records: np.ndarray, replicas: np.ndarray) -> Lateness:
+def lateness(records: np.ndarray, replicas: np.ndarray, cores: int = 0) -> Lateness:
     """The heat map over the newest steps.
 
     A replica is a straggler if, over at least 20 steps,
 
-    * its mean lateness is more than 1.5 × the average over all replicas, and it is above that in at least half
-      of the steps: a fixed row, not one bad step;
-    * that lateness is above the clock error, at least 100 µs a step, and at least a twentieth of a step:
-      tiny steps have a late replica by nature, which nobody can do anything about;
+    * it is later than the median replica in so many of the steps, and in most steps of each quarter of them, that
+      chance would have it so for any replica of the group only once in ten thousand groups;
+    * the median of that lateness is above the clock error, at least 100 µs a step, and at least a twentieth of a
+      step: tiny steps have a late replica by nature, which nobody can do anything about. Where replicas share cores,
+      somebody always comes last, so it must be three fifths of a step;
     * the others lose at least a tenth of their time in collectives to waiting.
 
     A step is slow for everybody if its average lateness is more than 1.5 × that of all steps, and by as much as
@@ -34,6 +40,7 @@ def lateness(records: np.ndarray, replicas: np.ndarray) -> Lateness:
     Args:
       records: Rows of `history.RECORD` of one group and generation, joined.
       replicas: The replicas to show, sorted; shape `(rows,)`.
+      cores: How many cores all replicas of the group have together; 0 if that is not known.
     """
     if not len(records):
         return Lateness()
@@ -52,14 +59,32 @@ def lateness(records: np.ndarray, replicas: np.ndarray) -> Lateness:
     spent = np.maximum(records["t_end_ns"] - records["t_enter_ns"], 0).sum()
     waited = (records["ready_ns"] - records["t_enter_ns"] - records["clock_offset_ns"]).sum()
     matters = len(everyone) > 1 and len(steps) >= _MIN_STEPS and waited >= _MIN_SHARE * spent
-    enough = max(noise, _MIN_LATE_NS, _MIN_LATE_OF_STEP * _step_ns(records, column))
+    step_ns = _step_ns(records, column)
+    crowded = 0 < cores < len(everyone)
+    enough = max(noise, _MIN_LATE_NS, _MIN_LATE_OF_STEP * step_ns)
+    much = max(enough, _CROWDED_LATE_OF_STEP * step_ns) if crowded else enough
+    named = _stragglers(late, much) if matters else {}
+    stragglers = {int(everyone[index]): late_ns for index, late_ns in named.items()}
     return Lateness(
         replicas=tuple(everyone[shown].tolist()),
         steps=tuple(steps.tolist()),
         late_us=tuple(tuple(None if x < 0 else x for x in line) for line in cells.tolist()),
-        stragglers=tuple(everyone[_stragglers(late, enough)].tolist()) if matters else (),
+        stragglers=tuple(stragglers),
         slow_steps=tuple(steps[_slow_steps(late, enough)].tolist()) if matters else (),
+        text=_text(stragglers, step_ns, f"{len(everyone)} replicas share {cores} cores" if crowded else ""),
     )
+
+
+def _text(stragglers: dict[int, float], step_ns: float, crowded: str) -> str:
+    """Who is late, by how much and what share of a step, and whether cores are too few."""
+    named = [
+        f"replica {replica}, by {late_ns / 1e6:.2g} ms a step ({min(100, 100 * late_ns / step_ns):.0f} %)"
+        for replica, late_ns in list(stragglers.items())[:_MOST_NAMED]
+    ]
+    if more := len(stragglers) - len(named):
+        named.append(f"and {more} more")
+    parts = [f"late step after step: {'; '.join(named)}" if named else "", crowded]
+    return "; ".join(part for part in parts if part)
 
 
 def _step_ns(records: np.ndarray, column: np.ndarray) -> float:
@@ -69,12 +94,18 @@ def _step_ns(records: np.ndarray, column: np.ndarray) -> float:
     return float(np.median(np.diff(first))) if len(first) > 1 else 0.0
 
 
-def _stragglers(late: np.ndarray, enough: float) -> np.ndarray:
-    """Indices of rows that stand out; `late` has shape `(replicas, steps)`, ns."""
-    average = late.mean(axis=1)
-    above = (late > _RATIO * late.mean(axis=0)).mean(axis=1)
-    rows = (average > _RATIO * average.mean()) & (average > enough) & (above >= 0.5)
-    return np.flatnonzero(rows)
+def _stragglers(late: np.ndarray, enough: float) -> dict[int, float]:
+    """Indices of rows that stand out, and by how many ns a step; `late` has shape `(replicas, steps)`, ns."""
+    replicas, steps = late.shape
+    median = np.sort(late, axis=0)[(replicas - 1) // 2]  # of two replicas the earlier one
+    excess = late - median
+    above = excess > enough / 2
+    # A replica that is late by chance is so in half of the steps, more or less some standard deviations of 1/2√steps.
+    deviations = math.sqrt(2 * math.log(replicas / _CHANCE))
+    often = above.mean(axis=1) >= min(1.0, 0.5 + deviations / (2 * math.sqrt(steps)))
+    throughout = np.all([part.mean(axis=1) > 0.5 for part in np.array_split(above, 4, axis=1)], axis=0)
+    by = np.median(excess, axis=1)
+    return {int(index): float(by[index]) for index in np.flatnonzero(often & throughout & (by > enough))}
 
 
 def _slow_steps(late: np.ndarray, enough: float) -> np.ndarray:

@@ -136,6 +136,7 @@ class Lateness:
       late_us: Shape (replicas, steps); None where a replica has no record of the step.
       stragglers: Replicas that are late step after step, by enough to matter; see `lateness.lateness`.
       slow_steps: Steps in which everybody was late, not one replica.
+      text: Who is late and by how much, and whether replicas have too few cores; "" if nothing is to be said.
     """
 
     replicas: tuple[int, ...] = ()
@@ -143,6 +144,7 @@ class Lateness:
     late_us: tuple[tuple[float | None, ...], ...] = ()
     stragglers: tuple[int, ...] = ()
     slow_steps: tuple[int, ...] = ()
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

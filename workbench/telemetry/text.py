@@ -126,9 +126,8 @@ def _notes(group: GroupView) -> list[str]:
         notes.append(f"! {stuck_text(group.stuck)}")
     if group.not_finite is not None:
         notes.append(f"! NaN or infinity: {onset_text(group.not_finite)}")
-    if group.lateness.stragglers:
-        names = ", ".join(lane.label for lane in group.lanes if lane.replica in group.lateness.stragglers)
-        notes.append(f"! straggler: {names} is late step after step")
+    if group.lateness.text:
+        notes.append(f"! {group.lateness.text}")
     if group.lateness.slow_steps:
         notes.append(f"! slow for every replica: steps {', '.join(map(str, group.lateness.slow_steps[-8:]))}")
     return notes

@@ -30,7 +30,7 @@ export const heatMap: View<Collectives> = {
 };
 
 function Group({ group, context }: { group: GroupView; context: Context }) {
-  const { replicas, steps, late_us, stragglers, slow_steps } = group.lateness;
+  const { replicas, steps, late_us, stragglers, slow_steps, text } = group.lateness;
   const labels = new Map(group.lanes.map((lane) => [lane.replica, lane.label]));
   const label = (row: number) => labels.get(replicas[row]!) ?? `r${replicas[row]}`;
   const value = ({ row, column }: Cell) => late_us[row]?.[column] ?? null;
@@ -103,7 +103,7 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
       facts={[
         group.group,
         group.hidden_lanes > 0 && `the ${replicas.length} latest of ${group.n} replicas`,
-        stragglers.length > 0 && `▶ late step after step: replica ${runsOf(stragglers)}`,
+        text && `▶ ${text}`,
         slow_steps.length > 0 && `▼ slow for everybody: step ${runsOf(slow_steps.slice(-8))}`,
       ]}
       chart={

@@ -6,7 +6,7 @@ import { ChartOrTable } from "../parts/head";
 import { Key } from "../parts/marks";
 import { hatch, Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
-import { NOTHING, runsOf, sizeText, timeText } from "../format";
+import { NOTHING, sizeText, timeText } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import type { Context, View } from "../view";
 
@@ -144,8 +144,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
         shown.group,
         `newest ${items.length} collectives`,
         shown.hidden_lanes > 0 && `the ${shown.lanes.length} latest of ${shown.n} replicas`,
-        shown.lateness.stragglers.length > 0 &&
-          `▶ late step after step: replica ${runsOf(shown.lateness.stragglers)}`,
+        shown.lateness.text && `▶ ${shown.lateness.text}`,
         failed > 0 && `✖ ${failed} failed`,
         paused && "❚❚ paused",
       ]}
