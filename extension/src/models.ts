@@ -233,6 +233,7 @@ export interface DatasetSharding {
 export interface Counters {
   records: number;
   collectives: number;
+  internal: number;
   failed: number;
   pending: number;
   incomplete: number;

@@ -212,6 +212,7 @@ def test_what_workbench_itself_needed_is_apart() -> None:
     snapshot = feed.snapshot()
     assert [(row.op, row.purpose) for row in snapshot.table] == [("all_reduce", "")]
     assert [(row.op, row.purpose) for row in snapshot.internal] == [("all_gather", "input")]
+    assert (snapshot.counters.collectives, snapshot.counters.internal) == (1, 1)
     assert [item.op for item in snapshot.groups[0].items] == ["all_reduce"]
     assert feed.to_arrow()["purpose"].to_pylist() == ["", "", "input", "input"]
 

@@ -43,7 +43,7 @@ def record(path: Path, *, count: int = 40) -> Feed:
             for data in replicas.drain():
                 feed.ingest(data)
                 recorder.add(data)
-        replicas.record(*steps(30, [0, 0, 0], first=count))  # more than the ring holds
+        replicas.record(*steps(30, [0, 0, 400_000], first=count))  # more than the ring holds
         replicas.record(Call([90 * MS, 91 * MS, None], 0, step=99, state="entered"))
         for data in replicas.drain():
             feed.ingest(data)

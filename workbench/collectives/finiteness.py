@@ -83,6 +83,8 @@ def is_finite(array: np.ndarray) -> bool:
     A sum of squares is finite only if all elements are, and BLAS adds it up in one pass, without another array and
     without a warning. It may overflow although all elements are finite: only then they are looked at one by one.
     """
+    if array.size == 1 and array.dtype.kind == "f":
+        return math.isfinite(array.item())
     if array.dtype.kind == "f" and array.itemsize in (4, 8) and array.flags.c_contiguous:
         flat = array.reshape(-1)
         if math.isfinite(np.vdot(flat, flat)):

@@ -122,6 +122,7 @@ class Gang:
         """See `forks.tell`: the workers are the parent's, and their links were let go."""
         if not self.closed:
             self.closed, self._of_process = True, os.getppid()
+            self.flights.close()
 
     def watch(self, worker: WorkerLink) -> None:
         """From now on, messages of this worker are received."""

@@ -201,7 +201,7 @@ class JobLink:
         if self.summary is not None:
             strategies = [one | {"status": "stopped"} for one in self.summary["strategies"]]
             # A new one: sessions compare it with the one that they have told.
-            end = {"status": "stopped", "replicas_live": 0, "strategies": strategies}
+            end = {"status": "stopped", "replicas_live": 0, "stuck": 0, "strategies": strategies}
             self.summary = {**self.summary, **end}
         if self.feed_frame:
             self.feed_frame = self.feed_frame | {"status": "stopped"}
@@ -234,5 +234,4 @@ def _stopped_worker(worker: dict[str, Any]) -> dict[str, Any]:
     devices = [
         device | {"replicas": [each | over for each in device["replicas"]]} for device in worker["devices"]
     ]
-    status = worker["status"] if worker["status"] == "lost" else "stopped"
-    return worker | {"status": status, "memory_bytes": None, "devices": devices}
+    return worker | {"status": "stopped", "detail": "", "memory_bytes": None, "devices": devices}

@@ -312,7 +312,9 @@ class Feed:
             ok=self._ok,
             version=self._version,
         )
-        self._counts["collectives"] += len(joined.collectives)
+        users = int((joined.collectives["purpose"] == 0).sum())
+        self._counts["collectives"] += users
+        self._counts["internal"] += len(joined.collectives) - users
         self._counts["failed"] += int((joined.collectives["state"] != self._ok).sum())
         self._collectives.add(joined.collectives)
         self._records.add(joined.records)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import mmap
 import os
-from array import array
-from collections.abc import Sequence
-from itertools import chain
+import struct
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from workbench.telemetry.records import Signature
@@ -22,7 +21,9 @@ ROWS: Final = 1024
 _WIDTH: Final = 9
 _HEAD, _STEP, POSITION, _TEXT_BYTES, _OFFSET, _ERROR = range(6)
 _FIRST_ROW: Final = 16
-_TEXT_AT: Final = (_FIRST_ROW + ROWS * _WIDTH) * 8
+_ROW: Final = struct.Struct(f"={_WIDTH}q")
+_ROWS_AT: Final = _FIRST_ROW * 8
+_TEXT_AT: Final = _ROWS_AT + ROWS * _ROW.size
 _MAX_TEXT: Final = 256 << 10
 _BYTES: Final = _TEXT_AT + _MAX_TEXT
 
@@ -90,16 +91,14 @@ class FlightMemory:
             self._memory[_TEXT_AT + used : _TEXT_AT + used + len(line)] = line
             self.words[_TEXT_BYTES] = used + len(line)
 
-    def store(self, rows: Sequence[Row]) -> None:
+    def store(self, rows: Iterable[Row]) -> None:
         """Keeps rows as a ring has them; the oldest make room."""
-        rows = rows[-ROWS:]
-        words, head = self.words, self.words[_HEAD]
-        at, room = head % ROWS, ROWS - head % ROWS
-        for part, place in ((rows[:room], at), (rows[room:], 0)):
-            if part:
-                start = _FIRST_ROW + place * _WIDTH
-                words[start : start + len(part) * _WIDTH] = memoryview(array("q", chain.from_iterable(part)))
-        words[_HEAD] = head + len(rows)  # only now: whoever reads takes whole rows
+        words, memory = self.words, self._memory
+        head = words[_HEAD]
+        for row in rows:
+            _ROW.pack_into(memory, _ROWS_AT + head % ROWS * _ROW.size, *row)
+            head += 1
+        words[_HEAD] = head  # only now: whoever reads takes whole rows
 
 
 class Flight(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,7 @@ _MIN_LATE_NS: Final = 100_000
 _MIN_LATE_OF_STEP: Final = 0.05
 _CROWDED_LATE_OF_STEP: Final = 0.6
 _MOST_NAMED: Final = 4
-_CHANCE: Final = 1e-4
+_CHANCE: Final = 1e-3
 """How probable it may be that any replica at all is named where all are late by chance."""
 
 
@@ -28,7 +29,7 @@ def lateness(records: np.ndarray, replicas: np.ndarray, cores: int = 0) -> Laten
     A replica is a straggler if, over at least 20 steps,
 
     * it is later than the median replica in so many of the steps, and in most steps of each quarter of them, that
-      chance would have it so for any replica of the group only once in ten thousand groups;
+      chance would have it so for any replica of the group only once in a thousand groups;
     * the median of that lateness is above the clock error, at least 100 µs a step, and at least a twentieth of a
       step: tiny steps have a late replica by nature, which nobody can do anything about. Where replicas share cores,
       somebody always comes last, so it must be three fifths of a step;
@@ -100,12 +101,19 @@ def _stragglers(late: np.ndarray, enough: float) -> dict[int, float]:
     median = np.sort(late, axis=0)[(replicas - 1) // 2]  # of two replicas the earlier one
     excess = late - median
     above = excess > enough / 2
-    # A replica that is late by chance is so in half of the steps, more or less some standard deviations of 1/2√steps.
-    deviations = math.sqrt(2 * math.log(replicas / _CHANCE))
-    often = above.mean(axis=1) >= min(1.0, 0.5 + deviations / (2 * math.sqrt(steps)))
+    often = above.sum(axis=1) >= _more_than_chance(steps, replicas)
     throughout = np.all([part.mean(axis=1) > 0.5 for part in np.array_split(above, 4, axis=1)], axis=0)
     by = np.median(excess, axis=1)
     return {int(index): float(by[index]) for index in np.flatnonzero(often & throughout & (by > enough))}
+
+
+@cache
+def _more_than_chance(steps: int, replicas: int) -> int:
+    """In how many steps a replica must be late, which by chance is as probable as not, to be named."""
+    tail, least = 0, steps
+    while least >= 0 and (tail := tail + math.comb(steps, least)) * replicas <= _CHANCE * 2**steps:
+        least -= 1
+    return least + 1
 
 
 def _slow_steps(late: np.ndarray, enough: float) -> np.ndarray:

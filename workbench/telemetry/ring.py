@@ -154,7 +154,7 @@ class Ring:
     def keep(self) -> None:
         """Copies the records of a step that ends into the memory that outlives the process; the replica's thread."""
         if self._unkept and self.memory is not None:
-            self.memory.store(list(self._unkept))
+            self.memory.store(self._unkept)
             self._unkept.clear()
 
     def _intern(self, signature: Signature) -> int:

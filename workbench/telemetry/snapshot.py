@@ -18,7 +18,8 @@ class Counters:
 
     Attributes:
       records: Records folded.
-      collectives: Collectives of which all replicas' records are there.
+      collectives: Collectives of the user of which all replicas' records are there.
+      internal: Those likewise that workbench itself needed, such as those that hand input round.
       failed: Those among them that ended in a mismatch, timeout, abort or error.
       pending: Records that wait for those of other replicas, now.
       incomplete: Collectives given up on because some replica's record never came.
@@ -29,6 +30,7 @@ class Counters:
 
     records: int = 0
     collectives: int = 0
+    internal: int = 0
     failed: int = 0
     pending: int = 0
     incomplete: int = 0

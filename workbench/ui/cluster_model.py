@@ -89,8 +89,7 @@ def _stopped(worker: WorkerNode) -> WorkerNode:
         )
         for device in worker.devices
     )
-    status = worker.status if worker.status == "lost" else "stopped"
-    return replace(worker, status=status, memory_bytes=None, devices=devices)
+    return replace(worker, status="stopped", detail="", memory_bytes=None, devices=devices)
 
 
 def worker_status(worker: WorkerLink) -> str:

@@ -17,6 +17,7 @@ from workbench.runtime.cells import with_cell_names
 from workbench.telemetry.recorder import Recorder
 from workbench.ui import html, shown
 from workbench.ui.cluster_model import DeviceHistory, topology_model
+from workbench.ui.inspections import Inspections
 from workbench.ui.plain import plain
 from workbench.ui.widgets.sources import Source
 
@@ -132,7 +133,13 @@ class _Look:
 
 
 def _kept_by(recorder: Recorder) -> Callable[[str, Callable[[], Source]], None]:
-    return lambda view, make: recorder.keep(view, make().model())
+    inspections = Inspections()
+
+    def keep(view: str, make: Callable[[], Source]) -> None:
+        model = make().model()
+        recorder.keep(view, inspections.with_earlier(model) if view == "values" else model)
+
+    return keep
 
 
 def _finish(look: _Look, recorder: Recorder) -> None:

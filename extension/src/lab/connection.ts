@@ -17,6 +17,7 @@ const EMPTY: Snapshot = {
   counters: {
     records: 0,
     collectives: 0,
+    internal: 0,
     failed: 0,
     pending: 0,
     incomplete: 0,

@@ -39,7 +39,7 @@ export const collectiveTable: View<Collectives> = {
         <Table
           label="Collective timing"
           empty={
-            counters.collectives > 0
+            counters.internal > 0
               ? "only collectives that workbench itself needed were recorded"
               : "no collectives recorded yet"
           }
@@ -87,7 +87,7 @@ function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<TableRow>[
   const columns: Column<TableRow>[] = [
     { title: "op", left: true, text: (row) => row.op },
     { title: "size", text: (row) => sizeText(row.size_bytes), order: (row) => row.size_bytes },
-    { title: "count", rank: 12, text: (row) => count(row.count), order: (row) => row.count },
+    { title: "elements", rank: 12, text: (row) => count(row.count), order: (row) => row.count },
     { title: "type", left: true, rank: telling((row) => row.dtype, 4), text: (row) => dtypeText(row.dtype) },
     {
       title: "red",
