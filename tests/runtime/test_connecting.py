@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -200,6 +202,32 @@ def test_two_drivers_at_once_are_refused_and_one_after_the_other_are_not() -> No
             assert _works(first) == 1
         with runtime.connect(dask, replicas_per_worker=2) as second:
             assert _works(second) == 2
+
+
+KILLED_DRIVER = """
+import os, signal, sys
+import workbench as wb
+cluster = wb.connect(sys.argv[1])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_workers_of_a_driver_that_was_killed_are_free_at_once() -> None:
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(**options, processes=False, protocol="tcp://", host="127.0.0.1") as dask:
+        address = dask.scheduler_address
+        done = subprocess.run([sys.executable, "-c", KILLED_DRIVER, address], capture_output=True, timeout=60)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        ends = time.monotonic() + 5.0  # a claim of a driver that has not come yet lasts longer
+        while True:
+            try:
+                cluster = runtime.connect(address)
+            except ClusterBusy:  # the worker has not read the end of the links yet
+                assert time.monotonic() < ends
+            else:
+                break
+        with cluster:
+            assert _works(cluster) == 1
 
 
 def test_what_a_worker_lacks_is_told_as_that_and_its_group_is_given_up(

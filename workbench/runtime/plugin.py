@@ -143,12 +143,15 @@ class WorkerSide:
         with self._lock:
             busy = self._host is not None and not self._host.closed
             if self._holder is not None and self._holder["session"] != holder["session"]:
-                recent = time.monotonic() - self._holder["since"] < 10.0
+                # One that has opened its links holds the worker until they end, and not a moment longer.
+                recent = not self._holder["linked"] and time.monotonic() - self._holder["since"] < 10.0
                 if busy or recent:
                     return {
-                        key: value for key, value in self._holder.items() if key not in ("session", "token")
+                        key: value
+                        for key, value in self._holder.items()
+                        if key not in ("session", "token", "linked")
                     }
-            self._holder = {**holder, "since": time.monotonic()}
+            self._holder = {**holder, "since": time.monotonic(), "linked": False}
             if not self._laid_out:
                 self.take_shape(holder["devices"], holder["kind"])
             return None
@@ -218,6 +221,8 @@ class WorkerSide:
                 tls=tls,
             )
             self._host = host
+            if self._holder is not None:
+                self._holder["linked"] = True
             self._signals = signals
         if self._single_driver and self._endpoint is not None:
             self._endpoint.close()  # no other driver will come, and a killed process could not remove it
