@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from workbench.collectives.arena import Arena, PeerMemory
 from workbench.collectives.memory import SharedFile
 from workbench.collectives.results import ResultPool
+from workbench.collectives.shared_results import SharedResults
 
 FLOAT = np.dtype(np.float32)
 
@@ -45,6 +47,25 @@ def test_the_pool_forgets_old_buffers_when_it_grows_too_large() -> None:
     for count in range(20_000_000, 20_000_030):  # about 2.4 GB in all, never written
         pool.take(count, FLOAT)
     assert pool.kept_bytes < 400_000_000
+
+
+def test_the_pool_gives_back_what_is_idle_and_was_not_used_lately() -> None:
+    pool = ResultPool()
+    held = pool.take(100_000, FLOAT)
+    held[:] = 7
+    for count in (200_000, 300_000):
+        pool.take(count, FLOAT)
+    pool.give_back(0.0)  # the beginning of time: all of it was used since
+    assert pool.kept_bytes == 4 * 600_000
+    moment = monotonic()
+    recent = address(pool.take(300_000, FLOAT))
+    pool.give_back(moment)
+    assert pool.kept_bytes == 4 * 400_000
+    assert address(pool.take(300_000, FLOAT)) == recent
+    pool.give_back(monotonic() + 1)
+    assert pool.kept_bytes == 4 * 100_000
+    assert (held == 7).all()
+    pool.take(200_000, FLOAT)[:] = 1  # and goes on
 
 
 @pytest.fixture
@@ -95,3 +116,38 @@ def test_idle_memory_of_the_arena_is_given_back(arena: Arena) -> None:
     again = arena.take(40_000_000)
     again[:] = 3
     assert (again == 3).all()
+
+
+def test_the_arena_gives_back_pages_that_are_idle_and_were_not_used_lately(arena: Arena) -> None:
+    held, dropped = arena.take(1 << 20), arena.take(1 << 21)
+    held[:] = dropped[:] = 7
+    del dropped
+    arena.give_back(0.0)
+    assert arena.paged_bytes == (1 << 20) + (1 << 21)
+    arena.give_back(monotonic() + 1)
+    assert arena.paged_bytes == 1 << 20
+    assert (held == 7).all()
+    again = arena.take(1 << 21)
+    assert not again.any()  # its pages have gone, its address has not
+    assert arena.paged_bytes == (1 << 20) + (1 << 21)
+
+
+def test_shared_results_are_given_back_once_no_process_refers_to_them(arena: Arena) -> None:
+    words = [memoryview(bytearray(8 * 1024)).cast("q") for _ in range(2)]
+    peer = PeerMemory(arena._file.fd)
+    first, second = (SharedResults(words, index, peer, arena if index == 0 else None) for index in range(2))
+    number, offset = first.offer(1 << 20)
+    mine, theirs = first.hold(number, offset, 1 << 20), second.hold(number, offset, 1 << 20)
+    mine[:] = 7
+    del mine
+    first.give_back(monotonic() + 1)
+    assert (theirs == 7).all()
+    del theirs
+    first.give_back(monotonic() + 1)  # the second has not told yet
+    assert first.hold(number, offset, 1 << 20)[0] == 7
+    second.give_back(monotonic() + 1)
+    first.give_back(0.0)
+    assert first.hold(number, offset, 1 << 20)[0] == 7
+    first.give_back(monotonic() + 1)
+    assert first.offer(1 << 20) == (number, offset)
+    assert not first.hold(number, offset, 1 << 20).any()

@@ -101,6 +101,9 @@ class AxisCommunicator:
     def abort(self, error: BaseException) -> None:
         """Nothing to wake while a program is traced."""
 
+    def give_back(self, before: float) -> None:
+        """Nothing to give back."""
+
     def close(self) -> None:
         """Nothing to give back."""
 

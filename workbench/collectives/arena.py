@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections import deque
+from time import monotonic
 
 import numpy as np
 
@@ -15,6 +16,28 @@ from workbench.collectives.results import is_idle
 _EXTENT_BYTES = 64 * 1024 * 1024
 _KEPT_IDLE_BYTES = 256 * 1024 * 1024
 _MAX_PIECES = 1024
+
+
+class Reserved:
+    """A part of the shared file for others to use.
+
+    Attributes:
+      offset: Where it begins in the file.
+      nbytes: Its size, in whole pages.
+    """
+
+    __slots__ = ("_extent", "_start", "nbytes", "offset")
+
+    def __init__(self, offset: int, nbytes: int, extent: mmap.mmap, start: int) -> None:
+        self.offset = offset
+        self.nbytes = nbytes
+        self._extent = extent
+        self._start = start
+
+    def give_back(self) -> None:
+        """Frees the pages behind it; it reads as zeros when it is used again."""
+        if hasattr(mmap, "MADV_REMOVE"):
+            self._extent.madvise(mmap.MADV_REMOVE, self._start, self.nbytes)
 
 
 class Arena:
@@ -33,6 +56,7 @@ class Arena:
         # By id; blocks live as long as the arena, so that ids are unique: offset in the file, address, memory.
         self._known: dict[int, tuple[int, int, mmap.mmap, int]] = {}
         self._removed: set[int] = set()  # ids of blocks without pages behind them
+        self._handed_out: dict[int, float] = {}  # by id: when a block was handed out last
         self.paged_bytes = 0
 
     def take(self, nbytes: int) -> np.ndarray:
@@ -46,14 +70,27 @@ class Arena:
         else:
             blocks.appendleft(self._made(size))
         block = id(blocks[0])
+        self._handed_out[block] = monotonic()
         if block in self._removed:
             self._removed.discard(block)
             self.paged_bytes += size
         return blocks[0][:nbytes]
 
-    def reserve(self, nbytes: int) -> int:
-        """Offset in the file of `nbytes` new bytes that the arena does not use itself."""
-        return self._carve(rounded(nbytes))[2]
+    def give_back(self, before: float) -> None:
+        """Frees the pages of blocks that nobody refers to and that were not handed out since `before`.
+
+        Not beside `take`, and after a collective only: peers read blocks in place.
+
+        Args:
+          before: A `time.monotonic` time.
+        """
+        self._release_idle(before)
+
+    def reserve(self, nbytes: int) -> Reserved:
+        """`nbytes` new bytes that the arena does not use itself."""
+        size = rounded(nbytes)
+        extent, start, offset = self._carve(size)
+        return Reserved(offset, size, extent, start)
 
     def close(self) -> None:
         """Lets go of all blocks; arrays that somebody still has stay valid."""
@@ -89,12 +126,13 @@ class Arena:
         self._used += size
         return self._extent, start, self._extent_offset + start
 
-    def _release_idle(self) -> None:
+    def _release_idle(self, before: float = float("inf")) -> None:
         # Their addresses stay valid, only the pages behind them go: they read as zeros when used again.
         for size, blocks in self._blocks.items():
             for _ in range(len(blocks)):
                 block = id(blocks[0])
-                if is_idle(blocks) and block not in self._removed and hasattr(mmap, "MADV_REMOVE"):
+                idle = is_idle(blocks) and self._handed_out.get(block, 0.0) < before
+                if idle and block not in self._removed and hasattr(mmap, "MADV_REMOVE"):
                     _, _, extent, start = self._known[block]
                     extent.madvise(mmap.MADV_REMOVE, start, size)
                     self._removed.add(block)

@@ -122,5 +122,8 @@ class Communicator(Protocol):
     def abort(self, error: BaseException) -> None:
         """Breaks the group: all replicas that wait, also in other processes, raise. Any thread; first one wins."""
 
+    def give_back(self, before: float) -> None:
+        """Frees memory of collectives that was not used since `before`, a `time.monotonic` time. Any thread."""
+
     def close(self) -> None:
         """Gives back everything; idempotent."""

@@ -251,6 +251,10 @@ class GpuCommunicator:
         self._host.abort(error)
         self._plane.abort()
 
+    def give_back(self, before: float) -> None:
+        """Frees memory of the host that was not used since `before`, a `time.monotonic` time. Any thread."""
+        self._host.give_back(before)
+
     def close(self) -> None:
         """Gives back everything; idempotent."""
         self._plane.drain()

@@ -57,6 +57,9 @@ class Link(Protocol):
     def empty(self, nbytes: int) -> np.ndarray:
         """Bytes that `reduce` reads without copying, for as long as the caller keeps them."""
 
+    def give_back(self, before: float) -> None:
+        """Frees memory that was not used since `before`, a `time.monotonic` time. Any thread."""
+
     def finish(self, position: Position) -> None:
         """Tells peers that wait, or will wait, in this step that the participant has left it."""
 

@@ -294,6 +294,12 @@ class ReplicaCommunicator:
         """Breaks the group: all replicas that wait, also in other processes, raise. Any thread; first one wins."""
         self._link.fail(Failure.of(error, self.generation))
 
+    def give_back(self, before: float) -> None:
+        """Frees memory of collectives that was not used since `before`, a `time.monotonic` time. Any thread."""
+        with self._closing:
+            if not self._closed:
+                self._link.give_back(before)
+
     def close(self) -> None:
         """Gives back everything; idempotent. Any thread."""
         with self._closing:

@@ -1,15 +1,20 @@
 """Memory for results: reused once the user has dropped what was handed out before.
 
-Fresh memory costs a page fault per 4 KB, which is more than the whole collective.
+Fresh memory costs a page fault per 4 KB, which is more than the whole collective. What has not been used for
+`IDLE_SECONDS` is given back all the same: a loop in which it is needed again comes sooner.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections import deque
+from time import monotonic
 
 import numpy as np
 
+IDLE_SECONDS = 10.0
+"""After this long without use, memory of collectives goes back to the system."""
 _SMALLEST_BYTES = 32 * 1024  # below, malloc reuses memory by itself
 _KEPT_BYTES = 256 * 1024 * 1024
 
@@ -28,10 +33,10 @@ def is_idle(buffers: deque[np.ndarray]) -> bool:
 
 
 class ResultPool:
-    """Buffers for the results of one replica. Only its thread may call `take`; any thread may drop a result.
+    """Buffers for the results of one replica. Any thread may drop a result, and call `give_back`.
 
-    A buffer is free when nobody but the pool refers to it. No other thread can get a new reference to such a buffer,
-    so looking at the reference count does not race.
+    A buffer is free when nobody but the pool refers to it. Only the holder of the lock can get a new reference to such
+    a buffer, so looking at the reference count does not race.
 
     Attributes:
       kept_bytes: Memory that the pool refers to, in use or not.
@@ -40,6 +45,8 @@ class ResultPool:
     def __init__(self) -> None:
         self._buffers: dict[int, deque[np.ndarray]] = {}
         self._sizes: deque[int] = deque()  # of the buffers made, oldest first
+        self._used: dict[int, float] = {}  # by the id of a buffer: when it was handed out last
+        self._lock = threading.Lock()
         self.kept_bytes = 0
 
     def take(self, count: int, dtype: np.dtype) -> np.ndarray:
@@ -47,23 +54,43 @@ class ResultPool:
         nbytes = count * dtype.itemsize
         if nbytes < _SMALLEST_BYTES:
             return np.empty(count, dtype)
-        buffers = self._buffers.get(nbytes)
-        if buffers is None:
-            buffers = self._buffers[nbytes] = deque()
-        for _ in range(len(buffers)):
-            if is_idle(buffers):
-                return buffers[0].view(dtype)
-            buffers.rotate(-1)
-        return self._add(nbytes, buffers).view(dtype)
+        with self._lock:
+            buffers = self._buffers.get(nbytes)
+            if buffers is None:
+                buffers = self._buffers[nbytes] = deque()
+            for _ in range(len(buffers)):
+                if is_idle(buffers):
+                    break
+                buffers.rotate(-1)
+            else:
+                self._add(nbytes, buffers)
+            self._used[id(buffers[0])] = monotonic()
+            return buffers[0].view(dtype)
 
-    def _add(self, nbytes: int, buffers: deque[np.ndarray]) -> np.ndarray:
-        buffer = np.empty(nbytes, np.uint8)
-        self._sizes.append(nbytes)
-        self.kept_bytes += nbytes
-        buffers.append(buffer)
-        while self.kept_bytes > _KEPT_BYTES and len(self._sizes) > 2:
+    def give_back(self, before: float) -> None:
+        """Frees what nobody refers to and what was not handed out since `before`, a `time.monotonic` time."""
+        with self._lock:
+            for nbytes, buffers in list(self._buffers.items()):
+                for _ in range(len(buffers)):
+                    if self._used[id(buffers[0])] < before and is_idle(buffers):
+                        self._forget(nbytes, buffers)
+                        self._sizes.remove(nbytes)
+                    else:
+                        buffers.rotate(-1)
+                if not buffers:
+                    del self._buffers[nbytes]
+
+    def _add(self, nbytes: int, buffers: deque[np.ndarray]) -> None:
+        """Puts a new buffer in front."""
+        while self._sizes and self.kept_bytes + nbytes > _KEPT_BYTES and len(self._sizes) >= 2:
             # Forgetting a buffer that is in use is fine: its user keeps it alive.
             oldest = self._sizes.popleft()
-            self._buffers[oldest].popleft()
-            self.kept_bytes -= oldest
-        return buffer
+            self._forget(oldest, self._buffers[oldest])
+        self._sizes.append(nbytes)
+        self.kept_bytes += nbytes
+        buffers.appendleft(np.empty(nbytes, np.uint8))
+
+    def _forget(self, nbytes: int, buffers: deque[np.ndarray]) -> None:
+        del self._used[id(buffers[0])]
+        buffers.popleft()
+        self.kept_bytes -= nbytes

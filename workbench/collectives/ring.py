@@ -220,6 +220,10 @@ class RingLink:
         """Ordinary memory."""
         return np.empty(nbytes, np.uint8)
 
+    def give_back(self, before: float) -> None:
+        """Frees what was not used since `before`, a `time.monotonic` time. Any thread."""
+        self._results.give_back(before)
+
     def finish(self, position: Position) -> None:
         """Tells the next host, which may wait."""
         with self._busy:

@@ -87,6 +87,7 @@ class SharedMemoryLink:
         self._spans_hosts = False
         self._reduction = self._reducing()
         self._scratch = np.empty(0, np.uint8)
+        self._closed = False
         # Held by whoever maps memory or waits at descriptors: closed under that thread, their numbers would soon be
         # those of other files, which it would then read, map or lengthen.
         self._busy = threading.Lock()
@@ -193,6 +194,20 @@ class SharedMemoryLink:
             self._barrier.check()
             return self._arena.take(nbytes)
 
+    def give_back(self, before: float) -> None:
+        """Frees what was not used since `before`; while a collective is under way, nothing. Any thread."""
+        if self._busy.acquire(blocking=False):
+            try:
+                if not self._closed:
+                    self._scratch = self._scratch[:0].copy()
+                    self._reduction.give_back(before)
+                    self._shared.give_back(before)
+                    self._arena.give_back(before)
+            finally:
+                self._busy.release()
+        if self._outer is not None:
+            self._outer.give_back(before)
+
     def finish(self, position: Position) -> None:
         """Tells peers, also those that block."""
         self._barrier.finish(position)
@@ -217,6 +232,7 @@ class SharedMemoryLink:
         self._barrier.close()  # wakes that thread, also between the hosts
         self._roll_call.close()
         with self._busy:
+            self._closed = True
             if self._outer is not None:
                 self._outer.close()
             for peer in self._peers:

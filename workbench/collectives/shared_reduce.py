@@ -75,6 +75,10 @@ class SharedReduction:
             return self._through_shared(position, flat, shared)
         return self._scattered(position, flat)
 
+    def give_back(self, before: float) -> None:
+        """Frees memory for results that was not used since `before`, a `time.monotonic` time. Any thread."""
+        self._results.give_back(before)
+
     def _small(self, position: Position, flat: np.ndarray) -> np.ndarray:
         """Direct, in one round: all inputs fit the slots, and everybody combines all of them."""
         barrier, index, own = self._barrier, self._index, self._own

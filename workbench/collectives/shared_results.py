@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from time import monotonic
 
 import numpy as np
 
-from workbench.collectives.arena import Arena, PeerMemory
+from workbench.collectives.arena import Arena, PeerMemory, Reserved
 from workbench.collectives.control import HELD, SHARED_BLOCKS
 from workbench.collectives.memory import rounded
 from workbench.collectives.results import is_idle
@@ -35,7 +36,8 @@ class SharedResults:
         self._own = words[index]
         self._memory = memory
         self._arena = arena
-        self._blocks: list[tuple[int, int]] = []  # offset and bytes, by number; the first process only
+        self._blocks: list[Reserved] = []  # by number; the first process only
+        self._used: dict[int, float] = {}  # number -> when it was offered last; those with pages behind them
         self._mapped: dict[int, deque[np.ndarray]] = {}
         self._held: set[int] = set()
 
@@ -43,13 +45,33 @@ class SharedResults:
         """A block that nobody refers to: its number and offset, or (0, 0) if there can be no more (first process)."""
         assert self._arena is not None
         size = rounded(nbytes)
-        for number, (offset, block_bytes) in enumerate(self._blocks):
-            if block_bytes == size and not any(words[HELD + number] for words in self._words):
-                return number, offset
+        for number, block in enumerate(self._blocks):
+            if block.nbytes == size and not self._is_held(number):
+                self._used[number] = monotonic()
+                return number, block.offset
         if len(self._blocks) == SHARED_BLOCKS:
             return 0, 0
-        self._blocks.append((self._arena.reserve(size), size))
-        return len(self._blocks) - 1, self._blocks[-1][0]
+        self._blocks.append(self._arena.reserve(size))
+        number = len(self._blocks) - 1
+        self._used[number] = monotonic()
+        return number, self._blocks[number].offset
+
+    def give_back(self, before: float) -> None:
+        """Takes off this process's marks; the first process frees the pages of blocks that have none.
+
+        Not within a collective: a block has been offered then, and not all processes have marked it yet.
+
+        Args:
+          before: Only of blocks that were not offered since, a `time.monotonic` time.
+        """
+        self.release_dropped()
+        for number in [number for number, used in self._used.items() if used < before]:
+            if not self._is_held(number):
+                self._blocks[number].give_back()
+                del self._used[number]
+
+    def _is_held(self, number: int) -> bool:
+        return any(words[HELD + number] for words in self._words)
 
     def hold(self, number: int, offset: int, nbytes: int) -> np.ndarray:
         """The bytes of a block; marks it as referred to. Call it before the next round tells the owner so."""

@@ -42,7 +42,7 @@ class Rendezvous:
     ) -> None:
         self.size = size
         self.outer = outer
-        self.results = ResultPool()  # used by the executing replica only, of which there is one at a time
+        self.results = ResultPool()
         self._ranks = tuple(ranks)
         self._generation = generation
         self._roll_call = roll_call
@@ -126,6 +126,12 @@ class Rendezvous:
             self.fail(failure)  # hands it to the outer link, outside the lock
         elif last and self.outer is not None:
             self.outer.finish(position)
+
+    def give_back(self, before: float) -> None:
+        """Frees what was not used since `before`, here and on the outer link. Any thread."""
+        self.results.give_back(before)
+        if self.outer is not None:
+            self.outer.give_back(before)
 
     def fail(self, failure: Failure) -> None:
         """Breaks the group and wakes all who wait here; the first record wins."""
@@ -215,6 +221,11 @@ class ThreadLink:
     def empty(self, nbytes: int) -> np.ndarray:
         """Ordinary memory: peers can read all of it."""
         return np.empty(nbytes, np.uint8)
+
+    def give_back(self, before: float) -> None:
+        """Frees what was not used since `before`, a `time.monotonic` time. Any thread."""
+        self._results.give_back(before)
+        self._rendezvous.give_back(before)
 
     def finish(self, position: Position) -> None:
         """Marks that the replica has left its step."""

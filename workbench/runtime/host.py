@@ -7,11 +7,13 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from workbench.collectives import Bootstrap, Gpus, Member, Topology
+from workbench.collectives.results import IDLE_SECONDS
 from workbench.collectives.tcp import Tls
 from workbench.errors import ClusterClosed, WorkbenchError
 from workbench.runtime import gpus, sleeping, tpu
@@ -260,6 +262,13 @@ class ReplicaHost:
         for stream, routed in self._routed:
             if getattr(sys, stream) is routed:
                 setattr(sys, stream, routed.original)
+
+    def give_back(self) -> None:
+        """Frees memory of collectives that no replica here has used for `IDLE_SECONDS`. Any thread."""
+        before = time.monotonic() - IDLE_SECONDS
+        for group in list(self.groups.values()):
+            for env in list(group.envs.values()):
+                env.communicator.give_back(before)
 
     def abort(self, group_id: int, epoch: int, serial: int, reason: BaseException) -> None:
         """Stops the group's steps of `epoch`: waiting replicas wake, steps after `serial` are skipped. Any thread."""

@@ -84,6 +84,7 @@ class SignalsThread(threading.Thread):
         with contextlib.suppress(LinkClosed):
             while not self._host.closed:
                 self._telemetry.ship()
+                self._host.give_back()
                 try:
                     request = self._flushes.get(timeout=SHIP_SECONDS if self._active() else HEARTBEAT_SECONDS)
                 except queue.Empty:
