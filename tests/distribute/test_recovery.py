@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,29 @@ def _die_on_replica_1() -> None:
 
 
 @pytest.mark.slow
-def test_one_loss_is_told_once_however_many_steps_were_on_their_way() -> None:
+def test_one_loss_is_told_once_however_many_steps_were_on_their_way(tmp_path: Path) -> None:
+    with wb.connect(replicas=2):
+        strategy = wb.MirroredStrategy(["CPU:0", "CPU:1"])
+
+        @wb.function
+        def step(number: int) -> int:
+            if number == 1 and not (tmp_path / "died").exists():
+                if get_replica_context().replica_id_in_sync_group == 1:
+                    (tmp_path / "died").touch()
+                _die_on_replica_1()
+            return number
+
+        strategy.run(step, args=(0,))
+        results = [strategy.run(step, args=(number,)) for number in (1, 2, 3, 4)]
+        with pytest.raises(ReplicaLost):
+            _ = results[-1].values
+        assert results[-1].values == (4, 4)  # they were accepted, so they are run again
+        assert strategy.run(lambda: 5).values == (5, 5)
+        assert [result.values for result in results] == [(1, 1), (2, 2), (3, 3), (4, 4)]
+
+
+@pytest.mark.slow
+def test_an_accepted_step_that_ends_its_replica_each_time_is_given_up() -> None:
     with wb.connect(replicas=2):
         strategy = wb.MirroredStrategy(["CPU:0", "CPU:1"])
 
@@ -34,10 +57,18 @@ def test_one_loss_is_told_once_however_many_steps_were_on_their_way() -> None:
             return number
 
         strategy.run(step, args=(0,))
-        results = [strategy.run(step, args=(number,)) for number in (1, 2, 3, 4)]
+        result = strategy.run(step, args=(1,))
+        told = 0
+        for _ in range(8):
+            try:
+                assert strategy.run(lambda: 5).values == (5, 5)
+            except ReplicaLost:
+                told += 1
+            else:
+                break
+        assert 1 < told < 8
         with pytest.raises(ReplicaLost):
-            _ = results[-1].values
-        assert strategy.run(lambda: 5).values == (5, 5)
+            _ = result.values
 
 
 @pytest.mark.slow

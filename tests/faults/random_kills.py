@@ -306,7 +306,7 @@ def run_rounds(strategy: Any, folder: Path, kills: int, seed: int, say: Callable
         assert undisturbed[name][1] == [1] * ROWS
     while done.total < kills:
         name, loop = random_.choice(list(feeds)), random_.choice(list(LOOPS))
-        pipelined = False
+        pipelined = random_.random() < 0.5
         told = f"round {done.rounds} (seed {seed}): {name}, {loop}, {'pipelined' if pipelined else 'plain'}"
         before = done.by_moment.copy()
         training.reset()

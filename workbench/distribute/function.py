@@ -20,6 +20,9 @@ class Function:
     The promise: what it captures (globals, closures) may be fixed at its first run, and it returns the same structure
     each time. Called directly it is the plain function.
 
+    Steps that were on their way when a replica was lost run again once it is replaced, in their order, before the next
+    step; so effects of the function beyond variables may happen twice. The loss is told once, at the next `run`.
+
     Attributes:
       python_function: The plain function.
       name: Its name.

@@ -38,7 +38,8 @@ class DistributedDataset:
     A lost worker costs no element. The batches that it held are read again by the process that takes its place, in the
     same order: seeds that nobody chose are drawn when a dataset is described. A batch whose step was lost
     (`ReplicaLost`) can be given to `Strategy.run` again; else the iterator gives it again before it gives the next one.
-    So each element is used once in the steps that succeed, whether a loop tries again or goes on.
+    So each element is used once in the steps that succeed, whether a loop tries again or goes on. Steps of a
+    `wb.function` that were on their way are run again by themselves, before any other.
 
     Where a strategy goes on with fewer replicas, or with more again (`minimum_replicas` of `wb.connect`), batches are
     split anew from the next element on, and so is a batch that was given before, when a step takes it. With one input

@@ -48,6 +48,8 @@ def payload(
             refs.append((index, leaf.serial, leaf.leaf))
             step.inputs.append(weakref.ref(leaf))  # not kept: that would keep the replicas' memory
             leaves[index] = None
+            if step.accepted is not None:
+                step.accepted.handles.append(leaf)
         elif kind not in _PLAIN:
             plain = False
     if shipping.by_reference:

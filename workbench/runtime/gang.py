@@ -353,6 +353,8 @@ class Gang:
         """Waits for a step; raises its error. Ctrl-C stops the step and leaves the cluster usable."""
         __tracebackhide__ = True
         with self.lock:
+            if step.accepted is not None and step.group.errors.is_told(step.error):
+                step.group.make_ready()  # which sends it again
             self._wait_for_end(step)
             if step.error is not None:
                 step.group.wait_for_cause(step)

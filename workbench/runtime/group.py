@@ -12,6 +12,7 @@ import optree
 
 from workbench.devices import Device
 from workbench.errors import CaptureError, ClusterClosed, ReplicaLost, RunInterrupted, StaleGeneration
+from workbench.runtime.accepted import Accepted
 from workbench.runtime.arguments import payload
 from workbench.runtime.call_sites import users_call_site
 from workbench.runtime.failures import structure_error
@@ -317,26 +318,41 @@ class Group:
         )
         if number >= 0:
             step.site = users_call_site()
+        if promised is not None and number >= 0 and not prepared.quiet:
+            step.accepted = Accepted()
         encoded, structure = payload(gang.shipping, step, args, kwargs)
+        if step.accepted is not None:
+            step.accepted.payload, step.accepted.structure = encoded, structure
         if number >= 0:  # only now: a step whose arguments cannot travel is none
             self.number += 1
+        self._submit(step, encoded, structure, None if ranks is None else tuple(ranks))
+        return step
+
+    def _submit(self, step: Step, encoded: Any, structure: Any, ranks: tuple[int, ...] | None) -> None:
+        function = step.prepared.function
         message = (
             RUN,
             step.serial,
             self.id,
             self.epoch,
-            number,
-            prepared.function,
+            step.number,
+            function,
             encoded,
-            None if ranks is None else tuple(ranks),
-            [] if step.nested else gang.take_released(),  # such a step overtakes others, which may need them
+            ranks,
+            # A nested step overtakes others, which may need what is to be released.
+            [] if step.nested else self.gang.take_released(),
             self.committed,
             step.nested,
         )
         self._in_flight += 1
-        objects = (prepared.function, structure) if type(prepared.function) is int else ()
-        gang.submit(step, message, objects)
-        return step
+        self.gang.submit(step, message, (function, structure) if type(function) is int else ())
+
+    def _send_again(self) -> None:
+        """Sends the steps again that were accepted and then lost with a replica."""
+        for step in self.errors.take_accepted():
+            assert step.accepted is not None
+            step.begin_again(self.gang.next_serial())
+            self._submit(step, step.accepted.payload_now(), step.accepted.structure, None)
 
     # -- what becomes of a step
     # ---------------------------------------------------------------------------------
@@ -375,6 +391,11 @@ class Group:
                     self.committed_step = step.number
                     if step.error is None:
                         self.recent.add(step)
+            if step.accepted is not None:
+                # Of a step that was sent again: those that were dropped before that have another serial.
+                if step.accepted.losses:
+                    self.gang.released.extend((step.serial, leaf) for leaf in step.accepted.dropped)
+                step.accepted = None
         else:
             self.stale = True
             self.errors.failed(step)
@@ -460,7 +481,9 @@ class Group:
                 self.errors.reported(error)
                 self.errors.first_failed, self.errors.cause = 0, None
             else:
-                return
+                break
+        if not self._seeding:
+            self._send_again()
 
     def _seed(self) -> None:
         """Has the callbacks give lost replicas their state back; all of them again if that fails."""

@@ -146,7 +146,10 @@ class Handle:
     def __del__(self) -> None:
         # Only appends: this may run at any point of any thread. The gang sends it along with its next
         # message.
-        self._release((self._step.serial, self.leaf))
+        step = self._step
+        if step.accepted is not None:
+            step.accepted.dropped.append(self.leaf)  # it may be sent again, under another serial
+        self._release((step.serial, self.leaf))
 
 
 def fetch_all(handles: Sequence[Handle]) -> None:

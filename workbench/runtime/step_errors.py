@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.errors import ReplicaLost, ReplicaStalled
+from workbench.runtime.accepted import MOST_LOSSES
 from workbench.runtime.failures import is_effect, step_error
 from workbench.runtime.steps import Step
 
@@ -23,6 +24,7 @@ class StepErrors:
         self.first_failed = 0
         self.unreported: BaseException | None = None
         self._reported: BaseException | None = None
+        self._accepted: list[Step] = []  # failed, and may be sent again
         self._effects: list[Step] = []  # failed because of a step that has not ended yet
 
     def failed(self, step: Step) -> None:
@@ -30,6 +32,25 @@ class StepErrors:
         self.first_failed = min(self.first_failed or step.serial, step.serial)
         if step.error is None:
             self.explain(step)
+        if step.accepted is not None:
+            self._accepted.append(step)
+
+    def is_told(self, error: BaseException | None) -> bool:
+        """Whether the user has been shown this error, since the last time that everything was made ready."""
+        return error is not None and error is self._reported
+
+    def take_accepted(self) -> list[Step]:
+        """The steps to be sent again, in their order: accepted, and lost with a replica, not too often yet."""
+        failed, self._accepted = self._accepted, []
+        again: list[Step] = []
+        for step in sorted(failed, key=lambda one: one.serial):
+            if step.accepted is not None and isinstance(step.error, LOSSES):
+                step.accepted.losses += 1
+                if step.accepted.losses < MOST_LOSSES:
+                    again.append(step)
+                    continue
+            step.accepted = None
+        return again
 
     def explain(self, step: Step) -> None:
         """Gives a failed step its error; it may get another when a step ends whose failure was the cause."""
@@ -69,6 +90,7 @@ class StepErrors:
     def forget(self) -> None:
         """The user stopped the steps that failed: nothing to report."""
         self.unreported = None
+        self._accepted.clear()
         self._effects.clear()
 
     def settle(self) -> int:

@@ -10,6 +10,7 @@ from workbench.runtime.reports import FailureReport
 from workbench.runtime.wire import RowsLeaf
 
 if TYPE_CHECKING:
+    from workbench.runtime.accepted import Accepted
     from workbench.runtime.group import Group
     from workbench.runtime.handles import Handle
 
@@ -41,10 +42,13 @@ class Step:
       merge_error: What its merge function raised.
       promised: The structure that its result has to have, None if that is not known yet.
       nested: It is work of a merge function: part of the step that is paused.
+      accepted: What sends it again if it is lost with a replica; None once it has succeeded, and for steps that are
+        waited for.
       origin: What makes its result again on replicas that were replaced; None for what users computed.
     """
 
     __slots__ = (
+        "accepted",
         "ended",
         "ended_ns",
         "error",
@@ -105,6 +109,20 @@ class Step:
         self.merge_error: BaseException | None = None
         self.nested = nested
         self.origin: Any = None
+        self.accepted: Accepted | None = None
+
+    def begin_again(self, serial: int) -> None:
+        """Forgets what became of it: it is sent once more, as message `serial`, which its handles then refer to."""
+        self.serial = serial
+        self.waiting = set(range(self.group.size))
+        self.leaves = [None] * self.group.size
+        self.structures = [None] * self.group.size
+        self.failures = []
+        self.lost = {}
+        self.waited = ("", "")
+        self.error = self.merge_error = None
+        self.merging = {}
+        self.ended = False
 
     @property
     def failed(self) -> bool:
