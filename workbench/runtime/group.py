@@ -463,7 +463,7 @@ class Group:
         if (self.nesting or self._seeding) and self.errors.cause is not None:
             raise self.errors.cause
         gang.wait_for_room(self, 0)
-        self.errors.raise_unreported(losses=not quiet)
+        self.errors.raise_unreported(losses=not (quiet or self._seeding))
         gang.drain(self)  # of replicas that did not come in time: nothing is undone or rebuilt under them
         self.overdue = None
         if first_failed := self.errors.settle():
