@@ -31,6 +31,13 @@ OVERRIDES = {
     ("DatasetText", "_element_spec"): "its subclass has to give it",
     ("DistributedValues", "_components"): "a subclass finds them later",
     ("Strategy", "_prepare"): "strategies compile replica functions in their own ways",
+    ("VariableLike", "_identity"): "its subclasses have to give it",
+    ("VariableLike", "_update"): "its subclasses have to give it",
+    # How the multiprocessing module itself makes its ways of starting processes; tests of the fork server watch it.
+    ("Popen", "_fds"): "the process is forked elsewhere",
+    ("Popen", "_launch"): "the process is forked elsewhere",
+    ("ForkServerProcess", "_Popen"): "the process is forked elsewhere",
+    ("BaseProcess", "_Popen"): "the process is forked elsewhere",
     # Not documented, but there is no other way to change what Dask does there; tests of lost workers watch it.
     ("Nanny", "_on_worker_exit_sync"): "tells how a worker process ended",
     ("SpecCluster", "_update_worker_status"): "leaves workers to their nannies",
