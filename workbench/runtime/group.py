@@ -351,6 +351,12 @@ class Group:
         """Sends the steps again that were accepted and then lost with a replica."""
         for step in self.errors.take_accepted():
             assert step.accepted is not None
+            try:  # for the replicas that take part now, which may be fewer
+                step.accepted.handles = [self.renewed(handle) for handle in step.accepted.handles]
+            except StaleGeneration as error:
+                step.error, step.accepted = error, None
+                self.errors.owe(error)
+                continue
             step.begin_again(self.gang.next_serial())
             self._submit(step, step.accepted.payload_now(), step.accepted.structure, None)
 

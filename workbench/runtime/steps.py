@@ -114,6 +114,7 @@ class Step:
     def begin_again(self, serial: int) -> None:
         """Forgets what became of it: it is sent once more, as message `serial`, which its handles then refer to."""
         self.serial = serial
+        self.places = self.group.places
         self.waiting = set(range(self.group.size))
         self.leaves = [None] * self.group.size
         self.structures = [None] * self.group.size
