@@ -7,6 +7,7 @@ import contextlib
 import logging
 import multiprocessing.process
 import os
+import socket
 import threading
 import weakref
 from collections.abc import Sequence
@@ -41,6 +42,8 @@ _nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
 _CLOSE_SECONDS = 10.0
 # Measured: what a driver with 1, 2 and 8 workers has open, with room for files of the user.
 _DESCRIPTORS = 64
+_FILE_BYTES = 64 * 1024 * 1024
+_LOOPBACK_SECONDS = 5.0
 _DESCRIPTORS_PER_WORKER = 16
 SHORT_LOGS = {"distributed.admin.low-level-log-length": 100}
 """Under these settings Dask keeps so many events of a topic and messages of a connection: telemetry would pile up."""
@@ -203,6 +206,7 @@ def start(
 
     Raises:
       UnsafeBind: if `listen` is not a loopback address.
+      UnavailableError: if the machine does not let this process do what a cluster needs, with what to change.
     """
     if not is_loopback(listen):
         raise UnsafeBind(
@@ -210,6 +214,9 @@ def start(
             f"cluster with TLS and give wb.connect its address or Client"
         )
     _ensure_descriptors(_DESCRIPTORS + _DESCRIPTORS_PER_WORKER * workers)
+    if processes:
+        _ensure_file_size()
+        _ensure_loopback(listen)
     # Lost workers are reported by us, in the cell.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     options: dict[str, Any] = {"worker_class": QuietWorker}
@@ -250,6 +257,40 @@ def start(
             silence_logs=logging.CRITICAL,
             **options,
         )
+
+
+def _ensure_file_size() -> None:
+    """Checks that this process may write what a cluster needs: shared memory counts as a file.
+
+    Raises:
+      UnavailableError: if it may not.
+    """
+    if resource is None:
+        return
+    soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if soft != resource.RLIM_INFINITY and soft < _FILE_BYTES:
+        raise UnavailableError(
+            f"this process may write files of {soft:,} bytes only, which also limits shared memory, and the cluster "
+            f"needs {_FILE_BYTES:,}: raise the limit (`ulimit -f unlimited` in the shell that starts Python)"
+        )
+
+
+def _ensure_loopback(address: str) -> None:
+    """Checks that this process can listen on `address` and reach itself there; Dask tries that for a minute.
+
+    Raises:
+      UnavailableError: if it cannot.
+    """
+    try:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.create_server((address, 0), family=family) as server:
+            socket.create_connection(server.getsockname()[:2], _LOOPBACK_SECONDS).close()
+    except OSError as error:
+        raise UnavailableError(
+            f"{address} cannot be used ({error}): the embedded cluster needs a loopback interface that is up. Bring it "
+            f"up (`ip link set lo up`), check the container's network and firewall, or use threads: "
+            f"wb.connect(processes=False)"
+        ) from error
 
 
 def _ensure_descriptors(needed: int) -> None:

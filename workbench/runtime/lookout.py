@@ -132,10 +132,7 @@ class Lookout:
             scheduler: Any = self._client.scheduler
             identity = await asyncio.wait_for(scheduler.identity(n_workers=-1), _ANSWER_SECONDS)
         except Exception as error:  # closed by its user, ended, out of reach
-            self.trouble = UnavailableError(
-                f"the Dask scheduler at {_address(self._client)} does not answer any more "
-                f"({type(error).__name__}): start the cluster again and connect to it with wb.connect(...)"
-            )
+            self.trouble = UnavailableError(_why_not(self._client, error))
             with self._heard:
                 self._free.clear()
             return missing > 0
@@ -216,6 +213,13 @@ async def refuses(address: str) -> bool:
     return False
 
 
-def _address(client: Client) -> str:
+def _why_not(client: Client, error: Exception) -> str:
+    """Why a client cannot ask its scheduler, and what to do."""
     scheduler: Any = client.scheduler
-    return "its address" if scheduler is None else str(scheduler.address)
+    remedy = "start the cluster again and connect to it with wb.connect(...)"
+    if scheduler is None or client.status == "closed":
+        return f"the Dask cluster, or the client that wb.connect was given, was closed: {remedy}"
+    return (
+        f"the Dask scheduler at {scheduler.address} does not answer any more ({type(error).__name__}): it ended, or "
+        f"cannot be reached; {remedy}"
+    )

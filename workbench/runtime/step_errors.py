@@ -40,11 +40,15 @@ class StepErrors:
         return error is not None and error is self._reported
 
     def take_accepted(self) -> list[Step]:
-        """The steps to be sent again, in their order: accepted, and lost with a replica, not too often yet."""
+        """The steps to be sent again, in their order: accepted, and lost with a replica, not too often yet.
+
+        Where other replicas take part since then, their arguments are not there as they were: those fail.
+        """
         failed, self._accepted = self._accepted, []
         again: list[Step] = []
         for step in sorted(failed, key=lambda one: one.serial):
-            if step.accepted is not None and isinstance(step.error, LOSSES):
+            same = step.places is step.group.places
+            if step.accepted is not None and same and isinstance(step.error, LOSSES):
                 step.accepted.losses += 1
                 if step.accepted.losses < MOST_LOSSES:
                     again.append(step)
