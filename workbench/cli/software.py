@@ -31,6 +31,9 @@ EXTRAS = {
 }
 """Packages of each optional part, as in pyproject.toml; those for GPUs are looked up where there is one."""
 
+FRAMEWORKS = {"torch": "PyTorch"}
+"""Libraries that people bring themselves, which a lab uses."""
+
 
 def python() -> Iterator[Finding]:
     """The interpreter."""
@@ -61,6 +64,11 @@ def extras() -> Iterator[Finding]:
             yield note(f"[{extra}] without {', '.join(missing)}", install(*missing))
         else:
             yield ok(f"[{extra}] {', '.join(f'{name} {number}' for name, number in found.items())}")
+    for package, name in FRAMEWORKS.items():
+        if number := version(package):
+            yield ok(f"{name} {number}")
+        else:
+            yield note(f"{name} is not installed: lab 06 leaves its part out", install(package))
 
 
 def jupyter() -> Iterator[Finding]:

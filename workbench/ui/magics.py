@@ -21,6 +21,11 @@ from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, 
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
+_HELP = """%workbench layout NAME   opens a layout of panes in JupyterLab: {layouts}, or one that you have saved
+%%replica [0,2 or 0-3]   runs the cell on every replica, or on some
+%collectives             shows how long collectives took; --sweep 8 128M measures them by size
+%%collectives            runs the cell and then shows them
+Add ? for all options, as in %%replica?"""
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 
@@ -182,14 +187,17 @@ class WorkbenchMagics(Magics):
             return found
 
     @magic_arguments()
-    @argument("action", choices=("layout",), help="open a layout of panes in JupyterLab")
-    @argument("name", nargs="+", help="of the layout, such as overview")
+    @argument("action", nargs="?", choices=("layout",), help="open a layout of panes in JupyterLab")
+    @argument("name", nargs="*", help="of the layout, such as overview")
     @line_magic
     def workbench(self, line: str) -> None:
-        """Arranges the panes of JupyterLab. The function that does the same is `wb.layout`."""
-        from workbench.ui.layouts import layout
+        """Arranges the panes of JupyterLab. Alone, it lists the magics. `wb.layout` does the same."""
+        from workbench.ui.layouts import LAYOUTS, layout
 
         options = parse_argstring(self.workbench, line)
+        if not options.name:
+            print(_HELP.format(layouts=", ".join(LAYOUTS)))
+            return
         with _usage_errors():
             layout(" ".join(options.name))
 

@@ -4,14 +4,18 @@ import { WidgetTracker } from "@jupyterlab/apputils";
 import { DockPanel, TabPanel, type Widget } from "@lumino/widgets";
 import { IN_FRONT } from "./followed";
 import { type Area, arranged, type Dock, layoutOf, pruned, same, type Tab, tabsOf } from "./layouts";
+import type { ViewName } from "../views";
 import { Pane, type PaneArgs, type PaneServices } from "./pane";
 
 /** Where a new pane goes: by default behind the last tab. */
 export interface Place {
   activate: boolean;
-  mode?: "split-right" | "tab-after";
+  mode?: "split-right" | "split-bottom" | "tab-after";
   ref?: string;
 }
+
+/** In a narrower window half of it would be too little for a notebook. */
+const NARROW_PX = 1000;
 
 export class Panes {
   readonly tracker = new WidgetTracker<Pane>({ namespace: "workbench" });
@@ -19,7 +23,7 @@ export class Panes {
   constructor(
     private readonly shell: JupyterFrontEnd["shell"],
     private readonly services: PaneServices,
-    private readonly icon: unknown,
+    private readonly icons: Readonly<Record<ViewName, unknown>>,
     /** Notebook 7 has a main area for one document only, and an area below for everything else. */
     private readonly area: "main" | "down",
   ) {}
@@ -49,8 +53,13 @@ export class Panes {
     const { current } = this;
     return {
       activate: true,
-      ...(current ? { mode: "tab-after", ref: current.id } : { mode: "split-right" }),
+      ...(current ? { mode: "tab-after", ref: current.id } : { mode: this.side() }),
     };
+  }
+
+  /** Where there is room beside a notebook; a narrow window has it below. */
+  side(): "split-right" | "split-bottom" {
+    return window.innerWidth < NARROW_PX ? "split-bottom" : "split-right";
   }
 
   /** Brings a widget to the front. */
@@ -87,7 +96,7 @@ export class Panes {
   #open(args: PaneArgs, place: Place): Pane {
     const pane = new Pane(args, this.services);
     pane.id = idOf(args.view, args.run, args.key);
-    pane.title.icon = this.icon;
+    pane.title.icon = this.icons[args.view];
     if (this.area === "down") pane.addClass("wb-pane-below");
     pane.onArgsChanged = () => void this.tracker.save(pane);
     this.shell.add(pane, this.area, { ...place });

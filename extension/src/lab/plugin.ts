@@ -11,7 +11,6 @@ import { ServerConnection } from "@jupyterlab/services";
 import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { IStatusBar } from "@jupyterlab/statusbar";
 import { ITranslator, nullTranslator } from "@jupyterlab/translation";
-import { LabIcon } from "@jupyterlab/ui-components";
 import type { Widget } from "@lumino/widgets";
 import { provideCode } from "../export/code";
 import { OPENED, VIEWS, type ViewName } from "../views";
@@ -21,6 +20,7 @@ import { insertConnectCode } from "./connect_code";
 import { Connection } from "./connection";
 import { Followed, IN_FRONT, NEWEST } from "./followed";
 import { helpPane } from "./help";
+import { iconOf, viewIcons } from "./icons";
 import { LAYOUT_COMMANDS, Layouts } from "./layout_commands";
 import type { ClusterInfo } from "./messages";
 import type { PaneServices } from "./pane";
@@ -51,9 +51,8 @@ export const COMMANDS = {
 } as const;
 
 const ICON =
-  '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16"><g class="jp-icon3" fill="#616161">' +
   '<circle cx="8" cy="3" r="2"/><circle cx="3" cy="12" r="2"/><circle cx="13" cy="12" r="2"/>' +
-  '<path d="M7.3 4.4 3.9 10.2l.9.5L8.2 4.9zM8.7 4.4l3.4 5.8-.9.5L7.8 4.9zM5 11.5h6v1H5z"/></g></svg>';
+  '<path d="M7.3 4.4 3.9 10.2l.9.5L8.2 4.9zM8.7 4.4l3.4 5.8-.9.5L7.8 4.9zM5 11.5h6v1H5z"/>';
 
 function activate(
   app: JupyterFrontEnd,
@@ -75,7 +74,8 @@ function activate(
   const followed = new Followed(connection, sessions);
   const api = new Api(settings);
   provideCode(() => api.viewsCode());
-  const icon = new LabIcon({ name: "workbench:icon", svgstr: ICON });
+  const icon = iconOf("icon", ICON);
+  const icons = viewIcons();
   const { commands, shell } = app;
   const run = (command: string, args: Record<string, unknown> = {}) => void commands.execute(command, args);
   document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
@@ -88,7 +88,7 @@ function activate(
     openRun: (path) => run(COMMANDS.openRun, { run: path }),
   };
   const area = labShell ? "main" : "down";
-  const panes = new Panes(shell, services, icon, area);
+  const panes = new Panes(shell, services, icons, area);
   const layouts = new Layouts({
     app,
     palette,
@@ -278,11 +278,11 @@ function activate(
     openOnFirstCluster(followed, async () => {
       await somethingInFront(shell);
       if (panes.tracker.size > 0) return;
-      let place: Place = { activate: false, mode: "split-right" };
+      let place: Place = { activate: false, mode: panes.side() };
       for (const view of views.filter((name) => Object.hasOwn(VIEWS, name))) {
         // Beside what the person works in, and without taking the focus from there.
         const pane = panes.show({ view: view as ViewName, cluster: IN_FRONT, run: "" }, place);
-        if (place.mode === "split-right") place = { activate: false, mode: "tab-after", ref: pane.id };
+        if (place.mode !== "tab-after") place = { activate: false, mode: "tab-after", ref: pane.id };
       }
     });
   });
