@@ -30,8 +30,14 @@ pytestmark = [
 PATIENCE_SECONDS = 60.0
 
 
+@pytest.fixture(scope="module")
+def sockets_of_others() -> set[str]:
+    """Those that whatever runs the tests has open, before there is a cluster."""
+    return sockets()
+
+
 @pytest.fixture(scope="module", params=["processes", "threads", "hosts"])
-def cluster(request: pytest.FixtureRequest) -> Iterator[wb.Cluster]:
+def cluster(request: pytest.FixtureRequest, sockets_of_others: set[str]) -> Iterator[wb.Cluster]:
     layouts: dict[str, dict[str, Any]] = {
         "processes": {"replicas": 2},
         "threads": {"replicas": 2, "processes": False},
@@ -168,13 +174,11 @@ def sockets() -> set[str]:
     return {link for link in links if link.startswith("socket:")}
 
 
-OF_OTHERS = sockets()
-"""Those of whatever runs the tests."""
-
-
-def test_a_child_shares_no_socket_of_its_parent(cluster: wb.Cluster, strategy: wb.MirroredStrategy) -> None:
+def test_a_child_shares_no_socket_of_its_parent(
+    cluster: wb.Cluster, strategy: wb.MirroredStrategy, sockets_of_others: set[str]
+) -> None:
     strategy.run(summed)
-    ours = sockets() - OF_OTHERS
+    ours = sockets() - sockets_of_others
 
     def body() -> None:
         left = sockets() & ours
@@ -250,7 +254,7 @@ def test_what_a_replica_forks_does_not_hide_that_its_worker_was_killed() -> None
             os._exit(0)
         return pid, os.getpid()
 
-    with wb.connect(replicas=2, stall_seconds=PATIENCE_SECONDS) as cluster:
+    with wb.connect(replicas=2, stall_seconds=PATIENCE_SECONDS, replace=True) as cluster:
         strategy = wb.MirroredStrategy()
         strategy.run(summed)
         children = strategy.local_results(strategy.run(fork_and_tell))
