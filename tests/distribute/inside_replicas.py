@@ -5,11 +5,13 @@ A method that is missing here, or is here without being one, fails `test_inside_
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from threading import get_ident
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 import workbench as wb
 from workbench import distribute
@@ -25,6 +27,12 @@ _DATASET = wb.data.Dataset.range(8).batch(4)
 
 def _kernel(*values: Any) -> Any:
     return values[0] if values else 1
+
+
+def _progress() -> list[int]:
+    # By default tqdm takes a semaphore with a name, which a worker leaves to the driver's end.
+    tqdm.set_lock(threading.RLock())
+    return list(wb.progress([1]))
 
 
 def _entered(manager: Any) -> None:
@@ -236,7 +244,7 @@ PUBLIC: dict[str, Callable[[Any, str], Any]] = {
     "layout": lambda s, f: wb.layout("overview"),
     "log": lambda s, f: repr(wb.log()),
     "open_run": lambda s, f: wb.open_run(wb.record(f"{f}/{get_ident()}-to-open.parquet").close()),
-    "progress": lambda s, f: list(wb.progress([1])),
+    "progress": lambda s, f: _progress(),
     "record": lambda s, f: wb.record(f"{f}/{get_ident()}.parquet").close(),
     "report": lambda s, f: wb.report(f + "/inside.html", wb.devices()),
     "run_cell": lambda s, f: wb.run_cell("1", s),
