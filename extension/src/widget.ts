@@ -1,6 +1,5 @@
 export { attach } from "./attach";
 export { pane } from "./dashboard/pane";
-export { shell } from "./dashboard/shell";
 export { provideCode } from "./export/code";
 export { mount } from "./mount";
 import { drawReport } from "./export/report";

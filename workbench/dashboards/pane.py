@@ -16,15 +16,20 @@ from workbench.ui.widgets.sources import Message, Source
 
 VIEWS_ROUTE: Final = "views"
 """Where the server has `workbench/static`."""
-LOAD: Final = f"""
-export async function render({{ model, el }}) {{
-  const views = await import(new URL("{VIEWS_ROUTE}/widget.js", document.baseURI).href);
-"""
-
 _log = logging.getLogger("workbench")
 
 Work = Callable[[Callable[[], Message | None], Callable[[Message | None], None]], None]
 """Makes a message, here or in a thread, and passes it on: on the event loop, one after the other; see `aside`."""
+
+
+def drawn_by(module: str, call: str) -> str:
+    """The code of a component that a built module draws: `call` uses `built`, `model` and `el`."""
+    return f"""
+export async function render({{ model, el }}) {{
+  const built = await import(new URL("{VIEWS_ROUTE}/{module}", document.baseURI).href);
+  built.{call};
+}}
+"""
 
 
 class Pane(JSComponent):
@@ -40,7 +45,7 @@ class Pane(JSComponent):
 
     view = param.String()
     answers = param.Boolean()
-    _esm = LOAD + "  views.pane(model, el, { view: model.view, answers: model.answers });\n}"
+    _esm = drawn_by("widget.js", "pane(model, el, { view: model.view, answers: model.answers })")
 
     def __init__(
         self,

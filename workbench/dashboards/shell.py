@@ -9,7 +9,7 @@ from typing import Any
 
 from panel.custom import JSComponent
 
-from workbench.dashboards.pane import LOAD
+from workbench.dashboards.pane import drawn_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ShellState:
 class Shell(JSComponent):
     """Draws the newest `ShellState`, and tells what a person picks."""
 
-    _esm = LOAD + "  views.shell(model, el);\n}"
+    _esm = drawn_by("shell.js", "shell(model, el)")
 
     def __init__(
         self, *, on_cluster: Callable[[str], None], on_tab: Callable[[str], None], **layout: Any

@@ -1,6 +1,6 @@
 // What stands above the views of the dashboard: which cluster or run, its status, the pages, the theme.
 import { render } from "preact";
-import { StatusWord } from "../parts/head";
+import { StatusWord } from "../parts/status";
 import { TabList } from "../parts/tabs";
 import { onConnectionLost, type PanelComponent, sendFirst } from "./bokeh";
 import style from "./shell.css";

@@ -1,26 +1,8 @@
 // What stands above every view: its name, facts, status; and the switch between a chart and its table.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { statusOf } from "../colours";
 import { ExportMenu } from "../export/menu";
-
-export function Sign({ sign, colour }: { sign: string; colour: string }) {
-  return (
-    <i class="wb-sign" aria-hidden="true" style={{ color: colour }}>
-      {sign}
-    </i>
-  );
-}
-
-/** Sign, word and colour of a status. */
-export function StatusWord({ word }: { word: string }) {
-  const { sign, colour } = statusOf(word);
-  return (
-    <span class="wb-status">
-      <Sign sign={sign} colour={colour} /> {word}
-    </span>
-  );
-}
+import { StatusWord } from "./status";
 
 /** What stands beside a title; of some, people can ask what it means: by pointer, key or finger. */
 export type Fact = string | { text: string; help: string };

@@ -1,7 +1,8 @@
 // Two recorded runs side by side: medians with their spread, and whether the difference can be told from chance.
 import { scaleLog } from "d3-scale";
 import { BAD, category, GOOD } from "../colours";
-import { ChartOrTable, Sign } from "../parts/head";
+import { ChartOrTable } from "../parts/head";
+import { Sign } from "../parts/status";
 import { Key } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";

@@ -1,7 +1,8 @@
 // Elements on x, replicas on y: who reads what at which step, why, and what another layout would do.
 import { useRef, useState } from "preact/hooks";
 import { BAD, sequential, textOn } from "../colours";
-import { ChartOrTable, Sign } from "../parts/head";
+import { ChartOrTable } from "../parts/head";
+import { Sign } from "../parts/status";
 import { Ramp } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";

@@ -1,6 +1,7 @@
 // Use and memory of every worker and GPU.
 import { WARNING } from "../colours";
-import { Head, StatusWord } from "../parts/head";
+import { Head } from "../parts/head";
+import { StatusWord } from "../parts/status";
 import { Bar, Spark } from "../parts/marks";
 import { Table, type Column } from "../parts/table";
 import { counted, memoryText, NOTHING, percent } from "../format";

@@ -1,6 +1,7 @@
 // Elements of one replica's component as a heat map; what is shown is chosen here and fetched when it is asked for.
 import { BAD, sequential, WARNING } from "../colours";
-import { ChartOrTable, Sign } from "../parts/head";
+import { ChartOrTable } from "../parts/head";
+import { Sign } from "../parts/status";
 import { Ramp } from "../parts/marks";
 import { hatch, Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";

@@ -1,7 +1,8 @@
 // What happened beside the collectives: alerts, and what replicas printed; filtered by kind and by the selected replica.
 import { useState } from "preact/hooks";
 import { SEVERITY } from "../colours";
-import { Head, Sign } from "../parts/head";
+import { Head } from "../parts/head";
+import { Sign } from "../parts/status";
 import { Table, type Column } from "../parts/table";
 import { count, counted, NOTHING } from "../format";
 import type { Collectives, EventItem } from "../models";

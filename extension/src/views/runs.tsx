@@ -1,7 +1,8 @@
 // Recorded runs, and two of them side by side.
 import { useState } from "preact/hooks";
 import { BAD } from "../colours";
-import { Head, Sign } from "../parts/head";
+import { Head } from "../parts/head";
+import { Sign } from "../parts/status";
 import { Table, type Column } from "../parts/table";
 import { count, counted, NOTHING, sizeText, timeText } from "../format";
 import type { RunEntry, Runs } from "../models";

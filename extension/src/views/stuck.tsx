@@ -1,5 +1,6 @@
 // The banner that says which collective does not get on, and who is waited for.
-import { Head, Sign } from "../parts/head";
+import { Head } from "../parts/head";
+import { Sign } from "../parts/status";
 import { BAD, GOOD } from "../colours";
 import { runsOf } from "../format";
 import type { Collectives, EventItem, GroupView, LastSeen, Snapshot, Stuck } from "../models";

@@ -1,6 +1,7 @@
 // Hosts, their workers, devices and replicas, and what each does now. Of more than 32 devices only the telling ones are
 // drawn, small, and all of them are counted by what they do.
-import { ChartOrTable, StatusWord } from "../parts/head";
+import { ChartOrTable } from "../parts/head";
+import { StatusWord } from "../parts/status";
 import { Table, type Column } from "../parts/table";
 import { count, counted, memoryText, NOTHING } from "../format";
 import type { DeviceNode, HostNode, ReplicaNode, StrategyNode, Topology, WorkerNode } from "../models";
