@@ -227,10 +227,10 @@ def test_columns_that_are_folded_away_are_read_below_and_unfolded_by_a_button(br
     row = shown["snapshot"]["table"][0]
     page.wait_for_function(
         "([id, text]) => document.getElementById(id).textContent.includes(text)",
-        arg=[said, f"count {row['count']:,}"],
+        arg=[said, f"elements {row['count']:,}"],
     )
     page.locator("tbody tr").nth(2).hover()
-    third = f"count {shown['snapshot']['table'][2]['count']:,}"
+    third = f"elements {shown['snapshot']['table'][2]['count']:,}"
     page.wait_for_function(
         "text => document.querySelector('.wb-readout').textContent.includes(text)", arg=third
     )

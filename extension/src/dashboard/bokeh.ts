@@ -6,7 +6,9 @@ export interface PanelComponent {
   on(event: string, handler: (content: never) => void): void;
 }
 
-let oldest: PanelComponent | null = null;
+const OLDEST = Symbol.for("workbench.oldest");
+// The page's oldest component: of the page, as its bar and its views are two modules.
+const page = globalThis as { [OLDEST]?: PanelComponent };
 
 /**
  * Sends the first message of a component.
@@ -15,8 +17,9 @@ let oldest: PanelComponent | null = null;
  * it knows it already. A message of an older component in between prevents that.
  */
 export function sendFirst(component: PanelComponent, content: unknown): void {
-  oldest?.send_msg({ kind: "settled" });
-  oldest ??= component;
+  const oldest = page[OLDEST];
+  if (oldest) oldest.send_msg({ kind: "settled" });
+  else page[OLDEST] = component;
   component.send_msg(content);
 }
 
@@ -27,5 +30,5 @@ interface BokehDocument {
 /** Calls `lost` when the page hears nothing more from its server; BokehJS does not try again. */
 export function onConnectionLost(lost: () => void): void {
   const { Bokeh } = globalThis as { Bokeh?: { documents: BokehDocument[] } };
-  for (const page of Bokeh?.documents ?? []) page.on_event("connection_lost", lost);
+  for (const each of Bokeh?.documents ?? []) each.on_event("connection_lost", lost);
 }
