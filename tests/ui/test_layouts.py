@@ -61,7 +61,7 @@ def test_outside_of_a_notebook_there_is_nothing_to_arrange() -> None:
         wb.layout("overview")
 
 
-def test_the_magic_does_the_same(shown: list[dict[str, Any]]) -> None:
+def test_the_magic_does_the_same(shown: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
     keep(["an evening"], Registry())
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
     magics.register(shell)
@@ -69,6 +69,7 @@ def test_the_magic_does_the_same(shown: list[dict[str, Any]]) -> None:
     shell.run_line_magic("workbench", "layout an evening")
     with pytest.raises(UsageError, match="there are: overview"):
         shell.run_line_magic("workbench", "layout nothing")
-    with pytest.raises(UsageError):
-        shell.run_line_magic("workbench", "layout")
+    for nothing in ("layout", ""):
+        shell.run_line_magic("workbench", nothing)
+        assert "%workbench layout NAME   opens a layout of panes" in capsys.readouterr().out
     assert [data[layouts.MIME]["layout"] for data in shown] == ["an evening"]
