@@ -30,7 +30,7 @@ def _kernel(*values: Any) -> Any:
 
 
 def _progress() -> list[int]:
-    # By default tqdm takes a semaphore with a name, which a worker leaves to the driver's end. One lock for all threads.
+    # By default tqdm takes a semaphore with a name that a worker leaves behind. All threads take this one.
     tqdm.set_lock(vars(threading).setdefault("_lock_of_progress", threading.RLock()))
     return list(wb.progress([1]))
 
