@@ -11,6 +11,7 @@ off a new one. `multiprocessing` still makes the processes, by a context of its 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -42,6 +43,7 @@ driver = socket.socket(fileno={descriptor})
 sys.path[:] = json.loads(driver.recv(1 << 20))
 from workbench.runtime.forked import serve
 serve(driver)
+driver.close()
 """
 _before: Any = None
 _forking = 0
@@ -56,10 +58,17 @@ class ForkServer:
         self._socket: socket.socket | None = None
         self._pid = 0
         forks.tell(self)
+        atexit.register(self.leave)
 
     def disown(self) -> None:
         """See `forks.tell`: a child that needs workers starts a server of its own."""
         self._socket, self._pid = None, 0
+
+    def leave(self) -> None:
+        """At the end of the driver: the server ends, too, once it has cleaned up what workers have left."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     def fileno(self) -> int:
         """The descriptor of the socket to the server; -1 while there is none."""
