@@ -37,7 +37,7 @@ def tell(owner: _Owner) -> None:
 
 
 def lock(lock: _AnyLock) -> _AnyLock:
-    """A `threading.Lock`, `RLock` or `Condition` that is free in forked children, whoever held it."""
+    """A `threading.Lock`, `RLock` or `Condition` that is free in forked children, also if a thread held it."""
     _locks.add(lock)
     return lock
 

@@ -200,7 +200,7 @@ class NcclOps:
                 )
 
     def abort(self) -> None:
-        """`ncclCommAbort`: streams that wait for a peer go on, with garbage. Happens once, whoever calls it."""
+        """`ncclCommAbort`: streams that wait for a peer go on, with garbage. Happens once for all callers."""
         if self._ends():
             for communicator in self._communicators.values():
                 communicator.abort()
