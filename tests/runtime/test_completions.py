@@ -58,8 +58,10 @@ def test_steps_that_merged_leave_nothing_behind(run_any: Run) -> None:
     def program(env: ReplicaEnv) -> Any:
         return env.merge(None)
 
+    # Workers that are threads share this process, where other tests may have left some.
+    before = max(run_any(_tallies).values())
     for _ in range(3):
         run_any(program, on_merge=lambda *_: 1)
 
     # Replicas of one worker are in this step together, which those that come first are counted for.
-    assert max(run_any(_tallies).values()) <= 1
+    assert max(run_any(_tallies).values()) <= before + 1

@@ -26,6 +26,8 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),
     # What Python says of every fork of a process with threads, since 3.12.
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
+    # What JAX says of every fork once it has devices, which an earlier test may have asked for.
+    pytest.mark.filterwarnings("ignore:.*multithreaded.*:RuntimeWarning"),
 ]
 PATIENCE_SECONDS = 60.0
 
