@@ -1,13 +1,15 @@
-"""What holds for every test: nothing is left behind, and property tests are not timed."""
+"""What holds for every test: nothing is left behind, property tests are not timed; and a cluster started by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests.leaks import Resources, leaked_since
+from tests.own_cluster import OwnCluster
 
 settings.register_profile("workbench", deadline=None)  # a busy machine is no failure
 settings.load_profile("workbench")
@@ -32,3 +34,14 @@ def nothing_left_behind() -> Iterator[None]:
     left = leaked_since(before)
     if left:
         pytest.fail("this module left behind:\n  " + "\n  ".join(left), pytrace=False)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[OwnCluster]:
+    """A cluster started by hand, without workers so far."""
+    cluster = OwnCluster(tmp_path)
+    try:
+        cluster.wait()
+        yield cluster
+    finally:
+        cluster.close()

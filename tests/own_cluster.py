@@ -11,8 +11,10 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
+from distributed import Client
 
 ROOT = Path(__file__).parents[1]
 PATIENCE_SECONDS = 60.0
@@ -36,6 +38,17 @@ def refusal(command: Sequence[str]) -> str:
     except OSError as error:
         return str(error)
     return tried.stderr.strip().rpartition("\n")[2] if tried.returncode else ""
+
+
+def wait_for_workers(scheduler: Any, count: int) -> None:
+    """Returns once so many workers have arrived.
+
+    Args:
+      scheduler: Its address, or a Dask cluster.
+      count: How many workers, whatever their number of threads.
+    """
+    with Client(scheduler, set_as_default=False) as client:
+        client.wait_for_workers(count, timeout=PATIENCE_SECONDS)
 
 
 class OwnCluster:

@@ -4,40 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import LocalCluster
 
 from tests.faults.conftest import STALL_SECONDS, Training, kill, no_hang, until
-from tests.own_cluster import OwnCluster
+from tests.own_cluster import OwnCluster, wait_for_workers
 from workbench import runtime
 from workbench.errors import ReplicaLost, UnavailableError
 from workbench.runtime import succession
 from workbench.runtime.lookout import refuses
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[OwnCluster]:
-    own = OwnCluster(tmp_path)
-    try:
-        own.wait()
-        yield own
-    finally:
-        own.close()
-
-
 @pytest.fixture(autouse=True)
 def _nothing_is_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits for a restart that no sign announces, waits beyond what these tests have patience for."""
     monkeypatch.setattr(succession, "RESTART_SECONDS", 600.0)
-
-
-def _workers(address: Any, count: int) -> None:
-    with Client(address, set_as_default=False) as client:
-        client.wait_for_workers(count, timeout=60)
 
 
 def _refused(training: Training, number: int) -> str:
@@ -71,7 +53,7 @@ def test_a_worker_that_was_scaled_away_is_told_at_once_and_replaced_when_there_i
         assert f"start `dask worker {dask.scheduler_address}` on " in told[-1]
         assert "State committed at step 0" in told[-1]
         dask.scale(2)
-        _workers(dask, 2)
+        wait_for_workers(dask, 2)
         until(lambda: _succeeds(training, 1, expected[1]), "the step on the new worker")
         assert training.step(2) == expected[2]
 
@@ -87,7 +69,7 @@ def _succeeds(training: Training, number: int, expected: list[bytes]) -> bool:
 def test_a_worker_without_a_nanny_is_not_waited_for(own: OwnCluster) -> None:
     own.add("0")
     second = own.add("1")
-    _workers(own.address, 2)
+    wait_for_workers(own.address, 2)
     with runtime.connect(own.address, stall_seconds=STALL_SECONDS) as cluster:
         training = Training(cluster)
         training.step(0)
@@ -98,7 +80,7 @@ def test_a_worker_without_a_nanny_is_not_waited_for(own: OwnCluster) -> None:
         assert "it has no nanny that restarts it" in _refused(training, 1)
 
         own.add("1")
-        _workers(own.address, 2)
+        wait_for_workers(own.address, 2)
         until(lambda: _goes_on(training), "the step on the new worker")
         assert training.recovered == [([1], [0])]
 
@@ -142,7 +124,7 @@ def test_an_address_at_which_nobody_listens_refuses() -> None:
 def test_a_scheduler_that_is_gone_is_told_at_once(own: OwnCluster) -> None:
     own.add("0")
     second = own.add("1")
-    _workers(own.address, 2)
+    wait_for_workers(own.address, 2)
     with runtime.connect(own.address, stall_seconds=STALL_SECONDS) as cluster:
         training = Training(cluster)
         training.step(0)

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client
 from distributed.core import Status
 
 import workbench as wb
 from tests.faults.conftest import STALL_SECONDS, kill, until
-from tests.own_cluster import OwnCluster
+from tests.own_cluster import OwnCluster, wait_for_workers
 from workbench import runtime
 from workbench.errors import InvalidArgumentError, ReplicaLost, StaleGeneration
 from workbench.runtime import embedded, succession
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[OwnCluster]:
-    own = OwnCluster(tmp_path)
-    try:
-        own.wait()
-        yield own
-    finally:
-        own.close()
-
-
-def _workers(own: OwnCluster, count: int) -> None:
-    with Client(own.address, set_as_default=False) as client:
-        client.wait_for_workers(count, timeout=60)
 
 
 def _lose(own: OwnCluster, number: int, strategy: wb.Strategy) -> None:
@@ -64,7 +46,7 @@ def test_a_minimum_that_is_none_is_refused_and_leaves_the_current_cluster_alone(
 def test_a_strategy_goes_on_with_those_left_and_takes_the_others_back(own: OwnCluster) -> None:
     for name in "012":
         own.add(name)
-    _workers(own, 3)
+    wait_for_workers(own.address, 3)
     with wb.connect(own.address, stall_seconds=STALL_SECONDS, minimum_replicas=2) as cluster:
         strategy = wb.MirroredStrategy()
         with strategy.scope():
@@ -114,7 +96,7 @@ def test_a_strategy_goes_on_with_those_left_and_takes_the_others_back(own: OwnCl
         assert "goes on with 2 of 3 replicas, without replica 1" in events[0]
 
         own.add("1")
-        _workers(own, 3)
+        wait_for_workers(own.address, 3)
         until(lambda: strategy.run(step, args=(0.0,)) and strategy.num_replicas_in_sync == 3, "the growth")
         count, seen, itself = strategy.run(step, args=(1.0,))
         assert strategy.local_results(count) == (3.0, 3.0, 3.0)
@@ -127,7 +109,7 @@ def test_a_strategy_goes_on_with_those_left_and_takes_the_others_back(own: OwnCl
 def test_fewer_than_the_minimum_wait_for_the_others(own: OwnCluster) -> None:
     for name in "01":
         own.add(name)
-    _workers(own, 2)
+    wait_for_workers(own.address, 2)
     with wb.connect(own.address, stall_seconds=STALL_SECONDS, minimum_replicas=2):
         strategy = wb.MirroredStrategy()
         strategy.run(lambda: None)
@@ -141,7 +123,7 @@ def test_fewer_than_the_minimum_wait_for_the_others(own: OwnCluster) -> None:
 def test_central_storage_survives_the_loss_of_the_process_that_holds_it(own: OwnCluster) -> None:
     for name in "01":
         own.add(name)
-    _workers(own, 2)
+    wait_for_workers(own.address, 2)
     with wb.connect(own.address, stall_seconds=STALL_SECONDS, minimum_replicas=1):
         strategy = wb.distribute.experimental.CentralStorageStrategy()
         with strategy.scope():
@@ -180,7 +162,7 @@ def test_batches_are_split_anew_and_none_is_lost(own: OwnCluster, again: bool, p
     """Whether the loop tries again with the batch that it has, or goes on to the next: each is used once."""
     for name in "012":
         own.add(name)
-    _workers(own, 3)
+    wait_for_workers(own.address, 3)
     with wb.connect(own.address, stall_seconds=STALL_SECONDS, minimum_replicas=1):
         strategy = wb.MirroredStrategy()
         numbers = wb.data.Dataset.range(120)
@@ -206,7 +188,7 @@ def test_batches_are_split_anew_and_none_is_lost(own: OwnCluster, again: bool, p
         _lose(own, 2, strategy)  # while idle, with batches fetched ahead
         go(5)
         own.add("1")
-        _workers(own, 3)
+        wait_for_workers(own.address, 3)
         until(lambda: strategy.group.may_grow, "the return")
         go(5)
 
@@ -217,7 +199,7 @@ def test_batches_are_split_anew_and_none_is_lost(own: OwnCluster, again: bool, p
 def test_a_batch_whose_iterator_is_gone_is_refused(own: OwnCluster) -> None:
     for name in "01":
         own.add(name)
-    _workers(own, 2)
+    wait_for_workers(own.address, 2)
     with wb.connect(own.address, stall_seconds=STALL_SECONDS, minimum_replicas=1):
         strategy = wb.MirroredStrategy()
         batch = next(iter(strategy.distribute_dataset(wb.data.Dataset.range(120).batch(12))))
@@ -235,7 +217,7 @@ def test_input_that_cannot_be_planned_for_fewer_is_told_where_it_is_asked_for(ow
 
     for name in "01":
         own.add(name)
-    _workers(own, 2)
+    wait_for_workers(own.address, 2)
     with wb.connect(own.address, stall_seconds=STALL_SECONDS, minimum_replicas=1):
         strategy = wb.MirroredStrategy()
         elements = iter(strategy.distribute_datasets_from_function(make))
@@ -248,7 +230,7 @@ def test_input_that_cannot_be_planned_for_fewer_is_told_where_it_is_asked_for(ow
             with pytest.raises(ValueError, match="two at least"):
                 next(elements)
         own.add("1")
-        _workers(own, 2)
+        wait_for_workers(own.address, 2)
         until(lambda: strategy.run(lambda: 7) and strategy.num_replicas_in_sync == 2, "the growth")
         assert len(strategy.local_results(next(elements))) == 2
 

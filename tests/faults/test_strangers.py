@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import psutil
 import pytest
 
 from tests.faults.conftest import STALL_SECONDS, Training, kill, until
-from tests.own_cluster import OwnCluster
+from tests.own_cluster import OwnCluster, wait_for_workers
 from workbench import runtime
 from workbench.collectives.tcp import TcpListener
 from workbench.errors import (
@@ -37,26 +36,9 @@ ROOT = Path(__file__).parents[2]
 LOOPBACK = ("--host", "127.0.0.1", "--no-dashboard")
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[OwnCluster]:
-    own = OwnCluster(tmp_path)
-    try:
-        own.wait()
-        yield own
-    finally:
-        own.close()
-
-
-def _workers(own: OwnCluster, count: int) -> None:
-    from distributed import Client
-
-    with Client(own.address, set_as_default=False) as client:
-        client.wait_for_workers(count, timeout=30)
-
-
 def test_row_17_a_replaced_worker_that_comes_back_is_refused_and_ends(own: OwnCluster) -> None:
     first, second = own.add("0"), own.add("1")
-    _workers(own, 2)
+    wait_for_workers(own.address, 2)
     with runtime.connect(own.address, stall_seconds=STALL_SECONDS) as cluster:
         undisturbed = Training(cluster)
         fault_free = [undisturbed.step(number) for number in range(4)]
@@ -66,7 +48,7 @@ def test_row_17_a_replaced_worker_that_comes_back_is_refused_and_ends(own: OwnCl
         zombie, _ = training.group.place(1)
         zombie.local = False
         own.add("spare")
-        _workers(own, 3)
+        wait_for_workers(own.address, 3)
         kill(second.pid, signal.SIGSTOP)
         with pytest.raises(ReplicaStalled, match="no heartbeat"):
             training.step(2)
@@ -83,12 +65,12 @@ def test_row_17_a_replaced_worker_that_comes_back_is_refused_and_ends(own: OwnCl
 def test_row_17_values_of_a_replaced_replica_are_refused(own: OwnCluster) -> None:
     own.add("0")
     second = own.add("1")
-    _workers(own, 2)
+    wait_for_workers(own.address, 2)
     with runtime.connect(own.address, stall_seconds=STALL_SECONDS) as cluster:
         training = Training(cluster)
         handle = training.run(lambda env: bytes(100_000))
         own.add("spare")
-        _workers(own, 3)
+        wait_for_workers(own.address, 3)
         kill(second.pid)
         until(lambda: second.poll() is not None and training.group.place(1)[0].lost, "the notice of the loss")
         training.step(0)
@@ -101,7 +83,7 @@ def test_row_17_values_of_a_replaced_replica_are_refused(own: OwnCluster) -> Non
 
 def test_row_20_a_dead_scheduler_is_an_error_in_time(own: OwnCluster) -> None:
     own.add("0")
-    _workers(own, 1)
+    wait_for_workers(own.address, 1)
     with runtime.connect(own.address, stall_seconds=STALL_SECONDS) as cluster:
         training = Training(cluster)
         training.step(0)
@@ -207,7 +189,7 @@ def test_row_50_two_clusters_on_one_machine_do_not_meet() -> None:
 
 def test_row_50_a_second_driver_is_told_who_holds_the_workers(own: OwnCluster) -> None:
     own.add("0")
-    _workers(own, 1)
+    wait_for_workers(own.address, 1)
     script = (
         "from workbench import runtime, errors\n"
         f"try:\n    runtime.connect({own.address!r})\n"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from distributed import Client
 
-from tests.own_cluster import OTHER_FILES, OwnCluster, refusal
+from tests.own_cluster import OTHER_FILES, OwnCluster, refusal, wait_for_workers
 from tests.runtime.conftest import runner
 from workbench import runtime
 from workbench.runtime.dask_link import DaskLink
@@ -17,21 +16,6 @@ from workbench.runtime.links import UnixLink
 from workbench.runtime.sharing import PURPOSE, hosts_of, look, obstacle
 from workbench.runtime.unix_endpoint import UnixEndpoint
 from workbench.ui.diagnosis import diagnose
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[OwnCluster]:
-    cluster = OwnCluster(tmp_path)
-    try:
-        cluster.wait()
-        yield cluster
-    finally:
-        cluster.close()
-
-
-def _workers(own: OwnCluster, count: int) -> None:
-    with Client(own.address, set_as_default=False) as client:
-        client.wait_for_workers(count, timeout=60)
 
 
 def _sums(cluster: runtime.Cluster) -> list[float]:
@@ -50,7 +34,7 @@ def test_containers_with_the_machines_name_and_files_of_their_own_train_over_tcp
     own.add("0")
     own.add("1", inside=OTHER_FILES)
     own.add("2", inside=OTHER_FILES)
-    _workers(own, 3)
+    wait_for_workers(own.address, 3)
 
     with runtime.connect(own.address) as cluster:
         here = socket.gethostname()
@@ -76,7 +60,7 @@ def test_workers_of_one_container_share_its_memory_though_the_driver_is_outside(
 ) -> None:
     both = 'mount -t tmpfs tmpfs /tmp && { "$@" --name 1 & exec "$@" --name 0; }'
     own.add("ignored", inside=("unshare", "--mount", "sh", "-c", both, "sh"))
-    _workers(own, 2)
+    wait_for_workers(own.address, 2)
 
     with runtime.connect(own.address) as cluster:
         assert cluster.hosts == (socket.gethostname(),)
