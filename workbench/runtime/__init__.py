@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from workbench.runtime.shipping import Prepared
 
 _EXPORTS = {
-    "Cluster": "cluster",
-    "Group": "group",
-    "Handle": "handles",
-    "PerRank": "merges",
-    "Prepared": "shipping",
-    "ReplicaEnv": "env",
-    "auto_connect": "current",
-    "connect": "current",
-    "current_cluster": "current",
-    "current_env": "env",
+    "Cluster": "workbench.runtime.cluster",
+    "Group": "workbench.runtime.group",
+    "Handle": "workbench.runtime.handles",
+    "PerRank": "workbench.runtime.merges",
+    "Prepared": "workbench.runtime.shipping",
+    "ReplicaEnv": "workbench.runtime.env",
+    "auto_connect": "workbench.runtime.current",
+    "connect": "workbench.runtime.current",
+    "current_cluster": "workbench.runtime.current",
+    "current_env": "workbench.runtime.env",
 }
 
 __all__ = [
@@ -47,6 +47,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _EXPORTS:
         raise AttributeError(f"module 'workbench.runtime' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"workbench.runtime.{_EXPORTS[name]}"), name)
+    value = getattr(importlib.import_module(_EXPORTS[name]), name)
     globals()[name] = value  # the next use finds it at once
     return value

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from types import CodeType, FrameType
+from typing import Final
 
+from workbench import errors
 from workbench.runtime.cells import file_name
 
 _LIMIT = 4096  # sites kept; code objects are new in each notebook cell
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+PACKAGE: Final = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
+"""What the file names of this package's own code begin with."""
 # By identity: equal code objects may stand in different files, or in different runs of a cell. They are kept for that.
 _sites: dict[tuple[int, int], tuple[str, CodeType]] = {}
 
@@ -36,4 +39,4 @@ def users_call_site() -> str:
 
 def is_users(frame: FrameType) -> bool:
     """Whether a frame is outside of this package."""
-    return not frame.f_code.co_filename.startswith(_PACKAGE)
+    return not frame.f_code.co_filename.startswith(PACKAGE)

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from workbench.runtime.call_sites import PACKAGE
 from workbench.runtime.cells import file_name
 
 _FILE: Final = "workbench-stacks"
@@ -21,8 +22,7 @@ _SIGNAL: Final = getattr(signal, "SIGRTMAX", 0) - 5  # one that nobody uses
 _PATIENCE_SECONDS: Final = 0.5
 _MOST_CALLS: Final = 5
 _CALL = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
-_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_RUNS_A_STEP: Final = os.path.join(_PACKAGE, "runtime", "executor.py"), "_call"
+_RUNS_A_STEP: Final = os.path.join(PACKAGE, "runtime/executor.py"), "_call"
 _own = -1
 
 
@@ -71,7 +71,7 @@ def _replica_calls(text: str) -> list[str]:
             continue
         user: list[str] = []
         for path, line, name in calls:
-            if path.startswith(_PACKAGE):
+            if path.startswith(PACKAGE):
                 break
             user.append(f"{name} ({file_name(path)}:{line})")
         return user[:_MOST_CALLS]

@@ -17,14 +17,14 @@ from typing import Any
 import cloudpickle
 
 from workbench.errors import ReplicaError, TracingError, WorkbenchError
+from workbench.runtime.call_sites import PACKAGE
 from workbench.runtime.cells import with_cell_names, with_cells
 
 _TEXT_LIMIT = 4_000
 _TRACEBACK_LIMIT = 20_000
 _PICKLE_LIMIT = 1_000_000
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _NOT_THE_USERS = (
-    _PACKAGE,
+    PACKAGE,
     "<frozen ",
     *dict.fromkeys(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")),
 )
@@ -82,7 +82,7 @@ def _safe_traceback(error: BaseException) -> str:
     """Formatted frames of user code, without evaluating the exception's own text; "" if there are none."""
     linecache.checkcache()
     frames = traceback.extract_tb(error.__traceback__)
-    text = "".join(traceback.format_list([one for one in frames if not one.filename.startswith(_PACKAGE)]))
+    text = "".join(traceback.format_list([one for one in frames if not one.filename.startswith(PACKAGE)]))
     return text if len(text) <= _TRACEBACK_LIMIT else "…\n" + text[-_TRACEBACK_LIMIT:]
 
 

@@ -6,7 +6,6 @@ import ast
 import builtins
 import io
 import linecache
-import os
 import sys
 import threading
 import traceback
@@ -18,15 +17,16 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from workbench import forks
 from workbench.distribute.contexts import get_replica_context
 from workbench.errors import FailedPreconditionError
+from workbench.runtime.call_sites import PACKAGE
 from workbench.runtime.env import current_env
 
 if TYPE_CHECKING:
-    from workbench.runtime.env import ReplicaEnv
+    from workbench.runtime.call_sites import PACKAGE
+from workbench.runtime.env import ReplicaEnv
 
 KEY: Final = "namespace of replica cells"
 _MAX_TEXT: Final = 100_000
 _STREAMS: Final = ("stdout", "stderr")
-_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _told(error: BaseException, filename: str) -> str:
     """The traceback from the cell's first frame on, without our own frames."""
     frames = traceback.extract_tb(error.__traceback__)
     first = next((at for at, frame in enumerate(frames) if frame.filename == filename), len(frames))
-    shown = [frame for frame in frames[first:] if not frame.filename.startswith(_PACKAGE)]
+    shown = [frame for frame in frames[first:] if not frame.filename.startswith(PACKAGE)]
     said = traceback.format_exception_only(error)
     return _cut(
         "".join(["Traceback (most recent call last):\n", *traceback.format_list(shown), *said]).rstrip()
