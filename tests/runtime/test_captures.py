@@ -12,9 +12,10 @@ from distributed import Client
 from tests.runtime.conftest import Run
 from workbench.errors import CaptureError
 from workbench.runtime import Cluster, Group
-from workbench.runtime.captures import captured, check_size, explain_unpicklable_argument
+from workbench.runtime.captures import captured, check_size
 from workbench.runtime.env import ReplicaEnv
 from workbench.runtime.shipping import Shipping
+from workbench.runtime.unpicklable import explain_unpicklable_argument
 
 threshold = 1
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import optree
 
-from workbench.runtime.captures import explain_unpicklable_argument
 from workbench.runtime.handles import Handle
 from workbench.runtime.shipping import Shipping
 from workbench.runtime.steps import Step
+from workbench.runtime.unpicklable import explain_unpicklable_argument
 from workbench.runtime.wire import dumps
 
 _PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None)})

@@ -91,6 +91,10 @@ class ReplicaEnv:
         """
         return self._merge(self, fn, args, kwargs or {})
 
+    def rank_of_output(self, stream: str) -> int:
+        """The replica whose output a line on "stdout" or "stderr" is that the program writes now."""
+        return self.rank
+
     def keep(self, serial: int, leaf: int, value: Any) -> None:
         """Keeps `value` as leaf `leaf` of the result of step `serial`, which was lost with this replica's process."""
         self._keep((serial, leaf), value)

@@ -25,7 +25,6 @@ from workbench.runtime.env import ReplicaEnv, set_current_env
 from workbench.runtime.output import ReplicaOutput
 from workbench.runtime.reports import FailureReport, report, safe_text
 from workbench.runtime.stale import argument_text, stale_value
-from workbench.runtime.step_rows import DeviceValues
 from workbench.runtime.wire import (
     CALL,
     FETCH,
@@ -76,16 +75,26 @@ class DeviceExecutor:
     `next_message` blocks for the next message of this device; it is called by the executor's thread only,
     also from inside a paused replica (`merge`), so that a merge function's own work reaches the replica that
     waits for it.
+
+    Args:
+      host: What the device belongs to.
+      index: Position of the device among those of the host.
+      next_message: See above.
+      values: Where the components are that this device has of values.
     """
 
-    def __init__(self, host: ReplicaHost, index: int, next_message: Callable[[], Message]) -> None:
+    def __init__(
+        self,
+        host: ReplicaHost,
+        index: int,
+        next_message: Callable[[], Message],
+        values: dict[tuple[int, int], Any],
+    ) -> None:
         self._host = host
         self._index = index
         self._next_message = next_message
         self._backlog: deque[Message] = deque()
-        self._values: dict[tuple[int, int], Any] = (
-            {} if host.traced is None else DeviceValues(host.traced.step_rows, index)
-        )
+        self._values = values
         self._unreadable: dict[tuple[int, int], str] = {}  # key -> why there is no such value
         self._merge_serial = -1
         self._merge_leaf = -1

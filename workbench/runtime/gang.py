@@ -22,11 +22,10 @@ from workbench.errors import ClusterClosed, WorkbenchError
 from workbench.runtime.driver_lock import DriverLock
 from workbench.runtime.failures import gone, read_structure, where_others_wait
 from workbench.runtime.flights import Flights
-from workbench.runtime.happenings import printed, replicas_lost
+from workbench.runtime.happenings import printed, replicas_lost, show
 from workbench.runtime.interrupts import DeferredInterrupt
 from workbench.runtime.links import LinkClosed, Wakeup
 from workbench.runtime.merges import refuse_stuck_merge
-from workbench.runtime.output import show
 from workbench.runtime.reports import FailureReport, rebuild
 from workbench.runtime.shipping import Shipping
 from workbench.runtime.urgent import UrgentQuestions

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -23,6 +25,19 @@ _FAILURES: Final = {
         "timeout": DeadlineExceededError,
     }.items()
 }
+
+
+def show(rank: int, stream: str, text: str) -> None:
+    """Prints one line of a replica in the notebook; never raises, as steps are told by the same messages."""
+    file = sys.stderr if stream == "stderr" else sys.stdout
+    line = f"[replica {rank}] {text}"
+    try:
+        print(line, file=file)
+    except UnicodeEncodeError as error:
+        with contextlib.suppress(OSError, ValueError):
+            print(line.encode(error.encoding, "backslashreplace").decode(error.encoding), file=file)
+    except (OSError, ValueError):
+        pass  # nobody reads it any more
 
 
 def printed(worker: WorkerLink, rank: int, stream: str, line: str) -> Event:

@@ -115,7 +115,7 @@ class ReplicaHost:
         """Starts the threads that serve the steps link."""
         sleeping.install(self)
         if self._device_count == 1 and not self.by_reference and self.traced is None:
-            executor = DeviceExecutor(self, 0, self._next_from_link())
+            executor = DeviceExecutor(self, 0, self._next_from_link(), {})
             self.executors.append(executor)
             self._spawn(executor.loop, "workbench-replica")
             return
@@ -123,7 +123,8 @@ class ReplicaHost:
             messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
             self._queues.append(messages)
             idle = None if self.traced is None else self.traced.idle
-            executor = DeviceExecutor(self, index, _next_from_queue(messages, idle))
+            values = {} if self.traced is None else self.traced.values_of(index)
+            executor = DeviceExecutor(self, index, _next_from_queue(messages, idle), values)
             self.executors.append(executor)
             self._spawn(executor.loop, f"workbench-replica-{index}")
         if not self.by_reference:

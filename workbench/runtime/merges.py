@@ -8,9 +8,9 @@ from typing import Any
 import optree
 
 from workbench.errors import CaptureError, CollectiveMismatch
-from workbench.runtime.captures import explain_unpicklable_result
 from workbench.runtime.handles import Handle
 from workbench.runtime.steps import Step
+from workbench.runtime.unpicklable import explain_unpicklable_result
 from workbench.runtime.wire import MERGED, Ref, dumps, unpickled
 
 

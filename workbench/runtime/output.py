@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import re
-import sys
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from workbench.runtime.env import current_env
-from workbench.runtime.traced_env import TracedEnv
 from workbench.telemetry.formatting import encodable, shorten
 
 _MAX_LINE = 10_000
@@ -38,11 +35,8 @@ class ReplicaOutput(io.TextIOBase):
         env = current_env()
         if env is None:
             return self.original.write(text)
-        rank, shown = env.rank, text
-        if isinstance(env, TracedEnv):  # a function that is traced runs once, for all replicas
-            if self._stream == "stdout":
-                env.refuse_output()
-            rank = env.first_rank  # what is warned of meanwhile holds for all
+        rank, shown = env.rank_of_output(self._stream), text
+        if env.traced:
             shown = _TRACED.sub("(a traced value: jax.debug.print shows values)", text)
         pending = self._partial.pop(rank, "") + encodable(shown)
         *lines, rest = pending.split("\n")
@@ -57,7 +51,7 @@ class ReplicaOutput(io.TextIOBase):
     def flush(self) -> None:
         """Sends what the calling replica has printed of its last line."""
         env = current_env()
-        if env is None or isinstance(env, TracedEnv):
+        if env is None or env.traced:
             self.original.flush()
             return
         rest = self._partial.pop(env.rank, "")
@@ -74,16 +68,3 @@ class ReplicaOutput(io.TextIOBase):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
-
-
-def show(rank: int, stream: str, text: str) -> None:
-    """Prints one line of a replica in the notebook; never raises, as steps are told by the same messages."""
-    file = sys.stderr if stream == "stderr" else sys.stdout
-    line = f"[replica {rank}] {text}"
-    try:
-        print(line, file=file)
-    except UnicodeEncodeError as error:
-        with contextlib.suppress(OSError, ValueError):
-            print(line.encode(error.encoding, "backslashreplace").decode(error.encoding), file=file)
-    except (OSError, ValueError):
-        pass  # nobody reads it any more

@@ -21,7 +21,7 @@ from workbench.runtime.env import set_current_env
 from workbench.runtime.executor import StepInterrupted, StepSkipped
 from workbench.runtime.reports import report
 from workbench.runtime.stale import argument_text, stale_value
-from workbench.runtime.step_rows import StepRows
+from workbench.runtime.step_rows import DeviceValues, StepRows
 from workbench.runtime.traced_arguments import Arguments, PartialBatch, arguments_of
 from workbench.runtime.traced_exchange import HostExchange
 from workbench.runtime.traced_group import GroupPrograms
@@ -71,6 +71,10 @@ class TracedExecutor:
         self._last_end_ns = 0
         self._unneeded: list[tuple[int, int]] = []  # values that the notebook has let go of
         self.traces = 0
+
+    def values_of(self, device: int) -> DeviceValues:
+        """The components that a device has of values, those of traced programs among them."""
+        return DeviceValues(self.step_rows, device)
 
     @property
     def busy(self) -> bool:

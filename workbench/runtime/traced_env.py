@@ -90,13 +90,15 @@ class TracedEnv:
             "strategy.extended.worker_devices outside of the replica function"
         )
 
-    def refuse_output(self) -> NoReturn:
-        """Called when the function prints.
+    def rank_of_output(self, stream: str) -> int:
+        """The replica that warnings are shown for, which hold for all.
 
         Raises:
-          TracingError: Always.
+          TracingError: If the function prints.
         """
-        raise TracingError(
-            "print in a traced function would show its trace, once, and no values; use jax.debug.print('{}', x), or "
-            "return the value and look at it outside"
-        )
+        if stream == "stdout":
+            raise TracingError(
+                "print in a traced function would show its trace, once, and no values; use jax.debug.print('{}', x), "
+                "or return the value and look at it outside"
+            )
+        return self.first_rank
