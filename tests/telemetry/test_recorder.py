@@ -26,6 +26,7 @@ from workbench.telemetry.feed import Feed
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.looks import LOOKS_KEY, MAX_MODEL_BYTES
 from workbench.telemetry.recorder import Recorder
+from workbench.telemetry.records import ADDED_COLUMNS, COLUMNS
 from workbench.telemetry.runs import open_run
 from workbench.telemetry.sealed import sealed
 
@@ -274,6 +275,34 @@ def test_a_column_more_is_no_matter_and_one_less_is(tmp_path: Path) -> None:
     less = rewritten(tmp_path / "run.parquet", lambda table: table.drop_columns(["purpose"]))
     with pytest.raises(DataCorruption, match="not a run that workbench recorded"):
         open_run(less)
+
+
+def test_a_run_recorded_before_a_column_came_opens_with_unknown_values(tmp_path: Path) -> None:
+    record(tmp_path / "run.parquet")
+    older = rewritten(tmp_path / "run.parquet", lambda table: table.drop_columns(list(ADDED_COLUMNS)))
+    run, whole = open_run(older), open_run(tmp_path / "run.parquet")
+
+    assert list(ADDED_COLUMNS) == ["inputs"]
+    assert run.to_arrow().schema.equals(whole.to_arrow().schema)
+    assert set(run.to_arrow().column("inputs").to_pylist()) == {""}
+    assert (
+        run.to_arrow().drop_columns(["inputs"]).to_pylist()
+        == whole.to_arrow().drop_columns(["inputs"]).to_pylist()
+    )
+    assert run.span() == whole.span()
+    assert run.snapshot().groups[0].stuck == whole.snapshot().groups[0].stuck
+    assert run.snapshot().table == whole.snapshot().table
+    assert list(run.to_pandas().columns) == list(COLUMNS)
+
+
+def test_a_column_that_came_later_is_checked_where_it_is_there(tmp_path: Path) -> None:
+    record(tmp_path / "run.parquet")
+    other = rewritten(
+        tmp_path / "run.parquet", with_column("inputs", lambda table: pa.array(range(len(table))))
+    )
+
+    with pytest.raises(DataCorruption, match="'inputs' has type int64, not text"):
+        open_run(other)
 
 
 def test_a_pickle_is_no_run_and_is_not_loaded(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from workbench.runtime.health import LocalHealth
 from workbench.runtime.layout import check_minimum
 from workbench.runtime.placement_text import one_line, placement
 from workbench.runtime.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
+from workbench.runtime.silence import silence_text
 from workbench.runtime.succession import Succession
 from workbench.runtime.watch import WatchThread
 from workbench.runtime.wire import TELEMETRY
@@ -244,7 +245,14 @@ class Cluster:
             listener(event)
 
     def _on_heartbeat(self, worker: WorkerLink) -> None:
-        """Tells the feed where replicas are that others may wait for."""
+        """Tells the feed where replicas are that others may wait for: by their heartbeat, or as they have none."""
+        if worker.standing:
+            # The last heartbeat need not tell of the step that they are in by now.
+            for each in list(self.gang.groups.values()):
+                place = silence_text(worker, worker.standing) if each.in_flight else ""
+                for rank in each.ranks_of(worker.name):
+                    self.feed.set_place(self.name, each.name, rank, place)
+            return
         for id, rank, busy, _, _, _, phase, site in worker.statuses:
             group = self.gang.groups.get(id)
             if group is not None:
@@ -255,6 +263,7 @@ class Cluster:
         """Takes in what the replicas of a lost worker had recorded of completed steps and not sent."""
         for group in list(self.gang.groups.values()):
             for rank in group.ranks_of(worker.name):
+                self.feed.set_place(self.name, group.name, rank, "")
                 flight = self.gang.flights.of(group.id, rank, worker.pid)
                 if flight is None:
                     continue

@@ -101,7 +101,7 @@ class LocalHealth:
             case _:
                 why = "its process is inside C code that holds Python's lock"
                 if calls := user_calls(worker.pid):
-                    why += f", called by {' ← '.join(calls)}"
+                    why += f", called by {' ← '.join(f'{call.function} ({call.place})' for call in calls)}"
         return f"stalled: no heartbeat for {silent:.0f} s, {why}; it was ended"
 
     def why_lost(self, worker: WorkerLink) -> str:

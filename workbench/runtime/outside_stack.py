@@ -7,12 +7,13 @@ lock. The driver sends the signal and reads the file, through /proc: only of pro
 from __future__ import annotations
 
 import faulthandler
+import itertools
 import os
 import re
 import signal
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from workbench.runtime.call_sites import PACKAGE
 from workbench.runtime.cells import file_name
@@ -26,6 +27,18 @@ _RUNS_A_STEP: Final = os.path.join(PACKAGE, "runtime/executor.py"), "_call"
 _own = -1
 
 
+class Call(NamedTuple):
+    """A call of the user's code that has not returned.
+
+    Attributes:
+      function: Its name.
+      place: The line that it is at, such as "train.py:12".
+    """
+
+    function: str
+    place: str
+
+
 def offer() -> None:
     """Lets other processes of this user ask this one for its stacks; once per process."""
     global _own
@@ -34,8 +47,12 @@ def offer() -> None:
         faulthandler.register(_SIGNAL, file=_own, all_threads=True)
 
 
-def user_calls(pid: int) -> list[str]:
-    """What the replica that runs in process `pid` is in: "fn (train.py:12)", innermost call first; [] if unknown."""
+def user_calls(pid: int) -> list[Call]:
+    """The user's calls that the replica in process `pid` is in, innermost first.
+
+    Replicas that wait in a collective are not meant. [] if the process does not answer, or several replicas are in
+    the user's code: the stacks do not tell which of them holds the lock.
+    """
     file = _file_of(pid)
     if file is None:
         return []  # it would end by the signal
@@ -43,14 +60,15 @@ def user_calls(pid: int) -> list[str]:
         before = len(file.read_bytes())
         os.kill(pid, _SIGNAL)
         text, ends = "", time.monotonic() + _PATIENCE_SECONDS
-        while not text.endswith("\n") or _replica_calls(text) == []:
+        while not text.endswith("\n") or not _calls_by_replica(text):
             if time.monotonic() > ends:
                 break
             time.sleep(0.01)  # nothing tells when a signal handler of another process has ended
             text = file.read_bytes()[before:].decode(errors="replace")
     except OSError:
         return []
-    return _replica_calls(text)
+    found = _calls_by_replica(text)
+    return list(found.pop()) if len(found) == 1 else []
 
 
 def _file_of(pid: int) -> Path | None:
@@ -63,16 +81,13 @@ def _file_of(pid: int) -> Path | None:
     return None
 
 
-def _replica_calls(text: str) -> list[str]:
-    """The user's calls of the first thread that runs a step, of what `faulthandler` has written."""
+def _calls_by_replica(text: str) -> set[tuple[Call, ...]]:
+    """The user's calls of each thread that runs a step and is in them, of what `faulthandler` has written."""
+    found = set()
     for thread in re.split(r"\n\s*\n", text):
         calls = _CALL.findall(thread)
         if not any((path, name) == _RUNS_A_STEP for path, _, name in calls):
             continue
-        user: list[str] = []
-        for path, line, name in calls:
-            if path.startswith(PACKAGE):
-                break
-            user.append(f"{name} ({file_name(path)}:{line})")
-        return user[:_MOST_CALLS]
-    return []
+        user = itertools.takewhile(lambda call: not call[0].startswith(PACKAGE), calls)
+        found.add(tuple(Call(name, f"{file_name(path)}:{line}") for path, line, name in user)[:_MOST_CALLS])
+    return found - {()}

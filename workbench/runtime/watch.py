@@ -6,10 +6,12 @@ import contextlib
 import select
 import threading
 import time
+from collections.abc import Sequence
 
 from workbench.runtime.gang import Gang
 from workbench.runtime.links import LinkClosed, Wakeup
 from workbench.runtime.membership import look_for_returned
+from workbench.runtime.silence import is_silent, whereabouts
 from workbench.runtime.wire import BEAT, CLOCK, LEAVING, PING, PONG, REPLY
 from workbench.runtime.worker_link import WorkerLink
 from workbench.telemetry.clocks import OffsetEstimator, Ping
@@ -63,6 +65,16 @@ class WatchThread(threading.Thread):
         self._last_round = now
         for worker in workers:
             self._gang.examine(worker)
+        self._locate([worker for worker in workers if is_silent(worker)])
+
+    def _locate(self, silent: Sequence[WorkerLink]) -> None:
+        """Finds out where silent workers are, which others wait for: one in a round, as it takes half a second."""
+        unknown = [worker for worker in silent if not worker.standing]
+        for worker in unknown[:1]:
+            worker.standing = whereabouts(worker)
+        for worker in silent:
+            if worker.standing:
+                self._gang.heard(worker)
 
     def _ping(self) -> None:
         """Asks workers of other machines for their clock, now and then."""
@@ -92,6 +104,7 @@ class WatchThread(threading.Thread):
             if message[0] == BEAT:
                 worker.statuses = message[1]
                 worker.last_beat = time.monotonic()
+                worker.standing = ""
                 self._gang.beaten(worker)
             elif message[0] == LEAVING:
                 worker.doomed = worker.doomed or message[1]

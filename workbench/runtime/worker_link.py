@@ -31,6 +31,7 @@ class WorkerLink:
       structures: Its number -> result structure.
       statuses: Last heartbeat, one row per replica.
       last_beat: When that came, by `time.monotonic`.
+      standing: Where its replicas are, if it has fallen silent, see `silence`; else "". The watching thread's.
       silenced: Its urgent link has ended; the watching thread's.
       doomed: Why it was given up, or why it said that it would leave; "" for most.
       leaving: It said that it would leave.
@@ -54,6 +55,7 @@ class WorkerLink:
     structures: dict[int, Any] = field(default_factory=dict)
     statuses: list[Status] = field(default_factory=list)
     last_beat: float = field(default_factory=time.monotonic)
+    standing: str = ""
     silenced: bool = False
     doomed: str = ""
     leaving: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +12,7 @@ import numpy as np
 from workbench.errors import DataCorruption
 from workbench.telemetry import arrow
 from workbench.telemetry.events import Event
-from workbench.telemetry.records import COLUMNS, INT32_COLUMNS, TEXT_COLUMNS, Record, schema
+from workbench.telemetry.records import ADDED_COLUMNS, COLUMNS, INT32_COLUMNS, TEXT_COLUMNS, Record, schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,21 +122,29 @@ def _to_batch(columns: Columns) -> pa.RecordBatch:
 
 
 def from_batch(batch: pa.RecordBatch) -> Columns:
-    """The columns of an Arrow batch; the inverse of `to_table`.
+    """The columns of an Arrow batch; the inverse of `to_table`. Columns that came later may be missing.
 
     Raises:
       DataCorruption: if a column is missing or refers to a text that is not there, or a value is missing.
     """
     names = batch.schema.names
-    if missing := set(COLUMNS) - set(names):
-        raise DataCorruption(f"telemetry batch lacks columns {sorted(missing)}; has {names}")
-    if gaps := [name for name in COLUMNS if batch.column(name).null_count]:
-        raise DataCorruption(f"telemetry batch lacks values in columns {gaps}")
+    if missing := missing_columns(names):
+        raise DataCorruption(f"telemetry batch lacks columns {missing}; has {names}")
     arrays = dict(zip(names, batch.columns, strict=True))
-    return {
-        name: _text(name, arrays[name]) if name in TEXT_COLUMNS else _numbers(name, arrays[name])
-        for name in COLUMNS
-    }
+    if gaps := [name for name in COLUMNS if name in arrays and arrays[name].null_count]:
+        raise DataCorruption(f"telemetry batch lacks values in columns {gaps}")
+    columns: Columns = {}
+    for name in COLUMNS:
+        if name not in arrays:
+            columns[name] = Text.constant(ADDED_COLUMNS[name], batch.num_rows)
+        else:
+            columns[name] = (_text if name in TEXT_COLUMNS else _numbers)(name, arrays[name])
+    return columns
+
+
+def missing_columns(names: Collection[str]) -> list[str]:
+    """The columns that a batch must have and does not."""
+    return [name for name in COLUMNS if name not in names and name not in ADDED_COLUMNS]
 
 
 def _numbers(name: str, array: Any) -> np.ndarray:

@@ -189,11 +189,9 @@ class Feed:
         """
         with self._lock:
             known = self._places.setdefault((run_id, group), {})
-            if place and known.get(replica) != place:
+            if place != known.get(replica, ""):
                 known[replica] = place
                 self._changed = True
-            elif not place:
-                known.pop(replica, None)
 
     def limit(self, group: str) -> Limit | None:
         """What `set_limit` was told of a group."""
@@ -239,11 +237,12 @@ class Feed:
 
     def _last(self, key: GroupKey) -> dict[int, LastSeen]:
         """The newest collective of each replica of a group, and where it has been since."""
-        places = self._places.get((self._texts[key[0]], self._texts[key[1]]), {})
-        return {
-            replica: replace(seen, now=self._name_sites(places.get(replica, "")))
-            for replica, seen in self._members.last(key, self._texts).items()
-        }
+        last = self._members.last(key, self._texts)
+        for replica, place in self._places.get((self._texts[key[0]], self._texts[key[1]]), {}).items():
+            if place:  # a replica that cannot send records has a place all the same
+                seen = last.get(replica, LastSeen(replica, -1, -1, "", ""))
+                last[replica] = replace(seen, now=self._name_sites(place))
+        return last
 
     def _ends(self, key: GroupKey) -> Ends:
         run_id, group, generation = self._texts[key[0]], self._texts[key[1]], key[2]

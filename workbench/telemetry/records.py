@@ -91,6 +91,8 @@ COLUMNS: Final = tuple(Record.__dataclass_fields__)
 TEXT_COLUMNS: Final = frozenset(
     name for name, field in Record.__dataclass_fields__.items() if field.type == "str"
 )
+ADDED_COLUMNS: Final = {"inputs": ""}
+"""Columns that recorded runs of this version may lack, as they came later, with what stands for "unknown"."""
 INT32_COLUMNS: Final = frozenset(("generation", "packs", "replica", "n"))
 
 

@@ -19,7 +19,7 @@ from workbench.telemetry.facts import RUN_KEY, Facts
 from workbench.telemetry.feed import STUCK_AFTER_NS, Feed
 from workbench.telemetry.frames import to_pandas
 from workbench.telemetry.looks import LOOKS_KEY, Looks
-from workbench.telemetry.records import COLUMNS, schema
+from workbench.telemetry.records import ADDED_COLUMNS, COLUMNS, schema
 from workbench.telemetry.snapshot import Snapshot, TableRow
 from workbench.telemetry.transfers import Kind, Times, Transfers
 
@@ -135,8 +135,15 @@ class Run:
         Raises:
           DataCorruption: if the file is damaged.
         """
+        import pyarrow as pa
+
         with _reading(self.path) as file:
-            return file.read(columns=list(COLUMNS))
+            table = file.read(columns=list(COLUMNS))
+        for field in schema():
+            if field.name not in table.column_names:
+                unknown = pa.repeat(ADDED_COLUMNS[field.name], len(table)).dictionary_encode()
+                table = table.append_column(field, unknown)
+        return table.select(COLUMNS)
 
     def to_pandas(self) -> pd.DataFrame:
         """`to_arrow` as a data frame.
@@ -190,7 +197,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     where = Path(path)
     with _reading(where) as file:
         metadata = file.metadata.metadata or {}
-        if RUN_KEY not in metadata or set(COLUMNS) - set(file.schema_arrow.names):
+        if RUN_KEY not in metadata or batches.missing_columns(file.schema_arrow.names):
             raise DataCorruption(f"{where} is a Parquet file, but not a run that workbench recorded")
         facts = Facts.decode(metadata[RUN_KEY])
         _check_types(file.schema_arrow)
@@ -226,6 +233,8 @@ def _check_types(found: pa.Schema) -> None:
     import pyarrow as pa
 
     for field in schema():
+        if field.name not in found.names:
+            continue  # one that came later
         kind = found.field(field.name).type
         text = pa.types.is_dictionary(field.type)
         if pa.types.is_dictionary(kind):

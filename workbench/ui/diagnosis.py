@@ -14,6 +14,7 @@ from workbench.runtime import Cluster, current_cluster
 from workbench.runtime.cells import with_cell_names, with_cells
 from workbench.runtime.health import process_state
 from workbench.runtime.membership import missing_seats
+from workbench.runtime.silence import is_silent, silence_text, whereabouts
 from workbench.runtime.wire import DUMP
 from workbench.ui import html
 from workbench.ui.flight_dump import write_dump
@@ -68,7 +69,7 @@ class ReplicaReport:
       op: The collective, or pause, it is in; "" if none.
       phase: "running", "waiting", "moving" or "paused".
       site: Where the user called it, or "".
-      place: The line of user code that it is at, or "".
+      place: The line of user code that it is at, or ""; of a silent worker also for how long, and why.
       flight: Its last collectives, oldest first, at most 2,000.
     """
 
@@ -264,5 +265,8 @@ def _replica_report(group: Group, rank: int, answers: dict[str, dict[str, Any]])
         entry._asdict() | {"site": with_cell_names(entry.site)}
         for entry in answer.get("flight", {}).get(key, ())
     )
-    site, place = with_cell_names(site), with_cell_names(answer.get("places", {}).get(key, ""))
+    place = answer.get("places", {}).get(key, "")
+    if not answer and group.in_flight and is_silent(worker):
+        place = silence_text(worker, worker.standing or whereabouts(worker))
+    site, place = with_cell_names(site), with_cell_names(place)
     return ReplicaReport(rank, worker.name, busy, step, seq, op, phase, site, place, flight)

@@ -70,6 +70,7 @@ def _stuck_lines(group: GroupReport, found: Diagnosis) -> list[str]:
     missing = [replica for replica in group.replicas if _position(replica) < _position(first)]
     if not missing:
         return []
+    answered = {worker.name for worker in found.workers if worker.answered}
     stuck = Stuck(
         step=first.step,
         seq=first.seq,
@@ -78,9 +79,9 @@ def _stuck_lines(group: GroupReport, found: Diagnosis) -> list[str]:
         waiting=tuple(replica.replica for replica in waiting),
         missing=tuple(replica.replica for replica in missing),
         since_ns=0,
-        last=tuple(map(_last_seen, missing)),
+        last=tuple(_last_seen(replica, answered) for replica in missing),
     )
-    answered = {worker.name for worker in found.workers if worker.answered}
+    # Of a replica whose worker does not answer the first line says all there is.
     return [stuck_text(stuck), *(_doing(replica) for replica in missing[:3] if replica.worker in answered)]
 
 
@@ -117,15 +118,15 @@ def _worker_line(worker: WorkerReport) -> str:
     return f"{who} does not answer: {', '.join(filter(None, (why, f'last heartbeat {age:.1f} s ago')))}"
 
 
-def _last_seen(replica: ReplicaReport) -> LastSeen:
+def _last_seen(replica: ReplicaReport, answered: set[str]) -> LastSeen:
+    now = "" if replica.worker in answered else replica.place
     if not replica.flight:
         # It does not answer; its last heartbeat tells the number of its latest collective, not which it was.
-        return LastSeen(
-            replica.replica, replica.step, replica.seq, "collective" if replica.seq >= 0 else "", ""
-        )
+        op = "collective" if replica.seq >= 0 else ""
+        return LastSeen(replica.replica, replica.step, replica.seq, op, "", now)
     # What workbench measured in between is in no step of the user's and would lead astray.
     last = next((each for each in reversed(replica.flight) if each["step"] >= 0), replica.flight[-1])
-    return LastSeen(replica.replica, last["step"], last["seq"], last["op"], last["site"])
+    return LastSeen(replica.replica, last["step"], last["seq"], last["op"], last["site"], now)
 
 
 def _position(replica: ReplicaReport) -> tuple[int, int]:
