@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from tests.notebooks.executed import cells_with_outputs, executed
 
@@ -18,6 +20,21 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_the_notebook_is_stored_without_outputs() -> None:
     assert cells_with_outputs(NAME) == []
+
+
+def test_the_drawn_digits_are_a_0_a_1_and_a_2(outputs: dict[str, str]) -> None:
+    """A person sees it; here the mean of all digits that are drawn alike does, and the 1 has no arm as a 4 has."""
+    digits = load_digits()
+    means = np.stack([digits.data[digits.target == digit].mean(0) for digit in range(10)]) / 16
+    lines = outputs["data"].splitlines()
+    drawn = [
+        [" ░▒▓█".index(line[18 * digit + 2 * column]) / 4 for line in lines for column in range(8)]
+        for digit in range(3)
+    ]
+
+    assert [int(((means - digit) ** 2).sum(1).argmin()) for digit in drawn] == [0, 1, 2]
+    one = np.array(drawn[1]).reshape(8, 8)
+    assert (one[1:] > 0.25).sum(1).max() <= 4  # an arm of a 4 would be wider
 
 
 def test_it_reads_more_than_95_percent_of_the_digits(outputs: dict[str, str]) -> None:
