@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 
 import workbench as wb
 from tests.faults.conftest import ARMED, kill, until
-from tests.faults.random_kills import LOSSES, run_rounds
+from tests.faults.random_kills import LOSSES, patiently, run_rounds
 from workbench.data import Dataset
 from workbench.errors import ReplicaLost, StaleGeneration
 
@@ -167,6 +169,55 @@ def test_row_29_a_batch_that_ends_its_replica_each_time_is_told(strategy: Any) -
     assert lost == 4
     assert len(told) == 1
     assert "element 1 of a distributed dataset was given 4 times" in told[0]
+
+
+@pytest.mark.parametrize("size", [4, 100_000])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_row_29_values_of_the_notebook_are_sent_again(strategy: Any, rank: int, size: int) -> None:
+    given = [np.full(size, float(number)) for number in range(2)]
+    value = strategy.distribute_values_from_function(lambda context: given[context.replica_id_in_sync_group])
+    expected = [0.0, size * 1.0]
+    assert list(strategy.local_results(strategy.run(np.sum, args=(value,)))) == expected
+    for array in given:
+        array += 7.0  # what the replicas have got is what a replica gets that takes the place of one
+    for _ in range(2):
+        _lose(strategy, rank)
+        assert list(strategy.local_results(strategy.run(np.sum, args=(value,)))) == expected
+    _lose(strategy, 1 - rank)
+    function = wb.function(np.sum)
+    assert [list(strategy.local_results(strategy.run(function, args=(value,)))) for _ in range(2)] == [
+        expected,
+        expected,
+    ]
+
+
+def test_row_29_values_of_the_notebook_are_sent_again_to_steps_that_were_accepted(strategy: Any) -> None:
+    value = strategy.distribute_values_from_function(lambda context: np.full(10_000, 1.0))
+    with strategy.scope():
+        total = wb.Variable(0.0, aggregation="MEAN")
+
+    @wb.function
+    def step(x: Any) -> None:
+        total.assign_add(float(x.sum()))
+
+    strategy.run(step, args=(value,))
+    strategy.group.wait()
+    link, _ = strategy.group.place(1)
+    for _ in range(4):
+        strategy.run(step, args=(value,))
+    kill(link.pid)
+    patiently(lambda: strategy.run(step, args=(value,)))
+    assert patiently(lambda: float(total)) == 60_000.0
+
+
+def test_row_29_values_that_nobody_holds_are_not_kept(strategy: Any) -> None:
+    value = strategy.distribute_values_from_function(lambda context: np.zeros(10_000))
+    strategy.run(_itself, args=(value,))
+    sent = weakref.ref(value.handle.step.origin)
+    assert sent() is not None
+    del value
+    gc.collect()
+    assert sent() is None
 
 
 def test_row_29_a_result_of_a_step_cannot_be_made_again(strategy: Any) -> None:

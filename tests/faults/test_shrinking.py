@@ -106,6 +106,38 @@ def test_a_strategy_goes_on_with_those_left_and_takes_the_others_back(own: OwnCl
         assert not any("goes on with" in line for line in wb.diagnose().verdict)
 
 
+def test_values_of_the_notebook_are_refused_to_fewer_replicas_and_come_back_with_all(own: OwnCluster) -> None:
+    for name in "01":
+        own.add(name)
+    wait_for_workers(own.address, 2)
+    with wb.connect(own.address, stall_seconds=STALL_SECONDS, minimum_replicas=1):
+        strategy = wb.MirroredStrategy()
+
+        def ranks() -> Any:
+            return strategy.distribute_values_from_function(lambda context: context.replica_id_in_sync_group)
+
+        def used(value: Any) -> list[int]:
+            return [int(each) for each in strategy.local_results(strategy.run(lambda x: x, args=(value,)))]
+
+        for_two = ranks()
+        assert used(for_two) == [0, 1]
+        _lose(own, 2, strategy)
+        for _ in range(2):
+            with pytest.raises(
+                StaleGeneration, match=r"for 2 replicas.*goes on with 1: make it again .*values_from_function"
+            ):
+                used(for_two)
+        for_one = ranks()
+        assert used(for_one) == [0]
+
+        own.add("1")
+        wait_for_workers(own.address, 2)
+        until(lambda: strategy.group.may_grow, "the return")
+        assert used(for_one) == [0]  # the step that takes it is not the one that the others join
+        assert used(ranks()) == [0, 1]
+        assert used(for_two) == [0, 1]
+
+
 def test_fewer_than_the_minimum_wait_for_the_others(own: OwnCluster) -> None:
     for name in "01":
         own.add(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from workbench.distribute.input_programs import HEAD, Request
 from workbench.errors import StaleGeneration
@@ -24,6 +24,8 @@ class Chunk:
     """
 
     __slots__ = ("__weakref__", "_elements", "_handles", "request", "source")
+
+    divisible: Final = True
 
     def __init__(
         self, source: InputSource, request: Request, handles: Sequence[Handle], elements: RemoteElements

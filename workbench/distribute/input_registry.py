@@ -92,8 +92,8 @@ class InputRegistry:
 def _elements_in(arguments: Any) -> Iterator[tuple[RemoteElements, int, list[Handle] | None]]:
     """The elements whose leaves are among some arguments: by whom given, number, and all their leaves."""
     for handle in tree.flatten(arguments)[0]:
-        if type(handle) is Handle and handle.step.origin is not None:
-            origin: Chunk = handle.step.origin
+        origin: Chunk | None = handle.step.origin if type(handle) is Handle else None
+        if origin is not None and origin.divisible:
             found = origin.element_of(handle)
             if found is not None:
                 yield found

@@ -528,4 +528,5 @@ def _resize(strategy: Strategy | None) -> None:
 def _made_before(arguments: Any) -> bool:
     """Whether there are values among some arguments that only the replicas of now have; batches can be split anew."""
     handles = [getattr(leaf, "handle", None) for leaf in tree.flatten(arguments)[0]]
-    return any(type(handle) is Handle and handle.step.origin is None for handle in handles)
+    origins = [handle.step.origin for handle in handles if type(handle) is Handle]
+    return any(origin is None or not origin.divisible for origin in origins)

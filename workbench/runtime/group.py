@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import optree
 
 from workbench.devices import Device
-from workbench.errors import CaptureError, ClusterClosed, ReplicaLost, RunInterrupted, StaleGeneration
+from workbench.errors import ClusterClosed, ReplicaLost, RunInterrupted, StaleGeneration
 from workbench.runtime.accepted import Accepted
 from workbench.runtime.arguments import payload
 from workbench.runtime.call_sites import users_call_site
@@ -23,11 +23,11 @@ from workbench.runtime.merges import refuse_merge, run_merge
 from workbench.runtime.overdue import Overdue
 from workbench.runtime.recent import RecentResults
 from workbench.runtime.recovery import rebuild_group
-from workbench.runtime.reports import safe_text
+from workbench.runtime.sent import Sent
 from workbench.runtime.shipping import Prepared
 from workbench.runtime.step_errors import StepErrors
 from workbench.runtime.steps import MergeFunction, Step
-from workbench.runtime.wire import INLINE_BYTES, LEAVE, PUT, ROLLBACK, RUN, RemoteLeaf, dumps
+from workbench.runtime.wire import LEAVE, ROLLBACK, RUN
 from workbench.runtime.worker_link import WorkerLink
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Group:
       absent: Worker name -> why its replicas do not take part.
       may_grow: All of these are back.
       recent: Small results of its newest steps.
+      sent: What the notebook has sent the replicas, as far as anybody holds it.
       errors: What failed since it was last made ready.
       kept_names: Names the values that live on the replicas for as long as the notebook wants: variables.
     """
@@ -89,6 +90,7 @@ class Group:
         self.nesting = 0
         self.overdue: Overdue | None = None
         self.recent = RecentResults()
+        self.sent: weakref.WeakSet[Sent] = weakref.WeakSet()
         self.errors = StepErrors()
         self.kept_names: Callable[[], tuple[str, ...]] = tuple
         self._callbacks: list[RecoverCallback] = []
@@ -255,17 +257,7 @@ class Group:
         with gang.lock, gang.interrupts:
             if self.stale or gang.closed:
                 self._make_ready()
-            step = Step(self, gang.next_serial(), number=-1, prepared=None, on_merge=None)
-            by_reference = gang.shipping.by_reference
-            # All of them before the first is sent: one that does not pickle leaves nothing behind.
-            sent = components if by_reference else [_pickled(value, r) for r, value in enumerate(components)]
-            for name in self.worker_names:
-                parts = {i: sent[r] for r, i in self.ranks_of(name).items()}
-                gang.post(gang.workers[name], (PUT, step.serial, parts))
-            for rank, value in enumerate(components):
-                step.leaves[rank] = [_known(value, by_reference)]
-            step.ended, step.ended_ns = True, time.monotonic_ns()
-            return Handle(step, 0)
+            return Sent.of(components, by_reference=gang.shipping.by_reference).give(self)
 
     def wait(self) -> None:
         """Waits for all outstanding steps; raises their error. Ctrl-C stops them and leaves the cluster usable."""
@@ -503,6 +495,8 @@ class Group:
                 for resize in self._resize_callbacks:
                     resize()
             if lost:
+                for sent in list(self.sent):
+                    sent.give_again(self, lost)
                 for callback in self._callbacks:
                     callback(lost, survivors)
         finally:
@@ -528,24 +522,3 @@ def _places(gang: Gang, devices: Sequence[Device]) -> list[tuple[str, int]]:
         by_address[worker.address] = worker
     owners = [(by_address[device.worker], device) for device in devices]
     return [(worker.name, device.index - first_index[worker.name]) for worker, device in owners]
-
-
-def _pickled(value: Any, rank: int) -> bytes:
-    try:
-        return dumps(value)
-    except Exception as error:  # pickling calls code of whatever the value is
-        raise CaptureError(
-            f"the component of replica {rank} cannot be sent to it: a {type(value).__module__}."
-            f"{type(value).__qualname__} does not pickle ({safe_text(error)}). Make it inside the function instead."
-        ) from error
-
-
-def _known(value: Any, by_reference: bool) -> Any:
-    """What the driver keeps of a value that it has put: small ones, and the description of others."""
-    if by_reference:
-        return (value,)
-    size = int(getattr(value, "nbytes", 0) or sys.getsizeof(value))
-    shape = getattr(value, "shape", None)
-    if size <= INLINE_BYTES:
-        return (value,)
-    return RemoteLeaf(type(value).__name__, str(getattr(value, "dtype", "")), shape, size)

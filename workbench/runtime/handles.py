@@ -88,7 +88,7 @@ class Handle:
         if kind is PickledLeaf:
             value = fetched(unpickled(leaf.data, f"the value of replica {rank}"))
         else:
-            if self._step.origin is not None:  # a batch can be read again
+            if self._step.origin is not None:  # it can be sent or read again
                 self.group.make_ready()
             keys = {rank: [(self.serial, self.leaf)]}
             (value,) = self.group.gang.fetch(self.places, keys)[rank]
@@ -167,7 +167,7 @@ def fetch_all(handles: Sequence[Handle]) -> None:
                 missing.setdefault(rank, []).append(handle)
     for (group, places), missing in by_place.items():
         if any(handle.step.origin is not None for rest in missing.values() for handle in rest):
-            group.make_ready()  # batches can be read again
+            group.make_ready()  # they can be sent or read again
         while any(missing.values()):
             parts = {rank: _part(rank, rest) for rank, rest in missing.items() if rest}
             wanted = {rank: [(each.serial, each.leaf) for each in part] for rank, part in parts.items()}

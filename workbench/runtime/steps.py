@@ -44,7 +44,8 @@ class Step:
       nested: It is work of a merge function: part of the step that is paused.
       accepted: What sends it again if it is lost with a replica; None once it has succeeded, and for steps that are
         waited for.
-      origin: What makes its result again on replicas that were replaced; None for what users computed.
+      origin: What gives its result to replicas that were replaced, `Sent` or a chunk of a dataset; None for what users
+        computed.
     """
 
     __slots__ = (
