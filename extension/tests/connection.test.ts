@@ -61,7 +61,7 @@ test("parts take the place of what a model has; one without a model starts the c
   const socket = new FakeSocket();
   const connection = new Connection(() => socket);
   const model = { elements: 8, progress: null };
-  const told = { cluster: "a", channel: "dataset_sharding", dropped: 0 };
+  const told = { cluster: "a", channel: "dataset_sharding" };
   socket.say({ type: "model", model, ...told });
   socket.say({ type: "part", part: { progress: { given: 1 } }, ...told });
   assert.deepEqual(connection.model("a", "dataset_sharding"), { elements: 8, progress: { given: 1 } });
@@ -107,7 +107,6 @@ test("changes of a feed are merged; one that begins after the state starts the c
     channel: "collectives",
     frame: {},
     change: part,
-    dropped: 2,
   });
   socket.say(feed(change(0, 3, ["x", "y"], ["x", "y"])));
   socket.say(feed(change(3, 4, ["y", "z"], ["z"])));
@@ -115,7 +114,6 @@ test("changes of a feed are merged; one that begins after the state starts the c
     ["x", "y"],
     ["y", "z"],
   ]);
-  assert.equal(connection.dropped, 2);
 
   socket.say(feed(change(9, 10, ["z"], [])));
   assert.equal(socket.closed, true);
@@ -134,7 +132,7 @@ test("the list of recorded runs is of no cluster, so it stays when clusters come
   assert.deepEqual(socket.sent, [{ watch: [["", "runs"]] }]);
 
   const model = { folder: ".", runs: [], compared: [], rows: [] };
-  socket.say({ type: "model", cluster: "", channel: "runs", model, dropped: 0 });
+  socket.say({ type: "model", cluster: "", channel: "runs", model });
   socket.say({ type: "clusters", clusters: [cluster("a", "live")] });
   assert.deepEqual(drawn, [model]);
   assert.deepEqual(connection.model("", "runs"), model);

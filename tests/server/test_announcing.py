@@ -218,6 +218,27 @@ def assert_stopped(link: JobLink) -> None:
     assert [device["replicas"][0]["doing"] for device in worker["devices"]] == ["stopped"] * 2
 
 
+def test_of_a_job_that_has_ended_no_device_is_shown_in_use(cluster: wb.Cluster) -> None:
+    async def look() -> None:
+        async with Page() as page:
+            link = await page.only()
+            assert cluster.status == "live"
+
+            def used() -> list[tuple[object, ...]]:
+                devices = link.models.get("devices", {}).get("devices", [])
+                return [
+                    (each["status"], each["use_percent"] is None, each["memory_bytes"] is None)
+                    for each in devices
+                ]
+
+            page.watch(link.entry.id, "devices")
+            await page.until(lambda: used() and all(each == ("live", False, False) for each in used()))
+            await link.close()  # as where the process ends
+            assert set(used()) == {("stopped", True, True)}
+
+    asyncio.run(look())
+
+
 def test_of_a_kernel_that_has_no_time_to_close_who_was_there_is_known_nevertheless(
     cluster: wb.Cluster,
 ) -> None:

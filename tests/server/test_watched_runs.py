@@ -139,7 +139,7 @@ def test_a_page_that_shows_the_list_is_sent_it_when_it_has_changed(tmp_path: Pat
     session.take(json.dumps({"watch": [RUNS]}))
     assert session.watches_runs
     assert session.wanted() == {}  # no cluster has it
-    assert told() == [{"type": "model", "cluster": "", "channel": "runs", "model": model, "dropped": 0}]
+    assert told() == [{"type": "model", "cluster": "", "channel": "runs", "model": model}]
     assert told() == []
     change()
     model = change()

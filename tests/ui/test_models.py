@@ -228,4 +228,5 @@ def test_of_a_closed_cluster_everything_is_stopped() -> None:
     assert {node.doing for w in host.workers for device in w.devices for node in device.replicas} == {
         "stopped"
     }
-    assert {device.status for device in history.model().devices} == {"stopped"}
+    uses = history.model().devices
+    assert {(use.status, use.use_percent, use.memory_bytes) for use in uses} == {("stopped", None, None)}

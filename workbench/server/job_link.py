@@ -220,8 +220,11 @@ def _stopped(model: dict[str, Any]) -> dict[str, Any]:
     """The model of a topology, or of devices, whose cluster has ended: what its workers told last is over."""
     over = {"status": "stopped"}
     parts: dict[str, list[Any]] = {
-        part: [each | over for each in model[part]] for part in ("strategies", "devices") if part in model
+        part: [each | over for each in model[part]] for part in ("strategies",) if part in model
     }
+    if "devices" in model:
+        nothing = {"use_percent": None, "memory_bytes": None}
+        parts["devices"] = [device | over | nothing for device in model["devices"]]
     if "hosts" in model:
         parts["hosts"] = [
             host | {"workers": list(map(_stopped_worker, host["workers"]))} for host in model["hosts"]

@@ -28,13 +28,13 @@ class _Sent:
 class Session:
     """The state of one WebSocket. A slow client gets fewer messages, each with the newest state.
 
+    Each message leads to the whole newest state, so a client that skips states misses nothing.
+
     Attributes:
-      dropped: States that were replaced by newer ones before this client was ready for them.
       watches_runs: Whether the list of recorded runs is open.
     """
 
     def __init__(self, clusters: Clusters, runs: WatchedRuns) -> None:
-        self.dropped = 0
         self.watches_runs = False
         self._clusters = clusters
         self._runs = runs
@@ -77,13 +77,10 @@ class Session:
             link = self._clusters.links.get(id)
             message = self._news(link, id, channel) if link is not None else None
             if message is not None:
-                yield self._of(message, id, channel)
+                yield _of(message, id, channel)
         if self.watches_runs and self._runs_version != self._runs.version:
             self._runs_version = self._runs.version
-            yield self._of({"type": "model", "model": self._runs.model}, *RUNS)
-
-    def _of(self, message: dict[str, Any], id: str, channel: str) -> str:
-        return _json(message | {"cluster": id, "channel": channel, "dropped": self.dropped})
+            yield _of({"type": "model", "model": self._runs.model}, *RUNS)
 
     def _news(self, link: JobLink, id: str, channel: str) -> dict[str, Any] | None:
         if (id, channel) not in self._watched:  # closed while an earlier message was on its way
@@ -94,8 +91,6 @@ class Session:
             sent = None
         if count == (0 if sent is None else sent.count):
             return None
-        if sent is not None:
-            self.dropped += count - sent.count - 1
         since = 0 if sent is None else sent.version
         self._watched[id, channel] = _Sent(link, count, link.mirror.version)
         if channel == FEED:
@@ -111,6 +106,10 @@ def _pair(pair: Any) -> tuple[str, str]:
         case [str(id), str(channel)] if (id, channel) == RUNS:
             return RUNS
     raise ValueError(f"no cluster id and channel: {str(pair)[:80]}")
+
+
+def _of(message: dict[str, Any], id: str, channel: str) -> str:
+    return _json(message | {"cluster": id, "channel": channel})
 
 
 def _json(message: dict[str, Any]) -> str:

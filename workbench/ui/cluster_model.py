@@ -142,7 +142,7 @@ class DeviceHistory:
         for worker in list(self._cluster.gang.workers.values()):
             uses += self._uses(worker, metrics.get(worker.address))
         if closed:
-            uses = [replace(use, status="stopped") for use in uses]
+            uses = [replace(use, status="stopped", use_percent=None, memory_bytes=None) for use in uses]
         return Devices(self._cluster.name, self._cluster.status, tuple(uses))
 
     def _uses(self, worker: WorkerLink, metrics: WorkerMetrics | None) -> list[DeviceUse]:

@@ -37,8 +37,6 @@ const LAST_RETRY_MS = 10_000;
 export class Connection {
   /** Newest first. */
   clusters: ClusterInfo[] = [];
-  /** States that the server has left out because newer ones had come before this page was ready. */
-  dropped = 0;
   connected = false;
 
   #open: () => Socket;
@@ -153,7 +151,6 @@ export class Connection {
       this.#changed();
       return;
     }
-    this.dropped = message.dropped;
     const key = `${message.cluster} ${message.channel}`;
     if (message.type === "model") {
       this.#models.set(key, message.model);

@@ -61,13 +61,12 @@ export type AnyModel = Models[keyof Models];
 
 export type ServerMessage =
   | { type: "clusters"; clusters: ClusterInfo[] }
-  | { type: "model"; cluster: string; channel: string; model: AnyModel; dropped: number }
-  | { type: "part"; cluster: string; channel: string; part: Partial<AnyModel>; dropped: number }
+  | { type: "model"; cluster: string; channel: string; model: AnyModel }
+  | { type: "part"; cluster: string; channel: string; part: Partial<AnyModel> }
   | {
       type: "feed";
       cluster: string;
       channel: string;
       frame: Omit<Collectives, "snapshot">;
       change: Change;
-      dropped: number;
     };

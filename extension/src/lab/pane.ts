@@ -9,7 +9,7 @@ import type { Api } from "./api";
 import type { Connection } from "./connection";
 import { type Followed, IN_FRONT, NEWEST } from "./followed";
 import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo, RUNS } from "./messages";
-import { skippedWords, statusWord, titleOf } from "./words";
+import { statusWord, titleOf } from "./words";
 
 /** What a pane shows, as it is kept in the saved layout. */
 export interface PaneArgs {
@@ -197,16 +197,14 @@ export class Pane extends Widget {
     return cluster && cluster.id === this.#args.cluster ? `${title}: ${cluster.name}` : title;
   }
 
-  #tell(text: string, help = ""): void {
+  #tell(text: string): void {
     this.#note.textContent = text;
-    this.#note.title = help;
   }
 
-  /** Tells what a person can do to see something here, or that the page does not keep up. */
+  /** Tells what a person can do to see something here. */
   #tellOf(cluster: string, channel: Channel): void {
-    const { connection, trans } = this.#services;
-    if (connection.model(cluster, channel) === undefined) this.#tell(this.#missing(channel));
-    else this.#tell(...skippedWords(connection.dropped, trans));
+    const known = this.#services.connection.model(cluster, channel) !== undefined;
+    this.#tell(known ? "" : this.#missing(channel));
   }
 
   #missing(channel: Channel): string {

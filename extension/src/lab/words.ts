@@ -36,14 +36,3 @@ export function statusWord(word: string, trans: TranslationBundle): string {
   ]);
   return words.get(word) ?? word;
 }
-
-/** What to say of states that a page was too slow for, and what that means; two empty texts if there are none. */
-export function skippedWords(count: number, trans: TranslationBundle): [text: string, help: string] {
-  if (!count) return ["", ""];
-  return [
-    trans._n("skipped %1 update to keep up", "skipped %1 updates to keep up", count, count),
-    trans.__(
-      "Updates came faster than this page could draw them, so it went on with newer ones. What you see is the newest state, and complete.",
-    ),
-  ];
-}

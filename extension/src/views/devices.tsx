@@ -18,7 +18,7 @@ export const devices: View<Devices> = {
           title="Devices"
           facts={[
             counted(model.devices.length, "device"),
-            `${memoryText(memory)} in use`,
+            model.status !== "stopped" && `${memoryText(memory)} in use`,
             `run ${model.run}`,
           ]}
           status={model.status}
