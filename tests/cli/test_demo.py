@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from pathlib import Path
 
 import pytest
 
 from workbench.cli import main
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 def test_the_demo_learns_and_shows_values_and_timings(capfd: pytest.CaptureFixture[str]) -> None:
@@ -20,6 +23,14 @@ def test_the_demo_learns_and_shows_values_and_timings(capfd: pytest.CaptureFixtu
     assert "over 2 replicas" in report
     assert "in sync" in report
     assert "all_reduce" in report
+    sample = README.read_text(encoding="utf-8")
+    assert headings(sample[: sample.index("## How it is used")]) == headings(report)
+
+
+def headings(text: str) -> list[set[str]]:
+    """Those of each table; without two that stand there only where the figures leave room."""
+    rows = re.findall(r"^ *(?:replica|op) .*$", text, re.M)
+    return [set(row.split()) - {"L2", "host:device"} for row in rows]
 
 
 def test_a_missing_scikit_learn_says_what_to_install(
