@@ -64,6 +64,7 @@ const STATUS: Record<string, Status> = {
   lost: { sign: "✖", colour: BAD },
   stopped: { sign: "■", colour: "currentColor" },
   replay: { sign: "▷", colour: "#0072B2" },
+  recorded: { sign: "▷", colour: "#0072B2" },
   "in sync": { sign: "●", colour: GOOD },
   diverged: { sign: "✖", colour: BAD },
 };

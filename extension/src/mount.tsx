@@ -4,6 +4,7 @@ import { Exportable } from "./export/scope";
 import { FrameScheduler } from "./frames";
 import type { Models } from "./models";
 import { pageSelection, type Selection } from "./selection";
+import { SavedPage, type Saved } from "./parts/saved_page";
 import style from "./style.css";
 import { VIEWS, type ViewName } from "./views";
 import type { Request, View } from "./view";
@@ -19,6 +20,8 @@ export interface Options {
   onVisible?: (visible: boolean) => void;
   /** Forces "light" or "dark" where the page has no JupyterLab theme. */
   theme?: "light" | "dark";
+  /** For the page of a file that was saved. */
+  saved?: Saved;
 }
 
 export interface Mounted<M> {
@@ -57,7 +60,7 @@ export function mount<K extends ViewName>(
       ask: options.ask,
     };
     render(
-      <>
+      <SavedPage.Provider value={options.saved ?? null}>
         {problem && (
           <p class="wb-alert" role="alert">
             {problem}
@@ -66,7 +69,7 @@ export function mount<K extends ViewName>(
         <Exportable view={name} model={newest}>
           <Draw model={newest} context={context} />
         </Exportable>
-      </>,
+      </SavedPage.Provider>,
       root,
     );
   };

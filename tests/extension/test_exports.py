@@ -227,6 +227,31 @@ def test_a_report_draws_from_the_disk_and_can_be_exported_again(
     again.close()
 
 
+def test_a_report_opens_where_it_was_exported_and_says_that_it_is_a_recording(
+    browser: Browser, page: Page, tmp_path: Path
+) -> None:
+    shown = model("collectives") | {"status": "live"}
+    show(page, "collectives", shown)
+    page.get_by_role("tab", name="Lanes").click()
+    page.wait_for_selector("canvas")
+    file = tmp_path / "report.html"
+    file.write_bytes(saved(page, "Report (HTML)"))
+
+    again = browser.new_page()
+    again.goto(file.as_uri())
+    again.wait_for_selector("canvas")
+    assert again.get_by_role("tab", name="Lanes").get_attribute("aria-selected") == "true"
+    (group,) = shown["snapshot"]["groups"]
+    assert again.locator("h1").inner_text() == f"Lanes: {group['group']}, run {group['run_id']}"
+    counters = shown["snapshot"]["counters"]
+    summary = again.locator("h1 + p").inner_text()
+    assert f"by workbench: {counters['collectives']:,} collectives, {counters['failed']} failed" in summary
+    assert f"{group['group']}: {group['n']} replicas; {group['lateness']['text']}" in summary
+    again.get_by_role("tab", name="Table").click()
+    assert again.locator(".wb-head .wb-status").inner_text() == "▷ recorded"
+    again.close()
+
+
 def test_a_report_can_be_read_without_scripts(browser: Browser, page: Page, tmp_path: Path) -> None:
     shown = model("devices")
     show(page, "devices", shown)

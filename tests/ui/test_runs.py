@@ -323,6 +323,16 @@ def test_a_report_has_views_tables_and_a_policy_and_nothing_of_the_data_is_marku
     assert all("src" not in attributes and "href" not in attributes for _, attributes in page.tags)
 
 
+def test_a_report_of_a_live_cluster_says_recorded(cluster: wb.Cluster, tmp_path: Path) -> None:
+    text = wb.report(tmp_path / "report.html", wb.devices(cluster)).read_text(encoding="utf-8")
+    shown = Tags(text[: text.index("<script")])
+
+    assert "live" in wb.devices(cluster)._repr_html_()
+    assert "</span> recorded<" in text
+    assert "</span> live<" not in text[: text.index("<script")]
+    assert [tag for tag, _ in shown.tags].count("h1") == 1
+
+
 def test_a_report_needs_something_that_has_a_view(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="needs something to show"):
         wb.report(tmp_path / "report.html")

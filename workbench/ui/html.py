@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final
 
 from workbench.telemetry.formatting import printable_lines
@@ -17,6 +19,7 @@ _STATUS: Final = {
     "lost": ("✖", "#D55E00"),
     "stopped": ("■", "currentColor"),
     "replay": ("▷", "#0072B2"),
+    "recorded": ("▷", "#0072B2"),
     "in sync": ("●", "#009E73"),
     "diverged": ("✖", "#D55E00"),
 }
@@ -35,8 +38,24 @@ def escaped(value: object) -> str:
     return html.escape(printable_lines(str(value)))
 
 
+_MOMENTARY: Final = frozenset(("live", "stale", "replay"))
+_recorded: ContextVar[bool] = ContextVar("recorded", default=False)
+
+
+@contextmanager
+def recorded() -> Iterator[None]:
+    """Inside, what is true of a moment only has the status "recorded": for files, in which nothing goes on."""
+    before = _recorded.set(True)
+    try:
+        yield
+    finally:
+        _recorded.reset(before)
+
+
 def status(word: str) -> str:
     """A status: sign, word and colour."""
+    if _recorded.get() and word in _MOMENTARY:
+        word = "recorded"
     sign, colour = _STATUS.get(word, ("", "currentColor"))
     return (
         f'<span style="white-space:nowrap"><span style="color:{colour}">{sign}</span> {escaped(word)}</span>'

@@ -18,11 +18,10 @@ from workbench.ui.widgets.bundle import MIME
 
 _STYLE: Final = """
 :root { color-scheme: light dark; }
-body { max-width: 1100px; margin: 0 auto; padding: 16px; font: 14px/1.5 system-ui, "DejaVu Sans", sans-serif; }
+body { max-width: 1400px; margin: 0 auto; padding: 16px; font: 14px/1.5 system-ui, "DejaVu Sans", sans-serif; }
 h1 { font-size: 20px; }
 section { margin: 0 0 28px; }
 summary { cursor: pointer; opacity: .75; }
-footer { opacity: .75; }
 """
 
 
@@ -51,9 +50,9 @@ def report(path: str | os.PathLike[str], *shown: Any, title: str = "") -> Path:
             "a report needs something to show: wb.report('report.html', wb.collectives())"
         )
     where = Path(path)
-    where.write_text(
-        _page([bundle_of(each, {MIME}) for each in shown], title or where.stem), encoding="utf-8"
-    )
+    with html.recorded():
+        bundles = [bundle_of(each, {MIME}) for each in shown]
+    where.write_text(_page(bundles, title or where.stem), encoding="utf-8")
     return where
 
 
@@ -81,10 +80,10 @@ def _page(bundles: Sequence[dict[str, Any]], title: str) -> str:
 </head>
 <body>
 <h1>{html.escaped(title)}</h1>
+<p>recorded {html.escaped(written)} by workbench</p>
 <main>
 {sections}
 </main>
-<footer>written by workbench, {html.escaped(written)}</footer>
 <script type="application/json" id="workbench-views">{_inert(views)}</script>
 {_script(nonce)}
 </body>

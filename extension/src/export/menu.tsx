@@ -60,7 +60,7 @@ const REPORT: Format = {
   name: "Report (HTML)",
   ending: ".html",
   type: "text/html",
-  make: async ({ whole }) => reportOf(whole, await codeSource()!()),
+  make: async ({ whole, view }) => reportOf(whole, view, await codeSource()!()),
 };
 
 /** What a view can be exported as. */

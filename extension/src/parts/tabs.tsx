@@ -1,6 +1,7 @@
 // Several pages in one place, one of them at a time.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
+import { SavedPage } from "./saved_page";
 
 interface Tab {
   name: string;
@@ -58,7 +59,8 @@ export function TabList({ label, tabs, chosen, onChoose, ...rest }: ListProps) {
 
 /** At least one page; which one is open stays so while pages come and go. */
 export function Tabs({ label, pages }: { label: string; pages: readonly Page[] }) {
-  const [chosen, setChosen] = useState("");
+  const first = useContext(SavedPage)?.open;
+  const [chosen, setChosen] = useState(() => pages.find((one) => one.title === first)?.name ?? "");
   const page = pages.find((one) => one.name === chosen) ?? pages[0]!;
   return (
     <>
