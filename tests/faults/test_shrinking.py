@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from distributed.core import Status
 
 import workbench as wb
-from tests.faults.conftest import STALL_SECONDS, kill, until
+from tests.faults.conftest import STALL_SECONDS, kill, no_hang, until
 from tests.own_cluster import OwnCluster, wait_for_workers
 from workbench import runtime
 from workbench.errors import InvalidArgumentError, ReplicaLost, StaleGeneration
-from workbench.runtime import embedded, succession
+from workbench.runtime import embedded, fork_server, succession
 
 
 def _lose(own: OwnCluster, number: int, strategy: wb.Strategy) -> None:
@@ -267,24 +269,73 @@ def test_input_that_cannot_be_planned_for_fewer_is_told_where_it_is_asked_for(ow
         assert len(strategy.local_results(next(elements))) == 2
 
 
-def test_embedded_workers_that_cannot_be_restarted_are_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def never(nanny: embedded.ReportingNanny) -> Status:
-        return Status.failed
+def _no_process(descriptors: Sequence[int]) -> None:
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
+
+@pytest.fixture
+def _not_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restart that nobody has heard of takes longer than these tests have patience for."""
+    monkeypatch.setattr(succession, "RESTART_SECONDS", 600.0)
+    monkeypatch.setattr(embedded, "RESTART_AGAIN_SECONDS", 0.05)
+
+
+@pytest.mark.skipif(not fork_server.AVAILABLE, reason="workers are spawned on this system")
+@pytest.mark.usefixtures("_not_waited_out")
+def test_embedded_workers_whose_restart_fails_are_done_without_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with wb.connect(replicas=3, minimum_replicas=2) as cluster:
         strategy = wb.MirroredStrategy()
         with strategy.scope():
             weights = wb.Variable([1.0, 2.0])
-        monkeypatch.setattr(embedded.ReportingNanny, "instantiate", never)
-        monkeypatch.setattr(succession, "RESTART_SECONDS", 1.0)
+        monkeypatch.setattr(fork_server.server, "request", _no_process)
         worker, _ = strategy.group.place(1)
         kill(worker.pid)
         until(lambda: worker.lost, "the notice of the loss")
 
-        ranks = strategy.run(lambda: wb.distribute.get_replica_context().replica_id_in_sync_group)
+        with no_hang():
+            ranks = strategy.run(lambda: wb.distribute.get_replica_context().replica_id_in_sync_group)
 
         assert [int(rank) for rank in strategy.local_results(ranks)] == [0, 1]
         assert [device.worker for device in strategy.devices] == [
             cluster.gang.workers[name].address for name in ("0", "2")
         ]
         np.testing.assert_array_equal(weights.numpy(), [1.0, 2.0])
+        assert any("Resource temporarily unavailable" in why for why in strategy.group.absent.values())
+
+        monkeypatch.undo()
+        until(lambda: strategy.group.may_grow, "the return")
+        assert len(strategy.local_results(strategy.run(lambda: 7))) == 3
+
+
+@pytest.mark.skipif(not fork_server.AVAILABLE, reason="workers are spawned on this system")
+@pytest.mark.usefixtures("_not_waited_out")
+def test_a_restart_that_fails_is_told_at_once_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with wb.connect(replicas=2):
+        strategy = wb.MirroredStrategy()
+        strategy.run(lambda: None)
+        monkeypatch.setattr(fork_server.server, "request", _no_process)
+        worker, _ = strategy.group.place(1)
+        kill(worker.pid)
+        until(lambda: worker.lost, "the notice of the loss")
+        for _ in range(3):
+            with (
+                no_hang(),
+                pytest.raises(
+                    ReplicaLost,
+                    match=r"its restart failed \(BlockingIOError: .*To go on, mend that, .*connect anew",
+                ),
+            ):
+                strategy.run(lambda: None)
+
+        monkeypatch.undo()
+        until(lambda: _succeeds(strategy), "the step after the restart")
+
+
+def _succeeds(strategy: wb.Strategy) -> bool:
+    try:
+        strategy.run(lambda: None)
+    except ReplicaLost:
+        return False
+    return True

@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, NamedTuple
 
 import dask
@@ -40,6 +40,10 @@ _NO_DASHBOARD: dict[str, Any] = {"dashboard": False}
 forks.lock(LoopRunner._lock)
 _nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
 _CLOSE_SECONDS = 10.0
+RESTART_AGAIN_SECONDS = 2.0
+"""How long after a restart that failed the next one is tried."""
+_KILLED_MOST = 3
+"""A process that is killed while it starts is started again at once; after so many in a row that is a failure, too."""
 # Measured: what a driver with 1, 2 and 8 workers has open, with room for files of the user.
 _DESCRIPTORS = 64
 _FILE_BYTES = 64 * 1024 * 1024
@@ -62,9 +66,15 @@ class WorkerExit(NamedTuple):
 
 
 class ReportingNanny(Nanny):
-    """Keeps the exit code of its worker process, which tells a kill from a crash."""
+    """Keeps the exit code of its worker process, which tells a kill from a crash.
 
+    Attributes:
+      restart_failure: Why the newest try to start a lost worker again failed; "" while none has.
+    """
+
+    restart_failure: str = ""
     _worker_pid: int | None = None
+    _restarting: asyncio.Future[Status] | None = None
 
     def __init__(
         self,
@@ -82,15 +92,57 @@ class ReportingNanny(Nanny):
         _nannies.add(self)
 
     async def instantiate(self) -> Status:
-        """Starts the worker process and notes its pid, which is gone when the process has ended."""
+        """Starts the worker process; one that was lost is started again until that succeeds or the cluster closes."""
+        if self.process is None:  # the first one: if that fails, so does `connect`
+            return await self._noting_pid(super().instantiate())
+        if not self._restarts:
+            self._restarting = asyncio.ensure_future(self._restart())
+        assert self._restarting is not None
+        return await self._restarting
+
+    @property
+    def _restarts(self) -> bool:
+        return self._restarting is not None and not self._restarting.done()
+
+    async def _restart(self) -> Status:
+        """Dask would close the nanny at the first failure, and not try again where the process is killed meanwhile."""
+        killed = 0
+        while self.process is not None and self.status is Status.running:
+            process = self.process
+            try:
+                await self._noting_pid(process.start())
+                killed += 1
+                why = (
+                    f"the process was ended {killed} times while it started" if killed >= _KILLED_MOST else ""
+                )
+            except Exception as error:  # of the fork, or raised by the worker while it started
+                first = _first_of(error)
+                why = f"{type(first).__name__}: {first}"
+            if process.status is Status.running:
+                self.restart_failure = ""
+                return Status.running
+            if process.status is Status.starting:  # Dask wanted to end a process that was never there
+                process.process, process.status = None, Status.stopped
+            if not why and process.status is Status.failed:
+                why = "no process could be started"
+            self.restart_failure = why or self.restart_failure
+            if why:
+                await asyncio.sleep(RESTART_AGAIN_SECONDS)
+        return Status.failed
+
+    async def _noting_pid(self, start: Coroutine[Any, Any, Status]) -> Status:
+        """Notes the pid of the process that starts, which is gone when it has ended."""
         before = self._worker_pid
         with fork_server.forking():
-            starting = asyncio.ensure_future(super().instantiate())
-            # Not when it has started: a worker may be killed before its nanny has heard that it runs.
-            while not starting.done() and self._worker_pid == before:
-                self._worker_pid = self.pid or before
-                await asyncio.sleep(0.005)
-        return await starting
+            starting = asyncio.ensure_future(start)
+            try:
+                # Not when it has started: a worker may be killed before its nanny has heard that it runs.
+                while not starting.done() and self._worker_pid == before:
+                    self._worker_pid = self.pid or before
+                    await asyncio.sleep(0.005)
+                return await starting
+            finally:
+                starting.cancel()
 
     def disown(self) -> None:
         """See `forks.tell`; its worker is the parent's."""
@@ -107,6 +159,8 @@ class ReportingNanny(Nanny):
             with _exit_seen:
                 _exits[self._worker_pid] = None if unknown else WorkerExit(exitcode, over_memory)
                 _exit_seen.notify_all()
+        if self._restarts and self.status is Status.running:
+            return  # one that has not started yet: `_restart` knows
         super()._on_worker_exit_sync(exitcode)  # type: ignore[no-untyped-call]
 
 
@@ -151,6 +205,13 @@ class EmbeddedCluster(LocalCluster):
         DaskCluster._update_worker_status(self, op, msg)
 
 
+def _first_of(error: BaseException) -> BaseException:
+    """What an error began with: Dask's handling of it raises others."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    return error
+
+
 def worker_exit(pid: int, timeout_seconds: float) -> WorkerExit | None:
     """How a worker process of this driver ended; None if that is not known in time."""
     with _exit_seen:
@@ -171,18 +232,17 @@ def settled(scheduler: str, name: str, pid: int) -> bool:
     return True
 
 
-def revive(scheduler: str, name: str) -> None:
-    """Starts the process of an embedded worker that has none, because it was killed while it started."""
+def restart_failure(scheduler: str, name: str) -> str:
+    """Why an embedded worker that was lost is not started again, or was not the last time; "" if it may come."""
     for nanny in list(_nannies):
-        process = nanny.process
-        if (
-            str(nanny.name) == name
-            and nanny.scheduler_addr == scheduler
-            and process
-            and not process.is_alive()
-        ):
-            loop: Any = nanny.loop
-            loop.add_callback(nanny.instantiate)
+        if str(nanny.name) == name and nanny.scheduler_addr == scheduler:
+            if nanny.status in (Status.closing, Status.closed):
+                return "its nanny was closed"
+            failure, seconds = nanny.restart_failure, RESTART_AGAIN_SECONDS
+            return (
+                f"its restart failed ({failure}), and is tried again every {seconds:g} s" if failure else ""
+            )
+    return "it has no nanny"
 
 
 def start(

@@ -17,8 +17,6 @@ from workbench.runtime.worker_link import WorkerLink
 
 # So long a nanny that answers may take to restart its worker; whatever else has happened, nothing is waited for.
 RESTART_SECONDS = 60.0
-# A nanny whose worker is killed while it starts does not start it again: then we ask it to.
-_REVIVE_SECONDS = 10.0
 # How long a restarted worker is preferred to a new one, where a nanny may restart it.
 _SPARE_SECONDS = 3.0
 _CHECK_SECONDS = 0.5
@@ -51,7 +49,6 @@ class Succession:
         nanny = self._connector.nannies.get(lost.name, "")
         self._lookout.begin(lost.name, nanny)
         since = self._waited.setdefault(lost.name, time.monotonic())
-        revive_at = time.monotonic() + _REVIVE_SECONDS
         while True:
             if (successor := self._next(lost, since)) is not None:
                 del self._waited[lost.name]
@@ -59,12 +56,8 @@ class Succession:
                 return successor
             if self._lookout.trouble is not None:
                 raise self._lookout.trouble
-            if not self._may_come(nanny, since):
+            if not self._may_come(lost, nanny, since):
                 raise self._absent(lost, nanny)
-            if time.monotonic() > revive_at:
-                revive_at += _REVIVE_SECONDS
-                scheduler: Any = self._client.scheduler
-                embedded.revive(scheduler.address, self._connector.dask_names[lost.name])
             self._lookout.wait(_CHECK_SECONDS)
 
     def is_back(self, lost: WorkerLink, settled_seconds: float) -> bool:
@@ -93,7 +86,7 @@ class Succession:
         waited = time.monotonic() - since
         nanny = self._connector.nannies.get(lost.name, "")
         while True:
-            spares = waited > _SPARE_SECONDS or not self._may_come(nanny, since)
+            spares = waited > _SPARE_SECONDS or not self._may_come(lost, nanny, since)
             worker = self._find(lost, self._lookout.free(), spares=spares)
             if worker is None:
                 return None
@@ -153,13 +146,17 @@ class Succession:
             self._connector.release([worker["address"]])
         return False
 
-    def _may_come(self, nanny: str, since: float) -> bool:
+    def _restart_failure(self, lost: WorkerLink) -> str:
+        scheduler: Any = self._client.scheduler
+        return embedded.restart_failure(scheduler.address, self._connector.dask_names[lost.name])
+
+    def _may_come(self, lost: WorkerLink, nanny: str, since: float) -> bool:
         """Whether there is a sign that a restarted worker comes, in a while that is not over."""
         now = time.monotonic()
         if not self._lookout.has_asked_all():
             return True
         if self._own_nannies:
-            return now - since < RESTART_SECONDS
+            return now - since < RESTART_SECONDS and not self._restart_failure(lost)
         answers = self._lookout.answers_since(nanny) if nanny else None
         return answers is not None and now - max(answers, since) < RESTART_SECONDS
 
@@ -169,8 +166,14 @@ class Succession:
         scheduler: Any = self._client.scheduler
         start = f"start `dask worker {scheduler.address}` on {lost.host}"
         if self._own_nannies:
-            sign = f"it was not restarted within {RESTART_SECONDS:.0f} s"
-            remedy = "connect anew with wb.connect(...)"
+            why = self._restart_failure(lost)
+            sign = (
+                f"its restart failed ({why})"
+                if why
+                else f"it was not restarted within {RESTART_SECONDS:.0f} s"
+            )
+            remedy = "mend that, as the restart is tried again every few seconds, " if why else ""
+            remedy += "or connect anew with wb.connect(...)" if why else "connect anew with wb.connect(...)"
         elif not nanny:
             sign, remedy = "it has no nanny that restarts it", start
         elif self._lookout.answers_since(nanny) is None:
