@@ -25,15 +25,37 @@ FILES = {
 FOLDERS = {"binder", "extension", "notebooks", "tests", "workbench"}
 
 
-def test_nothing_else_stands_at_the_top() -> None:
+def _listed() -> list[str]:
+    """The files of the project."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout, so what belongs to the project is not known")
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    ).stdout.split("\0")
-    top = {Path(name).parts[0] for name in listed if name}
+    )
+    return [name for name in listed.stdout.split("\0") if name]
+
+
+def test_nothing_else_stands_at_the_top() -> None:
+    top = {Path(name).parts[0] for name in _listed()}
 
     assert {name for name in top if not name.startswith(".")} <= FILES | FOLDERS
+
+
+def test_the_map_names_every_folder_and_only_files_that_exist() -> None:
+    files = _listed()
+    folders = {str(parent) for name in files for parent in Path(name).parents}
+    packages = {f"`{name}/`" for name in folders if re.fullmatch(r"workbench/[^/]+", name)}
+    tests = {name for name in folders if re.fullmatch(r"tests/[^/]+", name)}
+    others = {
+        f"`{Path(name).name}/`" for name in tests if name.replace("tests/", "workbench/") not in folders
+    }
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = text.partition("## Folders")[2].partition("## Layers")[0]
+    named = set(re.findall(r"`([\w./]+\.(?:py|tsx?|mjs|html))`", text))
+
+    assert {name for name in packages | others if name not in rows} == set()
+    assert named
+    assert {name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in files)} == set()
 
 
 def test_constraints_are_names_and_versions_only() -> None:
