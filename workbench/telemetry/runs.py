@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+_Records = TypeVar("_Records", "pa.Table", "pa.RecordBatch")
 _BATCH: Final = 16_384
 _EXTENT: Final = ("t_enter_ns", "t_end_ns", "clock_offset_ns", "replica", "step")
 _MAX_REPLICAS: Final = 1 << 16
@@ -138,7 +139,7 @@ class Run:
         import pyarrow as pa
 
         with _reading(self.path) as file:
-            table = file.read(columns=list(COLUMNS))
+            table = _sound(file.read(columns=list(COLUMNS)))
         for field in schema():
             if field.name not in table.column_names:
                 unknown = pa.repeat(ADDED_COLUMNS[field.name], len(table)).dictionary_encode()
@@ -158,7 +159,7 @@ class Run:
         """The records, some thousand at a time: a file may be larger than the memory."""
         with _reading(self.path) as file:
             for batch in file.iter_batches(_BATCH, columns=list(COLUMNS)):
-                columns = batches.from_batch(batch)
+                columns = batches.from_batch(_sound(batch))
                 _check(columns)
                 yield columns
 
@@ -222,6 +223,16 @@ def _reading(path: Path) -> Iterator[Any]:
         raise error if str(path) in str(error) else DataCorruption(f"{path}: {error}") from error
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise DataCorruption(f"{path} is damaged or not a recorded run: {error}") from error
+
+
+def _sound(records: _Records) -> _Records:
+    """The same records.
+
+    Raises:
+      pyarrow.ArrowInvalid: if they refer to texts that are not there, as with headers of pages that are damaged.
+    """
+    records.validate(full=True)
+    return records
 
 
 def _check_types(found: pa.Schema) -> None:
