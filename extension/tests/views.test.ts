@@ -277,6 +277,18 @@ test("the page does not grow with the number of events", async () => {
   shown.unmount();
 });
 
+test("a log without lines says whether any may still come", () => {
+  const snapshot = { ...recorded.collectives.snapshot, events: [] };
+  for (const [status, words] of [
+    ["live", "nothing happened yet"],
+    ["stopped", "nothing happened"],
+  ] as const) {
+    const shown = show("log", { ...recorded.collectives, snapshot, status });
+    assert.ok([...shown.root.querySelectorAll("*")].some((element) => textOf(element) === words));
+    shown.unmount();
+  }
+});
+
 test("of 512 devices 32 are drawn and the others counted, however they are spread", async () => {
   const [worker] = recorded.topology.hosts[0]!.workers;
   const replica = (i: number) => ({

@@ -59,7 +59,7 @@ function Log({ model, context }: { model: Collectives; context: Context }) {
       </Head>
       <Table
         label="Alerts and log"
-        empty="nothing happened yet"
+        empty={model.status === "live" ? "nothing happened yet" : "nothing happened"}
         columns={columnsOf(events[0]?.t_ns ?? 0)}
         rows={rows}
         keyOf={(event) => event.key}
