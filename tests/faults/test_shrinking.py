@@ -324,7 +324,7 @@ def test_a_restart_that_fails_is_told_at_once_and_tried_again(monkeypatch: pytes
                 no_hang(),
                 pytest.raises(
                     ReplicaLost,
-                    match=r"its restart failed \(BlockingIOError: .*To go on, mend that, .*connect anew",
+                    match=r" s: its restart failed \(BlockingIOError: .*is tried again .*mend that, or connect anew",
                 ),
             ):
                 strategy.run(lambda: None)

@@ -166,14 +166,8 @@ class Succession:
         scheduler: Any = self._client.scheduler
         start = f"start `dask worker {scheduler.address}` on {lost.host}"
         if self._own_nannies:
-            why = self._restart_failure(lost)
-            sign = (
-                f"its restart failed ({why})"
-                if why
-                else f"it was not restarted within {RESTART_SECONDS:.0f} s"
-            )
-            remedy = "mend that, as the restart is tried again every few seconds, " if why else ""
-            remedy += "or connect anew with wb.connect(...)" if why else "connect anew with wb.connect(...)"
+            sign = self._restart_failure(lost) or f"it was not restarted within {RESTART_SECONDS:.0f} s"
+            remedy = "mend that, or connect anew with wb.connect(...)"
         elif not nanny:
             sign, remedy = "it has no nanny that restarts it", start
         elif self._lookout.answers_since(nanny) is None:
