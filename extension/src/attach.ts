@@ -28,14 +28,29 @@ export type Message =
   | { kind: "part"; part: Partial<Models[ViewName]> }
   | { kind: "problem"; text: string };
 
+const GONE = "The kernel that drew this was restarted or has ended: run the cell again.";
+
+/** Tells the kernel something; false where it cannot: the comm of a kernel that was restarted throws "Cannot send". */
+function sent(model: WidgetModel, content: unknown): boolean {
+  try {
+    model.send(content);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Shows the widget's view in an element, until the function that it returns is called. */
 export function attach(model: WidgetModel, element: HTMLElement): () => void {
   const view = model.get("view") as ViewName;
   let newest = model.get("model") as Models[ViewName];
+  const ask = (request: Request) => {
+    if (!sent(model, request)) mounted.tell(GONE);
+  };
   const mounted = mount(view, element, newest, {
     // A dashboard of a running job answers nothing, so its views offer nothing to ask.
-    ...(model.get("answers") === false ? {} : { ask: (request: Request) => model.send(request) }),
-    onVisible: (visible) => model.send({ kind: "visible", visible }),
+    ...(model.get("answers") === false ? {} : { ask }),
+    onVisible: (visible) => sent(model, { kind: "visible", visible }),
   });
   const take = (next: Models[ViewName]) => {
     newest = next;
@@ -53,14 +68,14 @@ export function attach(model: WidgetModel, element: HTMLElement): () => void {
     const next = newerBy(newest, message);
     // Kept in the widget's model, too, so that a further view of it begins with the newest.
     if (next) model.set("model", next);
-    else model.send({ kind: "resync" });
+    else sent(model, { kind: "resync" });
   };
   model.on("change:model", onModel);
   model.on("msg:custom", onMessage);
   return () => {
     model.off("change:model", onModel);
     model.off("msg:custom", onMessage);
-    model.send({ kind: "visible", visible: false });
+    sent(model, { kind: "visible", visible: false });
     mounted.unmount();
   };
 }

@@ -4,6 +4,8 @@ import { blocksOf } from "../src/views/array_sharding";
 import { tellsApart } from "../src/views/collective_table";
 import { scaleOf } from "../src/views/heat_map";
 import { fold } from "../src/parts/folding";
+import * as recorded from "./recorded";
+import { columnsOf } from "../src/views/collective_table";
 import { apart, logTicks } from "../src/parts/ticks";
 import { orderOf } from "../src/views/elements";
 import { timeline } from "../src/views/lanes";
@@ -176,4 +178,19 @@ test("reductions tell rows apart where one operation of one size has several", (
     tellsApart([row, mean], (one) => one.dtype),
     false,
   );
+});
+
+test("of a timing table in little room the column that tells who waits stays, and late and type go first", () => {
+  const columns = columnsOf({ name: "µs", us: 1 }, recorded.collectives.snapshot.table);
+  const folded = (room: number) =>
+    fold(
+      columns.map((column) => ({ ...column, width: 80 })),
+      room,
+    ).folded;
+
+  assert.ok(columns.some(({ title }) => title === "late") && columns.some(({ title }) => title === "type"));
+  for (let room = 400; room < 80 * columns.length; room += 40)
+    assert.equal(folded(room).has("wait"), false, `${room}`);
+  for (let room = 80; room < 2000; room += 40)
+    if (folded(room).has("wait")) assert.ok(folded(room).has("late") && folded(room).has("type"));
 });

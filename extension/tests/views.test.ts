@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Collectives, DatasetSharding, EventItem, Models } from "../src/models";
+import { memoryText } from "../src/format";
 import { VIEWS, type ViewName } from "../src/views";
 import { Selection } from "../src/selection";
 import { placeOf, rangeOf } from "../src/views/elements";
@@ -131,7 +132,10 @@ test("the banner names the collective, the missing replica and what it did last"
 
   const text = textOf(shown.root.querySelector("[role=alert]"));
   assert.match(text, new RegExp(`all_reduce #${stuck.seq + 1}: waiting for replica \\{3\\}`));
-  assert.match(text, /replica 3 last did all_reduce #1 at record\.py:\d+/);
+  assert.match(
+    text,
+    /replica 3 is at record\.py:\d+ in wait_for, for \d+ s; it last did all_reduce #1 at record\.py:\d+/,
+  );
   shown.unmount();
 });
 
@@ -165,7 +169,7 @@ test("a straggler is named above the heat map and marked in it", () => {
   written.length = 0;
   const shown = show("heat_map", recorded.collectives);
 
-  assert.match(textOf(shown.root), /▶ late step after step: replica 2/);
+  assert.match(textOf(shown.root), /▶ late step after step: replica 2, by \d+ ms a step/);
   assert.ok(written.some((text) => text.startsWith("▶ r2")));
   shown.unmount();
 });
@@ -324,11 +328,15 @@ test("of 512 devices 32 are drawn and the others counted, however they are sprea
   lost.unmount();
 });
 
-test("of a cluster that is gone nothing lives any more, whatever its job has told last", () => {
+test("of a cluster that is gone the last picture stays, of which nothing lives; only its head says so", () => {
   const shown = show("topology", { ...recorded.topology, status: "stopped" });
 
   assert.doesNotMatch(textOf(shown.root), /live|idle/);
-  assert.match(textOf(shown.root), /stopped/);
+  assert.match(textOf(shown.root), /as it was last/);
+  assert.equal(textOf(shown.root).split("stopped").length - 1, 1);
+  const [worker] = recorded.topology.hosts[0]!.workers;
+  assert.ok(textOf(shown.root).includes(memoryText(worker!.memory_bytes)));
+  assert.equal(shown.root.querySelectorAll(".wb-replica").length, 4);
   shown.unmount();
   const lost = show("topology", { ...recorded.topologyLost, status: "stopped" });
   assert.match(textOf(lost.root), /lost/);
@@ -356,7 +364,6 @@ test("what-if asks its owner, and is not offered where nobody answers", async ()
   for (const value of ["17", "20"]) {
     slider.value = value;
     slider.dispatchEvent(new Event("input", { bubbles: true }));
-    await drawn();
   }
   await settled(); // on its way a slider asks nothing
   await drawn();
@@ -652,17 +659,21 @@ test("an array of more blocks than can be told apart is drawn whole, and a block
 });
 
 test("the age of a value goes on while it is looked at, and its step stands beside it", async (context) => {
-  context.mock.timers.enable({ apis: ["Date"], now: 1_700_000_000_000 + 60_000 });
-  const model = { ...recorded.values, values: recorded.values.values.slice(0, 1) }; // looked at 60 s ago
+  const [value] = recorded.values.values;
+  const { step } = value!.replicas[0]!;
+  const replicas = value!.replicas.map((replica) => ({ ...replica, age_seconds: 0 }));
+  const lookedAt = 1_700_000_000;
+  const model = { ...recorded.values, values: [{ ...value!, replicas }], looked_at: lookedAt };
+  context.mock.timers.enable({ apis: ["Date"], now: 1000 * (lookedAt + 60) });
   const shown = show("values", model);
   const cell = (title: string) => {
     const titles = [...shown.root.querySelectorAll("thead th")].map(textOf);
     return textOf(shown.root.querySelectorAll("tbody tr")[0]!.children[titles.indexOf(title)]!);
   };
   assert.equal(cell("age"), "60s");
-  assert.equal(cell("step"), "2");
+  assert.equal(cell("step"), String(step));
   assert.match(textOf(shown.root), /looked at 60s ago/);
-  context.mock.timers.setTime(1_700_000_000_000 + 7_300_000);
+  context.mock.timers.setTime(1000 * (lookedAt + 7_300));
   for (let tries = 0; tries < 30 && cell("age") === "60s"; tries += 1) await settled();
   assert.equal(cell("age"), "2.0h");
   shown.unmount();

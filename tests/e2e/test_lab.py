@@ -190,6 +190,15 @@ def test_the_panel_shows_the_cluster_and_inserts_its_code(running: Any) -> None:
     running.screenshot(path="artifacts/lab_panel.png")
 
     live.get_by_role("button", name="Stop: one_cell.ipynb").click()
+    dialog = running.locator(".jp-Dialog")
+    expect(dialog).to_contain_text("MirroredStrategy is at step 4: the values of its variables are lost.")
+    running.screenshot(path="artifacts/lab_stop.png")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    expect(live).to_contain_text("2 of 2 replicas")
+
+    live.get_by_role("button", name="Stop: one_cell.ipynb").click()
+    dialog.get_by_role("button", name="Stop").click()
     stopped = panel.locator(f".wb-cluster[data-id='{id}']")
     expect(stopped).to_contain_text("0 of 2 replicas")
     stopped.get_by_role("button", name="Forget: one_cell.ipynb").click()
@@ -265,4 +274,7 @@ def test_the_panel_is_used_by_keys_alone(running: Any) -> None:
     expect(running.locator(".jp-Notebook .jp-Cell").nth(1)).to_contain_text("wb.connect(replicas=2)")
     running.locator("#workbench-panel").get_by_role("button", name="Stop: one_cell.ipynb").focus()
     keyboard.press("Space")
+    running.wait_for_selector(".jp-Dialog :focus")
+    keyboard.press("Tab")
+    keyboard.press("Enter")
     expect(running.locator("#workbench-panel .wb-status-stopped").first).to_be_visible()

@@ -158,6 +158,17 @@ def test_the_late_replica_of_noisy_runs_is_found_with_its_figure(n: int) -> None
         assert 35 < int(found[2]) < 65
 
 
+@pytest.mark.parametrize(
+    ("late", "told"), [(400_000, "0.4 ms"), (104 * MS, "104 ms"), (1500 * MS, "1500 ms")]
+)
+def test_lateness_is_told_without_powers_of_ten(late: int, told: str) -> None:
+    calls = []
+    for step in range(20):
+        start = (step + 1) * 2 * late
+        calls.append(Call([start, start, start + late], start + late + 50_000, step=step))
+    assert f"replica 2, by {told} a step" in lateness(Replicas(["a"] * 3), *calls).text
+
+
 def test_two_late_replicas_are_both_named() -> None:
     assert lateness(Replicas(["a"] * 4), *noisy(4, 0, late={1: MS, 3: MS})).stragglers == (1, 3)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import os
+import re
 import signal
 import sys
 import threading
@@ -298,9 +299,24 @@ def test_html_shows_what_was_printed_as_text(fresh: wb.MirroredStrategy, safe_te
     assert "script" not in drawn.tags
 
 
+def test_html_has_a_tab_for_each_replica_and_opens_the_one_that_failed(fresh: wb.MirroredStrategy) -> None:
+    drawn = wb.run_cell("assert ctx.replica_id_in_sync_group == 0\nprint('fine')", fresh)._repr_html_()
+
+    names = re.findall(r"<label [^>]*>(.*?)</label>", drawn)
+    opened = re.findall(r"<input [^>]*?id=\"\S+-(\d+)\"( checked)?>", drawn)
+    assert names == ["replica 0", "✖ replica 1"]
+    assert opened == [("0", ""), ("1", " checked")]
+    assert drawn.startswith('<div style="display:block;')
+
+
+def test_html_of_other_groupings_and_of_one_replica_has_no_tabs(fresh: wb.MirroredStrategy) -> None:
+    for outputs in (wb.run_cell("1", fresh, [1]), wb.run_cell("1", fresh, group="diff")):
+        assert "<label" not in outputs._repr_html_()
+
+
 def test_threads_of_one_process_are_kept_apart() -> None:
     before = sys.stdout
-    with wb.connect(replicas=4, processes=False):
+    with wb.connect(replicas=4, processes=False, replace=True):  # what tests before keep is not needed
         outputs = wb.run_cell(
             "for n in range(3): print(ctx.replica_id_in_sync_group, n)", wb.MirroredStrategy()
         )

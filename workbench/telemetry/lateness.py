@@ -79,13 +79,22 @@ def lateness(records: np.ndarray, replicas: np.ndarray, cores: int = 0) -> Laten
 def _text(stragglers: dict[int, float], step_ns: float, crowded: str) -> str:
     """Who is late, by how much and what share of a step, and whether cores are too few."""
     named = [
-        f"replica {replica}, by {late_ns / 1e6:.2g} ms a step ({min(100, 100 * late_ns / step_ns):.0f} %)"
+        f"replica {replica}, by {_milliseconds(late_ns)} ms a step ({min(100, 100 * late_ns / step_ns):.0f} %)"
         for replica, late_ns in list(stragglers.items())[:_MOST_NAMED]
     ]
     if more := len(stragglers) - len(named):
         named.append(f"and {more} more")
     parts = [f"late step after step: {'; '.join(named)}" if named else "", crowded]
     return "; ".join(part for part in parts if part)
+
+
+def _milliseconds(ns: float) -> str:
+    """In two digits, and never as 1e+02.
+
+    >>> _milliseconds(104_000_000.0), _milliseconds(4_040_000.0)
+    ('104', '4')
+    """
+    return f"{ns / 1e6:.0f}" if ns >= 1e7 else f"{ns / 1e6:.2g}"
 
 
 def _step_ns(records: np.ndarray, column: np.ndarray) -> float:

@@ -45,6 +45,30 @@ def topology_model(cluster: Cluster) -> Topology:
     )
 
 
+def as_stopped(last: Topology) -> Topology:
+    """The last picture of a cluster that has been closed since: nobody works any more, and no one was lost by that."""
+
+    def over(device: DeviceNode) -> DeviceNode:
+        return replace(device, replicas=tuple(replace(each, busy=False) for each in device.replicas))
+
+    hosts = tuple(
+        replace(
+            host,
+            workers=tuple(
+                replace(
+                    worker,
+                    status="lost" if worker.status == "lost" else "stopped",
+                    devices=tuple(map(over, worker.devices)),
+                )
+                for worker in host.workers
+            ),
+        )
+        for host in last.hosts
+    )
+    strategies = tuple(replace(strategy, status="stopped") for strategy in last.strategies)
+    return replace(last, status="stopped", hosts=hosts, strategies=strategies)
+
+
 def _strategy(group: Group) -> StrategyNode:
     return StrategyNode(
         label=group.label,

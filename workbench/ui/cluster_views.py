@@ -11,7 +11,7 @@ from workbench.runtime import Cluster, current_cluster
 from workbench.telemetry.formatting import NOTHING, printable, significant, size_text
 from workbench.telemetry.snapshot import Snapshot
 from workbench.ui import html
-from workbench.ui.cluster_model import DeviceHistory, topology_model
+from workbench.ui.cluster_model import DeviceHistory, as_stopped, topology_model
 from workbench.ui.models import Devices, Topology
 from workbench.ui.text_table import aligned
 from workbench.ui.widgets.bundle import mimebundle
@@ -78,10 +78,19 @@ def topology(of: Strategy | Cluster | None = None) -> ClusterView:
 
 
 def topology_source(cluster: Cluster) -> Source:
-    """For whoever shows the topology of a cluster."""
-    return Polled(
-        "topology", lambda: topology_model(cluster), interval_seconds=0.5, ended=lambda: cluster.closed
-    )
+    """For whoever shows the topology of a cluster. Once the cluster is closed it stays as it was last."""
+    last: Topology | None = None
+
+    def make() -> Topology:
+        nonlocal last
+        found = topology_model(cluster)
+        # Looked at afterwards: what was made while the cluster was being closed is no picture of a live one.
+        if cluster.closed:
+            return found if last is None else as_stopped(last)
+        last = found
+        return found
+
+    return Polled("topology", make, interval_seconds=0.5, ended=lambda: cluster.closed)
 
 
 def devices(of: Strategy | Cluster | None = None) -> ClusterView:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,10 +25,21 @@ _STATUS: Final = {
     "diverged": ("✖", "#D55E00"),
 }
 _CARD: Final = (
-    "display:inline-block;max-width:100%;overflow-x:auto;padding:6px 10px;border:1px solid;"
+    "max-width:100%;overflow-x:auto;padding:6px 10px;border:1px solid;"
     "border-color:var(--jp-border-color2,rgba(128,128,128,.5));border-radius:4px;"
     "color:var(--jp-content-font-color1,inherit)"
 )
+_TABS: Final = (
+    ".ID{display:flex;flex-wrap:wrap;gap:0 4px;margin-top:4px}"
+    ".ID>input{position:absolute;opacity:0}"
+    ".ID>label{padding:1px 8px;border-bottom:2px solid transparent;cursor:pointer}"
+    ".ID>input:checked+label{border-bottom-color:var(--jp-brand-color1,currentColor);font-weight:600}"
+    ".ID>input:focus-visible+label{outline:2px solid var(--jp-brand-color1,currentColor)}"
+    ".ID>div{order:1;flex:0 0 100%;min-width:0;overflow-x:auto;display:none;"
+    "border-top:1px solid var(--jp-border-color2,rgba(128,128,128,.5))}"
+    ".ID>input:checked+label+div{display:block}"
+)
+"""Styles of `tabs`; ID stands for the class of one."""
 _QUIET: Final = "color:var(--jp-content-font-color2,inherit);opacity:.85"
 _CODE: Final = "font-family:var(--jp-code-font-family,monospace)"
 _ALERT: Final = "border-left:3px solid #D55E00;padding-left:6px"
@@ -90,7 +102,14 @@ def progress(text: str, count: int, total: int | None) -> str:
     return f'<div>{bar}<span style="{_CODE}">{escaped(text)}</span></div>'
 
 
-def card(title: str, facts: Sequence[str] = (), *, word: str = "", parts: Sequence[str] = ()) -> str:
+def card(
+    title: str,
+    facts: Sequence[str] = (),
+    *,
+    word: str = "",
+    parts: Sequence[str] = (),
+    wide: bool = False,
+) -> str:
     """A framed block.
 
     Args:
@@ -98,11 +117,36 @@ def card(title: str, facts: Sequence[str] = (), *, word: str = "", parts: Sequen
       facts: Texts behind it.
       word: A status, or "".
       parts: HTML, made by the functions of this file.
+      wide: It has the width of the page; otherwise as much as it needs.
     """
+    display = "block" if wide else "inline-block"
     head = [f"<strong>{escaped(title)}</strong>", *map(quiet, facts)]
     if word:
         head.append(status(word))
-    return f'<div style="{_CARD}"><div>{" · ".join(head)}</div>{"".join(parts)}</div>'
+    return f'<div style="display:{display};{_CARD}"><div>{" · ".join(head)}</div>{"".join(parts)}</div>'
+
+
+def tabs(label: str, pages: Sequence[tuple[str, str]], *, chosen: int = 0) -> str:
+    """Pages of which one is shown at a time; all of them, one below the other, where styles are stripped.
+
+    The names are radio buttons, so that keys work without a script: arrows go from one to the next.
+
+    Args:
+      label: What the pages are, for readers of the page who hear it.
+      pages: Name, and HTML made by the functions of this file; at least one.
+      chosen: Index of the page that is shown first.
+    """
+    id = (
+        f"wb-{secrets.token_hex(6)}"  # a page has many outputs, and radio buttons of one name belong together
+    )
+    parts = [f"<style>{_TABS.replace('ID', id)}</style>"]
+    for index, (name, page) in enumerate(pages):
+        checked = " checked" if index == chosen else ""
+        parts += [
+            f'<input type="radio" name="{id}" id="{id}-{index}"{checked}>',
+            f'<label for="{id}-{index}">{escaped(name)}</label><div>{page}</div>',
+        ]
+    return f'<div class="{id}" role="radiogroup" aria-label="{escaped(label)}">{"".join(parts)}</div>'
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, caption: str = "") -> str:

@@ -67,10 +67,23 @@ class CellOutputs:
         return printable_lines("\n".join([*self._notes(), *lines]))
 
     def _repr_html_(self) -> str:
-        parts = [html.alert(note) for note in self._notes()]
-        for title, text in grouped(self.outcomes, self.group):
+        notes = [html.alert(note) for note in self._notes()]
+        groups = grouped(self.outcomes, self.group)
+        if self.group == "replica" and len(groups) > 1:
+            return html.card("Replicas", parts=[*notes, self._tabs(groups)], wide=True)
+        parts = notes
+        for title, text in groups:
             parts += [html.quiet(title), html.preformatted(text) if text else "<br>"]
-        return html.card("Replicas", parts=parts)
+        return html.card("Replicas", parts=parts, wide=True)
+
+    def _tabs(self, groups: Sequence[tuple[str, str]]) -> str:
+        """A tab per replica; that of the first one on which the cell failed is open."""
+        failed = [bool(outcome.traceback) for outcome in self.outcomes]
+        pages = [
+            (f"✖ {title}" if bad else title, html.preformatted(text) if text else html.remark("no output"))
+            for bad, (title, text) in zip(failed, groups, strict=True)
+        ]
+        return html.tabs("Replicas", pages, chosen=failed.index(True) if any(failed) else 0)
 
     def _notes(self) -> list[str]:
         if not self.forgotten:

@@ -200,6 +200,19 @@ declare module "@jupyterlab/apputils" {
       items: readonly string[];
     }): Promise<{ value: string | null; button: { accept: boolean } }>;
   };
+  export namespace Dialog {
+    interface IButton {
+      readonly accept: boolean;
+    }
+    function cancelButton(): IButton;
+    function warnButton(options: { label: string }): IButton;
+  }
+  export function showDialog(options: {
+    title: string;
+    body: string;
+    buttons: readonly Dialog.IButton[];
+    defaultButton?: number;
+  }): Promise<{ readonly button: Dialog.IButton }>;
   export function showErrorMessage(title: string, error: unknown): Promise<void>;
 }
 

@@ -5,7 +5,7 @@ import {
   type JupyterFrontEnd,
   type JupyterFrontEndPlugin,
 } from "@jupyterlab/application";
-import { ICommandPalette, InputDialog, showErrorMessage } from "@jupyterlab/apputils";
+import { Dialog, ICommandPalette, InputDialog, showDialog, showErrorMessage } from "@jupyterlab/apputils";
 import { INotebookTracker } from "@jupyterlab/notebook";
 import { ServerConnection } from "@jupyterlab/services";
 import { ISettingRegistry } from "@jupyterlab/settingregistry";
@@ -28,6 +28,7 @@ import { MAX_REPLICAS, Panel } from "./panel";
 import { Panes, type Place } from "./panes";
 import { ISessions, type Sessions } from "./sessions";
 import { StatusItem } from "./status";
+import { endsWith } from "./stopping";
 import style from "./style.css";
 import { optional } from "./tokens";
 import { titleOf } from "./words";
@@ -99,13 +100,27 @@ function activate(
     current: () => panes.layout(),
     publish: (names) => api.keepLayoutNames(names),
   });
+  /** Stops a cluster, after a question where that loses something. */
+  const stop = async (cluster: ClusterInfo): Promise<void> => {
+    const ends = endsWith(cluster, connection.clusters, trans);
+    if (ends.length) {
+      const answer = await showDialog({
+        title: trans.__("Stop %1?", cluster.name),
+        body: ends.join(" "),
+        buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: trans.__("Stop") })],
+        defaultButton: 0,
+      });
+      if (!answer.button.accept) return;
+    }
+    await api.stop(cluster.id);
+  };
   const panel = new Panel(
     connection,
     layouts,
     {
       start: (replicas) => api.start(replicas),
       scale: (cluster, replicas) => api.scale(cluster.id, replicas),
-      stop: (cluster) => api.stop(cluster.id),
+      stop,
       insert: (cluster) => run(COMMANDS.insertCode, { cluster: cluster.id }),
       openPane: (view, cluster) => run(COMMANDS.openPane, { view, cluster }),
       openRun: services.openRun,
@@ -242,7 +257,7 @@ function activate(
     isEnabled: () => connection.clusters.length > 0,
     execute: async (args) => {
       const cluster = subject(args);
-      if (cluster) await api.stop(cluster.id).catch(failed);
+      if (cluster) await stop(cluster).catch(failed);
     },
   });
   let help: Widget | null = null;

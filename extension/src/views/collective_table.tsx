@@ -65,10 +65,11 @@ export function tellsApart(rows: readonly TableRow[], of: (row: TableRow) => str
   });
 }
 
-function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<TableRow>[] {
-  // What tells rows apart is folded away late.
+/** The columns that rows have. */
+export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<TableRow>[] {
+  // What tells rows apart is folded away late, and after it only what tells whether they wait.
   const telling = (of: (row: TableRow) => string | number, otherwise: number) =>
-    tellsApart(rows, of) ? 1 : otherwise;
+    tellsApart(rows, of) ? 2 : otherwise;
   type Part = Partial<Column<TableRow>>;
   const time = (title: string, help: string, of: (row: TableRow) => number, part: Part = {}) => ({
     title,
@@ -87,44 +88,44 @@ function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<TableRow>[
   const columns: Column<TableRow>[] = [
     { title: "op", left: true, text: (row) => row.op },
     { title: "size", text: (row) => sizeText(row.size_bytes), order: (row) => row.size_bytes },
-    { title: "elements", rank: 12, text: (row) => count(row.count), order: (row) => row.count },
-    { title: "type", left: true, rank: telling((row) => row.dtype, 4), text: (row) => dtypeText(row.dtype) },
+    { title: "elements", rank: 13, text: (row) => count(row.count), order: (row) => row.count },
+    { title: "type", left: true, rank: telling((row) => row.dtype, 5), text: (row) => dtypeText(row.dtype) },
     {
       title: "red",
       left: true,
-      rank: telling((row) => row.redop, 5),
+      rank: telling((row) => row.redop, 6),
       help: "how values are combined",
       text: (row) => row.redop || NOTHING,
     },
     {
       title: "n",
-      rank: telling((row) => row.n, 6),
+      rank: telling((row) => row.n, 7),
       help: "replicas",
       text: (row) => String(row.n),
       order: (row) => row.n,
     },
-    time("last", "transfer time of the latest", (row) => row.last_us, { rank: 7 }),
+    time("last", "transfer time of the latest", (row) => row.last_us, { rank: 8 }),
     time("p50", "median transfer time", (row) => row.p50_us),
     time("p99", "transfer time of the slowest hundredth", (row) => row.p99_us, { rank: 3 }),
     {
       title: "cv",
-      rank: 11,
+      rank: 12,
       help: "standard deviation of the transfer time over its mean",
       text: (row) => percent(row.cv_percent),
       order: (row) => row.cv_percent,
     },
-    rate("algbw", "algorithm bandwidth", (row) => row.algbw, { rank: 9 }),
+    rate("algbw", "algorithm bandwidth", (row) => row.algbw, { rank: 10 }),
     rate("busbw", "bus bandwidth", (row) => row.busbw),
     {
       title: "limit",
-      rank: 8,
+      rank: 9,
       help: "bus bandwidth as a share of the measured limit",
       text: (row) => percent(row.limit_percent),
       order: (row) => row.limit_percent ?? -1,
     },
     {
       title: "wait",
-      rank: 2,
+      rank: 1,
       help: "share of the replicas' time in it that they waited for the last one",
       text: (row) => percent(row.wait_percent),
       show: (row) => (
@@ -137,19 +138,19 @@ function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<TableRow>[
     },
     {
       title: "trend",
-      rank: 10,
+      rank: 11,
       left: true,
       help: "transfer times of the newest, from zero",
       text: (row) => `${row.recent_us.length} times`,
       show: (row) => <Spark values={row.recent_us} label={trendText(row, unit)} />,
       order: (row) => row.samples,
     },
-    { title: "late", left: true, rank: 1, least: 60, help: "who came last most often", text: lateText },
-    { title: "how", left: true, rank: 10, least: 90, help: "algorithm and transport", text: howText },
+    { title: "late", left: true, rank: 4, least: 60, help: "who came last most often", text: lateText },
+    { title: "how", left: true, rank: 11, least: 90, help: "algorithm and transport", text: howText },
   ];
   if (new Set(rows.map((row) => row.group)).size > 1)
     columns.unshift({
-      ...{ title: "group", left: true, rank: 1, least: 80 },
+      ...{ title: "group", left: true, rank: 2, least: 80 },
       text: (row) => row.group,
       show: (row) => <Group name={row.group} />,
     });

@@ -30,6 +30,7 @@ export const topology: View<Topology> = {
         facts={[
           `${counted(devices.length, `${kinds} device`.trim())} on ${counted(model.hosts.length, "host")}`,
           `run ${model.run}`,
+          model.status === "stopped" && "as it was last",
           devices.length > drawn && `${drawn} of ${count(devices.length)} devices drawn, lost ones first`,
         ]}
         status={model.status}
@@ -51,16 +52,16 @@ export const topology: View<Topology> = {
   },
 };
 
-/** What a job has told last, when it is gone: nothing of it lives any more. */
+/** The last picture of a job that is gone: nothing of it lives any more, which only its head says. */
 export function ended(told: Topology): Topology {
   const status = (was: string) => (was === "lost" ? was : "stopped");
-  const over = (replica: ReplicaNode) => ({ ...replica, busy: false, doing: "stopped" });
+  const did = (doing: string) => (doing === "idle" || doing === "stopped" ? "" : doing);
+  const over = (replica: ReplicaNode) => ({ ...replica, busy: false, doing: did(replica.doing) });
   const hosts = told.hosts.map((host) => ({
     ...host,
     workers: host.workers.map((worker) => ({
       ...worker,
       status: status(worker.status),
-      memory_bytes: null,
       devices: worker.devices.map((device) => ({ ...device, replicas: device.replicas.map(over) })),
     })),
   }));
@@ -100,11 +101,11 @@ function More({ devices, shown }: { devices: readonly DeviceNode[]; shown: Drawn
   const replicas = hidden.flatMap((device) => device.replicas);
   const busy = replicas.filter((replica) => replica.busy).length;
   const lost = replicas.filter((replica) => replica.doing === "lost").length;
-  const rest = replicas.length - busy - lost;
+  const idle = replicas.filter((replica) => replica.doing === "idle").length;
   const what = [
     lost && `✖ ${count(lost)} lost`,
     busy && `▶ ${count(busy)} busy`,
-    rest && `${count(rest)} idle`,
+    idle && `${count(idle)} idle`,
   ];
   return (
     <p class="wb-quiet">
@@ -117,10 +118,10 @@ function More({ devices, shown }: { devices: readonly DeviceNode[]; shown: Drawn
 function Doings({ devices }: { devices: readonly DeviceNode[] }) {
   const replicas = devices.flatMap((device) => device.replicas);
   const counts = new Map<string, number>();
-  for (const { doing } of replicas) counts.set(doing, (counts.get(doing) ?? 0) + 1);
+  for (const { doing } of replicas) if (doing) counts.set(doing, (counts.get(doing) ?? 0) + 1);
   const kinds = [...counts].sort(([, one], [, other]) => other - one);
   const others = kinds.slice(MAX_DOINGS).reduce((sum, [, number]) => sum + number, 0);
-  if (!replicas.length) return null;
+  if (!counts.size) return null;
   return (
     <dl class="wb-facts">
       {kinds.slice(0, MAX_DOINGS).map(([doing, number]) => (
@@ -168,12 +169,14 @@ function Strategies({ strategies }: { strategies: readonly StrategyNode[] }) {
               <dd>{strategy.generation}</dd>
             </div>
           )}
-          <div>
-            <dt>status</dt>
-            <dd>
-              <StatusWord word={strategy.status} />
-            </dd>
-          </div>
+          {strategy.status !== "stopped" && (
+            <div>
+              <dt>status</dt>
+              <dd>
+                <StatusWord word={strategy.status} />
+              </dd>
+            </div>
+          )}
         </dl>
       ))}
     </>
@@ -205,7 +208,7 @@ function Worker({ worker, shown, context }: { worker: WorkerNode; shown: Drawn; 
   return (
     <div class="wb-worker" data-status={worker.status} data-wide={devices.length > NARROW || undefined}>
       <div>
-        worker {worker.name} <StatusWord word={worker.status} />
+        worker {worker.name} {worker.status !== "stopped" && <StatusWord word={worker.status} />}
       </div>
       <div class="wb-quiet">{worker.detail || facts.filter(Boolean).join(" · ")}</div>
       <div class="wb-places">
@@ -230,7 +233,7 @@ function Device({ device, context }: { device: DeviceNode; context: Context }) {
           type="button"
           class="wb-replica"
           aria-pressed={context.selected.replica === replica.replica}
-          title={`${replica.group}, replica ${replica.replica}: ${replica.doing}`}
+          title={`${replica.group}, replica ${replica.replica}${replica.doing && `: ${replica.doing}`}`}
           onClick={() => context.select(replica.replica)}
         >
           <b>r{replica.replica}</b> <span class="wb-quiet">{device.name}</span>
@@ -293,7 +296,12 @@ function Twin({ model, context }: { model: Topology; context: Context }) {
       text: (line) => (line.replica ? String(line.replica.replica) : NOTHING),
       order: (line) => line.replica?.replica ?? -1,
     },
-    { title: "now", left: true, least: 120, text: (line) => line.replica?.doing ?? line.worker.detail },
+    {
+      title: "now",
+      left: true,
+      least: 120,
+      text: (line) => line.replica?.doing || line.worker.detail || NOTHING,
+    },
   ];
   return (
     <Table

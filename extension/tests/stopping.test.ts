@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { TranslationBundle } from "@jupyterlab/translation";
+import type { ClusterInfo, StrategySummary } from "../src/lab/messages";
+import { endsWith } from "../src/lab/stopping";
+
+const trans: TranslationBundle = {
+  __: (text: string, ...args: unknown[]) =>
+    text.replace(/%(\d)/g, (_, place: string) => String(args[Number(place) - 1])),
+  _n: (one: string) => one,
+};
+
+function cluster(
+  id: string,
+  part: Partial<ClusterInfo> & { status?: string; steps?: number[] },
+): ClusterInfo {
+  const strategies: StrategySummary[] = (part.steps ?? []).map((step) => ({
+    ...{ label: "MirroredStrategy", replicas: 2, status: "live", step },
+  }));
+  const summary = {
+    ...{ status: part.status ?? "live", text: "", replicas: 2, replicas_live: 2, hosts: 1, busbw: null },
+    ...{ alerts: 0, nan: 0, stuck: 0, embedded: true, strategies },
+  };
+  const entry = { kind: "driver", name: `${id}.ipynb`, pid: 1, started: 0, kernel: "", workers_of: "" };
+  return { ...entry, connect_code: "", ...part, id, summary };
+}
+
+test("a cluster on which steps were made is not stopped without a question", () => {
+  const trains = cluster("a", { steps: [59, -1] });
+  assert.deepEqual(endsWith(trains, [trains], trans), [
+    "MirroredStrategy is at step 59: the values of its variables are lost.",
+  ]);
+});
+
+test("a cluster that nobody has used, and one that has ended, are stopped at once", () => {
+  for (const idle of [
+    cluster("a", { steps: [-1] }),
+    cluster("a", {}),
+    cluster("a", { steps: [3], status: "stopped" }),
+  ])
+    assert.deepEqual(endsWith(idle, [idle], trans), []);
+});
+
+test("workers that a notebook uses are not stopped without a question", () => {
+  const workers = cluster("w", { kind: "workers" });
+  const user = cluster("b", { workers_of: "w", steps: [4] });
+  const gone = cluster("c", { workers_of: "w", steps: [4], status: "stopped" });
+  assert.deepEqual(endsWith(workers, [workers, user, gone], trans), [
+    "b.ipynb uses these workers: it loses them.",
+  ]);
+});
