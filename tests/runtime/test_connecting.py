@@ -28,7 +28,7 @@ from workbench.errors import (
     UnavailableError,
     WorkbenchError,
 )
-from workbench.runtime import unix_endpoint
+from workbench.runtime import embedded, unix_endpoint
 from workbench.runtime.connecting import Connector
 from workbench.runtime.host import ReplicaHost
 
@@ -40,6 +40,17 @@ def _works(cluster: runtime.Cluster) -> int:
     size = len(cluster.devices)
     assert total.values() == [size * (size - 1) / 2] * size
     return size
+
+
+def test_fewer_workers_than_were_asked_for_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = embedded.start
+
+    def start_fewer(*, workers: int, **options: Any) -> LocalCluster:
+        return start(workers=workers - 1, **options)  # as if one had lost its scheduler in its first moment
+
+    monkeypatch.setattr(embedded, "start", start_fewer)
+    with pytest.raises(UnavailableError, match="1 of 2 workers was gone as soon as the cluster had started"):
+        runtime.connect(replicas=2)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,11 @@ def embedded_cluster(
     on_gpus: Sequence[str],
     minimum_replicas: int | None,
 ) -> Cluster:
-    """Starts workers on this machine; the arguments are those of `connect`, looked through."""
+    """Starts workers on this machine; the arguments are those of `connect`, checked.
+
+    Raises:
+      UnavailableError: if a worker ends while it starts. Dask counts it as started all the same.
+    """
     local = embedded.start(
         workers=len(layout),
         processes=processes,
@@ -43,7 +47,7 @@ def embedded_cluster(
             client = Client(local, set_as_default=False)
         owned.insert(0, client)
         hosts = dict.fromkeys(label for label, _ in layout.values())
-        return Cluster(
+        cluster = Cluster(
             client,
             owned=owned,
             embedded_in=local,
@@ -58,6 +62,14 @@ def embedded_cluster(
         for thing in owned:
             thing.close()
         raise
+    if missing := len(layout) - len(cluster.gang.workers):
+        cluster.close()
+        raise UnavailableError(
+            f"{missing} of {len(layout)} workers {'was' if missing == 1 else 'were'} gone as soon as the cluster had "
+            f"started: connect again; if that fails too, see what the workers print, and whether memory or processes "
+            f"are limited here"
+        )
+    return cluster
 
 
 def attached_cluster(
