@@ -122,3 +122,22 @@ def test_call_sites_in_errors_are_the_cells(execute) -> None:
 
     assert error.ename == "CollectiveMismatch"
     assert "[3] (In[2]:5)" in error.evalue
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_an_overflow_on_a_replica_names_the_line_of_its_cell(execute, processes: bool) -> None:
+    overflow = """
+import numpy as np
+
+def step():
+    huge = np.full(3, 3e38, np.float32)
+    return wb.distribute.get_replica_context().all_reduce("sum", huge)
+
+value = strategy.run(step)
+"""
+    cell = execute(
+        CONNECT.replace("replicas=1, processes=False", f"replicas=2, {processes=}"), overflow
+    ).cells[1]
+    shown = [line for output in cell.outputs for line in output.get("text", "").splitlines()]
+    warned = {line.partition("] ")[2] for line in shown if "RuntimeWarning" in line}
+    assert warned == {"In[2]:5: RuntimeWarning: overflow encountered in add"}

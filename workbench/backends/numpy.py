@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.backends.users_line import Apply, directly
 from workbench.errors import BackendUnavailable, TracingError
 
 _UFUNCS: dict[str, np.ufunc] = {
@@ -222,6 +223,13 @@ def dtype_named(name: str) -> np.dtype:
         return narrow
 
 
+def narrowed(array: np.ndarray, dtype: np.dtype, apply: Apply = directly) -> np.ndarray:
+    """A copy of `array` in a dtype that may hold less; `apply` converts it."""
+    result = np.empty(array.shape, dtype)
+    apply(np.copyto, result, array, casting="unsafe")
+    return result
+
+
 def ufunc(op: str) -> np.ufunc:
     """The NumPy function behind a reduction; for "mean" the sum, to be divided by `finish`.
 
@@ -237,34 +245,37 @@ def ufunc(op: str) -> np.ufunc:
         raise ValueError(f"unknown reduction {op!r}: use one of {', '.join(_UFUNCS)}") from None
 
 
-def combine(function: np.ufunc, sources: Sequence[np.ndarray], out: np.ndarray) -> None:
+def combine(
+    function: np.ufunc, sources: Sequence[np.ndarray], out: np.ndarray, apply: Apply = directly
+) -> None:
     """Combines one-dimensional arrays in the order given (so results are reproducible) into `out`.
 
     Args:
       function: As returned by `ufunc`.
       sources: At least one array, all of the shape and dtype of `out`; only the first may overlap `out`.
       out: Receives the result.
+      apply: Calls the function.
     """
     if len(sources) == 1:
         np.copyto(out, sources[0])
         return
     first, second, *rest = sources
     if not rest or out.nbytes <= _CHUNK_BYTES:
-        function(first, second, out=out)
+        apply(function, first, second, out=out)
         for source in rest:
-            function(out, source, out=out)
+            apply(function, out, source, out=out)
         return
     step = max(1, _CHUNK_BYTES // out.itemsize)
     for low in range(0, out.size, step):
         part = slice(low, low + step)
-        combine(function, [source[part] for source in sources], out[part])
+        combine(function, [source[part] for source in sources], out[part], apply)
 
 
-def finish(op: str, total: np.ndarray, replicas: int) -> None:
-    """Turns a sum over `replicas` into the result of `op`, in place: divides it when `op` is "mean"."""
+def finish(op: str, total: np.ndarray, replicas: int, apply: Apply = directly) -> None:
+    """Turns a sum over `replicas` into the result of `op`, in place: `apply` divides it when `op` is "mean"."""
     if op == "mean" and replicas > 1:
         if replicas & (replicas - 1) == 0:
             # Exact for powers of two, and faster.
-            np.multiply(total, total.dtype.type(1.0 / replicas), out=total)
+            apply(np.multiply, total, total.dtype.type(1.0 / replicas), out=total)
         else:
-            np.divide(total, total.dtype.type(replicas), out=total)
+            apply(np.divide, total, total.dtype.type(replicas), out=total)

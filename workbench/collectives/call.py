@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.backends.users_line import Apply, directly
 from workbench.collectives.finiteness import FINITE, NOT_FINITE, NOT_READ
 
 _MASK = (1 << 62) - 1  # fingerprints fit a signed 64-bit word and are never negative
@@ -37,6 +38,7 @@ class Call:
       algorithm: The algorithm asked for.
       packs: In how many packs the arrays travel; 0 where nothing is packed.
       purpose: What workbench itself needs it for, such as "input"; "" for a call of the user's.
+      apply: Calls what combines, at the user's line.
       digest: Fingerprint of all of the above that must be equal on all replicas.
       prepared: Views that a link keeps for the next repetition.
       numbers: Under which number telemetry knows it if it succeeds, by what `Finiteness` found and the algorithm used.
@@ -54,6 +56,7 @@ class Call:
     algorithm: str
     packs: int = 0
     purpose: str = ""
+    apply: Apply = field(default=directly, repr=False)
     digest: int = field(init=False)
     entering: str = field(init=False)
     sent: str = field(init=False)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backends import numpy as backend
+from workbench.backends.users_line import apply_at_users_line
 from workbench.collectives.call import Call, describe
 from workbench.collectives.link import Link
 from workbench.collectives.options import CommunicationImplementation, Options
@@ -48,7 +49,9 @@ class Plan:
             position.inputs.look(flat)
             for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
                 part = total[low:high].reshape(views[index].shape)
-                results[index] = part if part.dtype == self.dtypes[index] else part.astype(self.dtypes[index])
+                if part.dtype != self.dtypes[index]:
+                    part = backend.narrowed(part, self.dtypes[index], self.call.apply)
+                results[index] = part
         if not self.packs:
             link.exchange(position, {})
         return results
@@ -112,6 +115,7 @@ def planned(
         algorithm,
         len(layout),
         purpose,
+        apply_at_users_line(),
     )
     plain = len(views) == 1 and layout[0].dtype == views[0].dtype == dtypes[0]
     return Plan(call, layout, dtypes, views[0].shape if plain else None)

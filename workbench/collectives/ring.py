@@ -153,14 +153,14 @@ class RingLink:
         raise self._made("mismatch", difference(calls), position, -1).error()
 
     def _reduce(self, position: Position, flat: np.ndarray) -> np.ndarray:
-        redop = position.call.redop
+        redop, apply = position.call.redop, position.call.apply
         function = backend.ufunc(redop)
         total = self._results.take(flat.size, flat.dtype)
         if flat.nbytes <= _SMALL_BYTES and position.call.algorithm != "ring":
             position.algorithm = position.algorithm or "gathered"
             sources = self._gathered(position, flat)
-            backend.combine(function, sources, total)
-            backend.finish(redop, total, self._size)
+            backend.combine(function, sources, total, apply)
+            backend.finish(redop, total, self._size, apply)
             return total
         position.algorithm = position.algorithm or "ring"
         np.copyto(total, flat)
@@ -171,8 +171,8 @@ class RingLink:
             target = parts[(index - hop - 1) % hosts]
             arrived = incoming[: target.size]
             self._move(position, _raw(parts[(index - hop) % hosts]), _raw(arrived))
-            function(arrived, target, out=target)
-        backend.finish(redop, parts[(index + 1) % hosts], self._size)
+            apply(function, arrived, target, out=target)
+        backend.finish(redop, parts[(index + 1) % hosts], self._size, apply)
         for hop in range(hosts - 1):
             outgoing, target = parts[(index + 1 - hop) % hosts], parts[(index - hop) % hosts]
             self._move(position, _raw(outgoing), _raw(target))

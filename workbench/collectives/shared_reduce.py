@@ -97,13 +97,13 @@ class SharedReduction:
         function = backend.ufunc(call.redop)
         # Not our slot, if there is another copy: peers have just read it, which makes it slow to read again.
         if self._processes > 2:
-            backend.combine(function, [*sources[:index], flat, *sources[index + 1 :]], total)
+            backend.combine(function, [*sources[:index], flat, *sources[index + 1 :]], total, call.apply)
         elif index == 0:
-            function(flat, sources[1], out=total)
+            call.apply(function, flat, sources[1], out=total)
         else:
-            function(sources[0], flat, out=total)
+            call.apply(function, sources[0], flat, out=total)
         if call.redop == "mean":
-            backend.finish("mean", total, self._size)
+            backend.finish("mean", total, self._size, call.apply)
         return total
 
     def _scattered(self, position: Position, flat: np.ndarray) -> np.ndarray:
@@ -112,7 +112,8 @@ class SharedReduction:
         The next chunk is staged before the round in which the present one becomes complete, so one round per chunk is
         enough.
         """
-        memory, redop, index = self._memory, position.call.redop, self._index
+        memory, index = self._memory, self._index
+        redop, apply = position.call.redop, position.call.apply
         position.algorithm = "one_device" if position.call.algorithm == "one_device" else "scattered"
         cuts = _cuts(position.call.algorithm, self._processes)
         chunk_bytes = SLOT_BYTES if flat.nbytes <= 2 * SLOT_BYTES or self._processes > 2 else SLOT_BYTES // 2
@@ -124,8 +125,8 @@ class SharedReduction:
             begin, end = cuts(index, high - low)
             if begin < end:
                 part = total[low + begin : low + end]
-                backend.combine(function, inputs.at(low + begin, low + end, base=low), part)
-                backend.finish(redop, part, self._size)
+                backend.combine(function, inputs.at(low + begin, low + end, base=low), part, apply)
+                backend.finish(redop, part, self._size, apply)
                 outputs[index][: end - begin] = part
             if high < flat.size:
                 inputs.stage(high)
@@ -137,7 +138,7 @@ class SharedReduction:
 
     def _through_shared(self, position: Position, flat: np.ndarray, shared: bool) -> np.ndarray:
         """Everybody combines its part into one shared result, which is handed out or copied from."""
-        redop, outer = position.call.redop, self._outer
+        redop, apply, outer = position.call.redop, position.call.apply, self._outer
         position.algorithm = "hierarchical" if self._spans_hosts else "shared"
         cuts = _cuts(position.call.algorithm, self._processes)
         inputs = self._enter(position, flat, cuts, chunk_bytes=SLOT_BYTES, into_shared=True)
@@ -154,9 +155,9 @@ class SharedReduction:
             begin, end = cuts(self._index, high - low)
             part = target[low + begin : low + end]
             if begin < end:
-                backend.combine(function, inputs.at(low + begin, low + end, base=low), part)
+                backend.combine(function, inputs.at(low + begin, low + end, base=low), part, apply)
                 if not self._spans_hosts:
-                    backend.finish(redop, part, self._size)
+                    backend.finish(redop, part, self._size, apply)
             if high < flat.size:
                 inputs.stage(high)
             self._barrier.next(position)

@@ -244,7 +244,8 @@ class ThreadLink:
         self._rendezvous.close(self._seat)
 
     def _combine(self, position: Position, flats: list[Any]) -> np.ndarray:
-        rendezvous, redop = self._rendezvous, position.call.redop
+        rendezvous = self._rendezvous
+        redop, apply = position.call.redop, position.call.apply
         first: np.ndarray = flats[0]
         outer = rendezvous.outer
         if outer is None:
@@ -255,10 +256,10 @@ class ThreadLink:
             position.algorithm = "one_device"  # whoever comes last combines for all
             position.arrived()
             fault(position.call.sent, replica=position.rank)
-        backend.combine(backend.ufunc(redop), flats, total)
+        backend.combine(backend.ufunc(redop), flats, total, apply)
         if outer is not None:
             return outer.reduce(position, total, shared=True)
-        backend.finish(redop, total, rendezvous.size)
+        backend.finish(redop, total, rendezvous.size, apply)
         return total
 
     def _merge(self, position: Position, parts: list[Any]) -> Blocks:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from workbench.backends.users_line import Line, apply_at, users_line
 from workbench.collectives.options import (
     Algorithm,
     CommunicationImplementation,
@@ -23,6 +24,7 @@ from workbench.distribute.reduce_op import ReduceOp, ReduceOpLike, as_reduce_op
 from workbench.distribute.values import DistributedValues, Mirrored, PerReplica
 from workbench.errors import BackendUnavailable
 from workbench.extras import install_command
+from workbench.runtime.call_sites import users_call_site
 
 if TYPE_CHECKING:
     from workbench.collectives.communicator import Communicator
@@ -153,7 +155,8 @@ class CrossDeviceOps:
         strategy = _strategy_for(values[0])
         assert strategy is not None
         handles = [value.handle_for(strategy.group) for value in values]
-        found = strategy.run_collective(_all_reduce_here, (self, handles, reduce_op.value.lower(), options))
+        call = (self, handles, reduce_op.value.lower(), users_call_site(), options)
+        found = strategy.run_collective(_all_reduce_here, (users_line(), call))
         return [Mirrored(handle) for handle in found]
 
     def all_reduce_arrays(
@@ -340,7 +343,12 @@ def reduce_plain(reduce_op: ReduceOp, value: Any, destinations: Any, replicas: i
     return Mirrored([result] * _count(destinations)) if _has_several(destinations) else result
 
 
-def _all_reduce_here(
-    env: ReplicaEnv, ops: CrossDeviceOps, arrays: Sequence[Any], op: str, options: Options
-) -> list[Any]:
-    return ops.all_reduce_arrays(env.communicator, arrays, op, site="batch_reduce", options=options)
+def _all_reduce_here(env: ReplicaEnv, line: Line | None, call: tuple[Any, ...]) -> list[Any]:
+    """Combines on a replica as if the user's line, of the notebook, had called: what NumPy warns of names it."""
+    ops, arrays, op, site, options = call
+
+    def combine(communicator: Communicator, arrays: Sequence[Any], op: str) -> list[Any]:
+        return ops.all_reduce_arrays(communicator, arrays, op, site=site, options=options)  # type: ignore[no-any-return]
+
+    combined: list[Any] = apply_at(line)(combine, env.communicator, arrays, op=op)
+    return combined

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backends import numpy as backend
+from workbench.backends.users_line import Apply, apply_at_users_line
 from workbench.distribute.arrays import Array, as_array, describe
 from workbench.distribute.indexed_slices import IndexedSlices, concatenate
 from workbench.distribute.reduce_op import ReduceOp
@@ -59,6 +60,7 @@ def reduce_components(reduce_op: ReduceOp, components: Sequence[Any], axis: Axis
             return reduce_slices(reduce_op, components)
     arrays = [as_array(component) for component in components]
     _check_dtypes(arrays)
+    apply = apply_at_users_line()
     count: float = len(arrays)
     dtype = arrays[0].dtype
     wide = backend.accumulator(dtype)
@@ -66,14 +68,20 @@ def reduce_components(reduce_op: ReduceOp, components: Sequence[Any], axis: Axis
         for replica, array in enumerate(arrays):
             check_axis(array, axis, f"replica {replica}")
         count = sum(_extent(array, axis) for array in arrays)
-        arrays = [np.asarray(np.sum(array, axis=axis, dtype=_summing(wide, reduce_op))) for array in arrays]
+        summing = _summing(wide, reduce_op)
+        arrays = [np.asarray(apply(np.add.reduce, array, axis, dtype=summing)) for array in arrays]
     _check_shapes(arrays, axis)
-    result = _total(arrays, _summing(wide, reduce_op))
+    result = _total(arrays, _summing(wide, reduce_op), apply)
     if reduce_op is ReduceOp.MEAN:
-        with np.errstate(invalid="ignore", divide="ignore"):  # a mean over no elements at all is NaN
-            result = np.asarray(np.divide(result, result.dtype.type(count)))
+        if count:
+            apply(np.divide, result, result.dtype.type(count), out=result)
+        else:  # a mean over no elements at all is NaN
+            with np.errstate(invalid="ignore", divide="ignore"):
+                result = np.asarray(np.divide(result, result.dtype.type(count)))
         dtype = backend.mean_dtype(dtype)
-    return backend.like(result.astype(dtype, copy=False), components[0])
+    if result.dtype != dtype:
+        result = backend.narrowed(result, dtype, apply)
+    return backend.like(result, components[0])
 
 
 def reduce_slices(reduce_op: ReduceOp, parts: Sequence[IndexedSlices]) -> IndexedSlices:
@@ -128,10 +136,10 @@ def _summing(wide: np.dtype[Any], reduce_op: ReduceOp) -> np.dtype[Any]:
     return np.dtype(np.float64) if reduce_op is ReduceOp.MEAN and wide.kind in "iu" else wide
 
 
-def _total(arrays: Sequence[Array], wide: np.dtype[Any]) -> Array:
-    total = arrays[0].astype(wide)
+def _total(arrays: Sequence[Array], wide: np.dtype[Any], apply: Apply) -> Array:
+    total = np.array(arrays[0], wide)
     for array in arrays[1:]:
-        total = np.asarray(np.add(total, array, dtype=wide))
+        apply(np.add, total, array.astype(wide, copy=False), out=total)
     return total
 
 

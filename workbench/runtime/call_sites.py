@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from types import CodeType, FrameType
-from typing import Final
 
-from workbench import errors
+from workbench.backends.users_line import users_frame
 from workbench.runtime.cells import file_name
 
 _LIMIT = 4096  # sites kept; code objects are new in each notebook cell
-PACKAGE: Final = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
-"""What the file names of this package's own code begin with."""
 # By identity: equal code objects may stand in different files, or in different runs of a cell. They are kept for that.
 _sites: dict[tuple[int, int], tuple[str, CodeType]] = {}
 
@@ -31,12 +26,5 @@ def call_site(frame: FrameType) -> str:
 
 def users_call_site() -> str:
     """That of the innermost frame outside of this package, "" if there is none."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_users(frame):
-        frame = frame.f_back
+    frame = users_frame()
     return "" if frame is None else call_site(frame)
-
-
-def is_users(frame: FrameType) -> bool:
-    """Whether a frame is outside of this package."""
-    return not frame.f_code.co_filename.startswith(PACKAGE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import re
@@ -13,8 +14,6 @@ from workbench.telemetry.formatting import encodable
 _FRAME = re.compile(
     r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<name>.+)\n(?P<source>    .*\n)?', re.M
 )
-
-_SITE = re.compile(r"\b(?P<file>\d{4,}\.py):")  # ipykernel names a cell's file by a hash of its source
 
 
 def file_name(path: str) -> str:
@@ -38,12 +37,21 @@ def last_site(traceback: str) -> str:
 def with_cell_names(text: str) -> str:
     """A text with call sites, such as "12345678.py:3", in which notebook cells have their names: "In[5]:3"."""
     kernel = sys.modules.get("ipykernel.compiler")
-    return text if kernel is None else _SITE.sub(partial(_named, kernel.get_tmp_directory()), text)
+    if kernel is None:
+        return text
+    directory = kernel.get_tmp_directory()
+    return _site(directory).sub(partial(_named, directory), text)
+
+
+@functools.cache
+def _site(directory: str) -> re.Pattern[str]:
+    # ipykernel names a cell's file by a hash of its source; warnings name it with its directory.
+    return re.compile(rf"(?:{re.escape(os.path.join(directory, ''))})?\b(?P<file>\d{{4,}}\.py):")
 
 
 def _named(directory: str, match: re.Match[str]) -> str:
     name = file_name(os.path.join(directory, match["file"]))
-    return f"{name if name.startswith('In[') else match['file']}:"
+    return f"{name}:" if name.startswith("In[") else match[0]
 
 
 def _described(match: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ import threading
 from types import FrameType
 
 from workbench import forks
-from workbench.runtime.call_sites import is_users
+from workbench.backends.users_line import is_users
 from workbench.runtime.env import current_env
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench import forks
 from workbench.errors import ClusterClosed, WorkbenchError
+from workbench.runtime.cells import with_cell_names
 from workbench.runtime.driver_lock import DriverLock
 from workbench.runtime.failures import gone, read_structure, where_others_wait
 from workbench.runtime.flights import Flights
@@ -456,6 +457,8 @@ class Gang:
             )
         elif kind == OUTPUT:
             _, rank, stream, line = message
+            if stream == "stderr":  # warnings name the line of a cell
+                line = with_cell_names(line)
             show(rank, stream, line)
             self.notify(printed(worker, rank, stream, line))
         elif kind == MERGE:

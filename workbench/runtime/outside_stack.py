@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from workbench.runtime.call_sites import PACKAGE
+from workbench.backends.users_line import PACKAGE
 from workbench.runtime.cells import file_name
 
 _FILE: Final = "workbench-stacks"

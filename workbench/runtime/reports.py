@@ -16,8 +16,8 @@ from typing import Any
 
 import cloudpickle
 
+from workbench.backends.users_line import PACKAGE, stands_in
 from workbench.errors import ReplicaError, TracingError, WorkbenchError
-from workbench.runtime.call_sites import PACKAGE
 from workbench.runtime.cells import with_cell_names, with_cells
 
 _TEXT_LIMIT = 4_000
@@ -81,8 +81,14 @@ def safe_text(error: BaseException) -> str:
 def _safe_traceback(error: BaseException) -> str:
     """Formatted frames of user code, without evaluating the exception's own text; "" if there are none."""
     linecache.checkcache()
-    frames = traceback.extract_tb(error.__traceback__)
-    text = "".join(traceback.format_list([one for one in frames if not one.filename.startswith(PACKAGE)]))
+    summaries = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    shown = [
+        summary
+        for summary, frame in zip(summaries, frames, strict=False)
+        if not summary.filename.startswith(PACKAGE) and not stands_in(frame)
+    ]
+    text = "".join(traceback.format_list(shown))
     return text if len(text) <= _TRACEBACK_LIMIT else "…\n" + text[-_TRACEBACK_LIMIT:]
 
 

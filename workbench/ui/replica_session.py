@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from workbench import forks
+from workbench.backends.users_line import PACKAGE
 from workbench.distribute.contexts import get_replica_context
 from workbench.errors import FailedPreconditionError
-from workbench.runtime.call_sites import PACKAGE
 from workbench.runtime.env import current_env
 
 if TYPE_CHECKING:
-    from workbench.runtime.call_sites import PACKAGE
+    from workbench.backends.users_line import PACKAGE
 from workbench.runtime.env import ReplicaEnv
 
 KEY: Final = "namespace of replica cells"

@@ -1,0 +1,125 @@
+"""NumPy's arithmetic at the user's line: what NumPy warns of names the line that called workbench.
+
+NumPy warns of an overflow at the innermost Python frame. That would be one of this package: the warning would name a
+file that the user never opened, filters would see our module, and all of the user's lines would share one register of
+what was shown already. So arithmetic is called from a frame that has the user's file, line, module and register.
+Neither `warnings` nor NumPy's error state is touched: filters, `np.errstate` and `catch_warnings` act as if the user
+had called NumPy.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Final, NamedTuple
+
+from workbench import errors
+
+Apply = Callable[..., Any]
+"""`apply(function, a, b, **more)` calls `function(a, b, **more)`, such as a ufunc with two operands and `out`."""
+
+_LIMIT = 4096  # lines kept; code objects are new in each notebook cell
+_STAND_IN = "__workbench_stand_in__"  # among a frame's globals
+PACKAGE: Final = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
+"""What the file names of this package's own code begin with."""
+# By identity: equal code objects may stand in different files, or in different runs of a cell. They are kept for that.
+_applies: dict[tuple[int, int], tuple[Apply, CodeType]] = {}
+
+
+class Line(NamedTuple):
+    """A line of the user's; travels to the replicas.
+
+    Attributes:
+      file: As its code object names it.
+      number: From 1.
+      function: The function that it is in.
+      module: The module that it is in, which filters of warnings ask for.
+    """
+
+    file: str
+    number: int
+    function: str
+    module: str
+
+
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame is outside of this package."""
+    return not frame.f_code.co_filename.startswith(PACKAGE)
+
+
+def users_frame() -> FrameType | None:
+    """The innermost frame outside of this package; None on a thread of ours that runs nothing of the user's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users(frame):
+        frame = frame.f_back
+    return None if frame is None or frame.f_globals.get("__name__") == "threading" else frame
+
+
+def stands_in(frame: FrameType) -> bool:
+    """Whether a frame only looks like the user's, which is further out in the stack."""
+    return _STAND_IN in frame.f_globals
+
+
+def directly(function: Callable[..., Any], a: Any, b: Any, **more: Any) -> Any:
+    """Calls `function(a, b, **more)`."""
+    return function(a, b, **more)
+
+
+def apply_at_users_line() -> Apply:
+    """What calls functions as if the user's line that runs now had called them; made once per place in the code."""
+    frame = users_frame()
+    if frame is None:
+        return directly
+    key = id(frame.f_code), frame.f_lasti
+    known = _applies.get(key)
+    if known is None:
+        if len(_applies) >= _LIMIT:
+            _applies.clear()
+        # Only the register: the user's other globals, which may be large, must not live as long as this.
+        register = frame.f_globals.setdefault("__warningregistry__", {})
+        known = _applies[key] = _applying(_line_of(frame), register), frame.f_code
+    return known[0]
+
+
+def users_line() -> Line | None:
+    """The user's line that runs now."""
+    frame = users_frame()
+    return None if frame is None else _line_of(frame)
+
+
+@functools.lru_cache(_LIMIT)
+def apply_at(line: Line | None) -> Apply:
+    """What calls functions as if `line`, maybe of another process, had called them."""
+    return directly if line is None else _applying(line, {})
+
+
+def _line_of(frame: FrameType) -> Line:
+    module = str(frame.f_globals.get("__name__", "<string>"))  # as `warnings` calls a module without a name
+    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, module)
+
+
+def _applying(line: Line, register: dict[Any, Any]) -> Apply:
+    code = _TEMPLATE.replace(
+        co_filename=line.file, co_firstlineno=line.number, co_name=line.function, co_qualname=line.function
+    )
+    made: Apply = FunctionType(
+        code, {"__name__": line.module, "__warningregistry__": register, _STAND_IN: True}
+    )
+    return made
+
+
+def _template() -> CodeType:
+    """Code of a function on a single line; without columns, so that tracebacks underline nothing in the user's."""
+    tree = ast.parse("lambda function, a, b, **more: function(a, b, **more)", mode="eval")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr | ast.arg):
+            node.col_offset = node.end_col_offset = -1
+    code: CodeType = eval(compile(tree, "<template>", "eval")).__code__
+    return code
+
+
+_TEMPLATE = _template()
