@@ -207,6 +207,28 @@ def _gather(c: Communicator) -> list[str]:
     return wrong + differing(c.rank, c.all_gather(orders[c.rank], 0), np.concatenate(big), "byte orders")
 
 
+def _gather_several(c: Communicator) -> list[str]:
+    wrong = []
+    for axis, shapes in ((0, ["n", "n3", "n21"]), (-1, ["n", "2n", "12n"]), (1, ["2n", "1n3", "2n1"])):
+        every = []
+        for r in range(c.size):
+            extents = [
+                [(r * 3 + k) % 4 if s == "n" else int(s) for s in shape] for k, shape in enumerate(shapes)
+            ]
+            every.append([values(r, tuple(extent), dtype) for dtype in DTYPES for extent in extents])
+        got = c.all_gather_arrays(every[c.rank], axis)
+        for number, parts in enumerate(zip(*every, strict=True)):
+            wrong += differing(c.rank, got[number], np.concatenate(parts, axis), (axis, number))
+    large = [
+        [np.full(200_000 * (r + 1), r, np.float32)[::2], np.full((r, 1), r, ">i2")] for r in range(c.size)
+    ]
+    got = c.all_gather_arrays(large[c.rank], 0)
+    wrong += differing(c.rank, got[0], np.concatenate([pair[0] for pair in large]), "strided")
+    return wrong + differing(
+        c.rank, got[1], np.concatenate([pair[1] for pair in large]).astype("=i2"), "byte order"
+    )
+
+
 def _broadcast(c: Communicator) -> list[str]:
     wrong = []
     for root in range(c.size):
@@ -269,6 +291,10 @@ def _mismatch(c: Communicator, what: str) -> None:
             c.broadcast(array, c.size - 1 if odd else 0, site=site)
         case "algorithm":
             c.all_reduce([array], "sum", site=site, algorithm="ring" if odd else "auto")
+        case "structure that is gathered":
+            c.all_gather_arrays([array, array], 0, site=site, nesting="dict" if odd else "list")
+        case "dtype that is gathered":
+            c.all_gather_arrays([array, array.astype(np.int8 if odd else np.int16)], 0, site=site)
         case "other dimension":
             c.all_gather(array[: 1 if odd else 2], 1, site=site)
         case _:  # also "call site": the order of equal collectives
@@ -286,6 +312,8 @@ MISMATCHES = (
     "root",
     "algorithm",
     "other dimension",
+    "structure that is gathered",
+    "dtype that is gathered",
     "call site",
 )
 
@@ -429,6 +457,9 @@ class AloneContract:
 
     def test_all_gather_concatenates_uneven_parts(self, group: Group) -> None:
         assert group.run(_gather) == [[]] * group.size
+
+    def test_several_arrays_are_gathered_together(self, group: Group) -> None:
+        assert group.run(_gather_several) == [[]] * group.size
 
     def test_broadcast_from_every_root(self, group: Group) -> None:
         assert group.run(_broadcast) == [[]] * group.size

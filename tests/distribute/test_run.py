@@ -263,6 +263,24 @@ def test_collectives_take_structures_numbers_and_variables(strategy: Any) -> Non
     assert mean.values[0] == 0.5
 
 
+def test_a_structure_is_gathered_in_one_collective(strategy: Any) -> None:
+    def step() -> Any:
+        context, r = get_replica_context(), _replica()
+        texts = np.array([b"r%d" % r], object)
+        leaves = [np.full((r + 1, 2), 10 * r + n, np.float32 if n % 2 else np.int64) for n in range(40)]
+        found = context.all_gather({"many": leaves, "texts": texts, "one": np.arange(r + 1)}, 0)
+        return found, len(context._env.communicator.flight())
+
+    found, collectives = strategy.run(step)
+    rows = [[part.values[0].tolist(), part.values[0].dtype] for part in found["many"]]
+    assert rows == [
+        [[[n, n], [10 + n, 10 + n], [10 + n, 10 + n]], np.float32 if n % 2 else np.int64] for n in range(40)
+    ]
+    assert found["texts"].values[1].tolist() == [b"r0", b"r1"]
+    assert found["one"].values[1].tolist() == [0, 0, 1]
+    assert collectives.values == (3, 3)  # the texts take two
+
+
 def test_texts_can_be_gathered(strategy: Any) -> None:
     result = strategy.run(
         lambda: get_replica_context().all_gather(

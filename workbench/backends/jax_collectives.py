@@ -64,6 +64,10 @@ class AxisCommunicator:
         """Concatenates along `axis`; all replicas have one shape."""
         return lax.all_gather(as_traced(array), AXIS, axis=axis, tiled=True)
 
+    def all_gather_arrays(self, arrays: Sequence[Any], axis: int, **_: Any) -> list[Any]:
+        """Concatenates each along `axis`."""
+        return [self.all_gather(array, axis) for array in arrays]
+
     def broadcast(self, array: Any, root: int, **_: Any) -> Any:
         """The array of replica `root`."""
         array = as_traced(array)

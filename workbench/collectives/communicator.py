@@ -86,6 +86,25 @@ class Communicator(Protocol):
     def all_gather(self, array: Any, axis: int, *, site: str = "", options: Options | None = None) -> Any:
         """Concatenates every replica's array along `axis`, in rank order; only that dimension may differ."""
 
+    def all_gather_arrays(
+        self,
+        arrays: Sequence[Any],
+        axis: int,
+        *,
+        site: str = "",
+        options: Options | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """Concatenates each of several arrays as `all_gather` does; those on the host in a single collective.
+
+        Args:
+          arrays: Same number, dtypes and ranks on every replica; shapes may differ along `axis`.
+          axis: The dimension; negative ones count from the end.
+          site: Where the user called it, for errors and telemetry.
+          options: The deadline.
+          nesting: The structure that the arrays came in; must be equal on all replicas.
+        """
+
     def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
         """Returns the array of replica `root`; others may pass None, or an array whose type the result gets."""
 

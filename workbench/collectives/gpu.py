@@ -136,6 +136,20 @@ class GpuCommunicator:
         result = self._converted(target, self._result_dtype(value.dtype, op))
         return self._gpu.like(result.reshape((rows[self.rank], *value.shape[1:])), array)
 
+    def all_gather_arrays(
+        self,
+        arrays: Sequence[Any],
+        axis: int,
+        *,
+        site: str = "",
+        options: Options | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """As `Communicator.all_gather_arrays`; arrays on the GPU one by one."""
+        if any(self._gpu.owns(array) for array in arrays):
+            return [self.all_gather(array, axis, site=site, options=options) for array in arrays]
+        return self._host.all_gather_arrays(arrays, axis, site=site, options=options, nesting=nesting)
+
     def all_gather(self, array: Any, axis: int, *, site: str = "", options: Options | None = None) -> Any:
         """As `Communicator.all_gather`."""
         if not self._gpu.owns(array):

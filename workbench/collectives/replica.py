@@ -15,6 +15,7 @@ from workbench.collectives.blocks import bytes_of, described, header
 from workbench.collectives.call import Call
 from workbench.collectives.failure import Failure
 from workbench.collectives.finiteness import NOT_READ
+from workbench.collectives.gathering import GatherLayout
 from workbench.collectives.link import Blocks, Link
 from workbench.collectives.options import Algorithm, Options
 from workbench.collectives.plan import Plan, planned
@@ -186,6 +187,43 @@ class ReplicaCommunicator:
         mine = {self.rank: bytes_of(value), ~self.rank: extent}
         return backend.like(self._run(call, options, lambda: self._gathered(mine, value, axis)), array)
 
+    def all_gather_arrays(
+        self,
+        arrays: Sequence[Any],
+        axis: int,
+        *,
+        site: str = "",
+        options: Options | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """Concatenates each array as `all_gather` does, in one collective (see `Communicator.all_gather_arrays`)."""
+        views = [backend.native(backend.view(x)) for x in arrays]
+        for view in views:
+            if not -view.ndim <= axis < view.ndim:
+                raise ValueError(f"all_gather along axis {axis} of an array of {view.ndim} dimensions")
+        layout = GatherLayout(views, [axis % view.ndim for view in views])
+        names = {view.dtype.name for view in views}
+        dtype = names.pop() if len(names) == 1 else "mixed"
+        count = sum(view.size for view in views)
+        nbytes = sum(view.nbytes for view in views)
+        call = self._call(
+            "all_gather", layout.what, site, f"axis={axis}", count, nbytes * self.size, dtype, nesting
+        )
+
+        def body() -> list[np.ndarray]:
+            ranks, mine = range(self.size), layout.block()
+            brought = {self.rank: mine, ~self.rank: layout.extents.view(np.uint8)}
+            blocks = self._link.exchange(self._position, brought)
+            for flat in layout.by_dtype(mine):
+                self._position.inputs.look(flat)
+            extents = [blocks[~rank].view(np.int64) for rank in ranks]
+            together = layout.concatenated([blocks[rank] for rank in ranks], extents)
+            self._position.moved = count, sum(each.nbytes for each in together), dtype
+            return together
+
+        found = self._run(call, options, body)
+        return [backend.like(result, x) for result, x in zip(found, arrays, strict=True)]
+
     def _gathered(self, mine: Blocks, value: np.ndarray, axis: int) -> np.ndarray:
         blocks = self._link.exchange(self._position, mine)
         self._position.inputs.look(value)
@@ -314,10 +352,18 @@ class ReplicaCommunicator:
         return value.size // rows * mine if rows else 0
 
     def _call(
-        self, op: str, what: str, site: str, mode: str, count: int = 0, nbytes: int = 0, dtype: str = ""
+        self,
+        op: str,
+        what: str,
+        site: str,
+        mode: str,
+        count: int = 0,
+        nbytes: int = 0,
+        dtype: str = "",
+        nesting: str = "",
     ) -> Call:
         """A call that combines nothing."""
-        return Call(op, "", what, site, "", mode, count, nbytes, dtype, "", purpose=self._purpose)
+        return Call(op, "", what, site, nesting, mode, count, nbytes, dtype, "", purpose=self._purpose)
 
     def _run(self, call: Call, options: Options | None, body: Callable[[], Any]) -> Any:
         enter = self._enter(call, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from workbench.distribute.host_reduce import reduce_slices, require_dense
 from workbench.distribute.indexed_slices import IndexedSlices
 from workbench.distribute.reduce_op import as_reduce_op
 from workbench.errors import InvalidArgumentError
+
+_OBJECT = np.dtype(object)
 
 if TYPE_CHECKING:
     from workbench.collectives.communicator import Communicator
@@ -40,6 +43,36 @@ def checked_axis(value: Any, axis: int) -> int:
             f"axis {axis} is out of range for {describe(as_operand(value))}; use one of 0 to {array.ndim - 1}"
         )
     return axis % int(array.ndim)
+
+
+def all_gather_leaves(
+    communicator: Communicator,
+    leaves: Sequence[Any],
+    axis: int,
+    site: str,
+    options: Options | None,
+    nesting: str,
+) -> list[Any]:
+    """Concatenates each leaf of a structure over all replicas: arrays in one collective, texts one by one.
+
+    Args:
+      communicator: The replica's.
+      leaves: Arrays that `checked_axis` has accepted.
+      axis: As the user gave it.
+      site: Where they called.
+      options: The deadline.
+      nesting: The structure in words.
+    """
+    together = [n for n, leaf in enumerate(leaves) if getattr(leaf, "dtype", None) not in (None, _OBJECT)]
+    if len(together) < 2:
+        return [all_gather_leaf(communicator, leaf, axis, site, options) for leaf in leaves]
+    arrays = [leaves[n] for n in together]
+    gathered = communicator.all_gather_arrays(arrays, axis, site=site, options=options, nesting=nesting)
+    found = dict(zip(together, gathered, strict=True))
+    return [
+        found[n] if n in found else all_gather_leaf(communicator, leaf, axis, site, options)
+        for n, leaf in enumerate(leaves)
+    ]
 
 
 def all_gather_leaf(

@@ -16,7 +16,7 @@ from workbench.debugging import numerics
 from workbench.distribute import contexts, traced_merge
 from workbench.distribute.arrays import as_array, is_python_number
 from workbench.distribute.function import signature_text
-from workbench.distribute.gathering import all_gather_leaf, all_reduce_slices, checked_axis
+from workbench.distribute.gathering import all_gather_leaves, all_reduce_slices, checked_axis
 from workbench.distribute.indexed_slices import IndexedSlices
 from workbench.distribute.reduce_op import ReduceOpLike, as_reduce_op, collective_name
 from workbench.distribute.variable import Variable
@@ -180,7 +180,7 @@ class ReplicaContext:
         for leaf in leaves:
             checked_axis(leaf, axis)  # all of them before the first one communicates
         chosen = options or self.strategy.communication_options
-        gathered = [all_gather_leaf(env.communicator, leaf, axis, site, chosen) for leaf in leaves]
+        gathered = all_gather_leaves(env.communicator, leaves, axis, site, chosen, _nesting(spec))
         return tree.unflatten(spec, gathered)
 
     def merge_call(
