@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.timeout(60)  # what waits for itself would wait for eve
 # Every refusal says what to do instead, or why there is nothing to do here.
 _REMEDY = re.compile(
     r"outside|an? argument|notebook|inside (it|the function)|replica function|replica's own|the variable itself|"
-    r"; use |on all replicas|wb\.connect|no Dask pages"
+    r"; use |on all replicas|wb\.connect|no Dask pages|; give what strategy\.run|the strategy's scope"
 )
 
 
@@ -119,6 +121,76 @@ def test_each_method_works_or_raises_at_once(objects: dict[str, Any], strategy: 
         return _tried({**attempts, **looks})
 
     _expect_clear(_on_replicas(strategy, step), strategy)
+
+
+def _in_a_thread(step: Callable[[], dict[str, str]]) -> dict[str, str]:
+    found: list[dict[str, str]] = []
+    thread = threading.Thread(target=lambda: found.append(step()))
+    thread.start()
+    thread.join()  # the module's deadline is the test
+    return found[0]
+
+
+def _in_a_pool(step: Callable[[], dict[str, str]]) -> dict[str, str]:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(step).result()
+
+
+@pytest.mark.parametrize("started", [_in_a_thread, _in_a_pool])
+@pytest.mark.parametrize("kind", [kind for kind in OBJECTS if kind != "context"])
+def test_each_method_works_or_raises_at_once_on_a_thread_that_a_replica_function_starts(
+    objects: dict[str, Any], strategy: Any, kind: str, started: Callable[..., dict[str, str]]
+) -> None:
+    of, calls = OBJECTS[kind]
+    target = objects[kind]
+    names = [name for name in public(of) if not is_method(of, name)]
+
+    def step() -> dict[str, str]:
+        # These are given the replica's environment, which such a thread does not have.
+        given = ("all_reduce_arrays", "own_component")
+        own = {name: call for name, call in calls.items() if name not in given}
+        attempts = {name: lambda call=call: call(target) for name, call in own.items()}
+        looks = {name: lambda name=name: getattr(target, name) for name in names}
+        return _tried({**attempts, **looks})
+
+    _expect_clear(_on_replicas(strategy, lambda: started(step)), strategy)
+
+
+def test_a_thread_of_the_notebooks_pool_counts_as_the_replica_that_it_works_for(local: Any) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(int).result() == 0  # its thread was started by nobody's step
+
+        def step() -> None:
+            pool.submit(local.run, _rank).result()
+
+        with pytest.raises(
+            RuntimeError, match=r"run was called .* by a thread that was started by replica [01]"
+        ):
+            local.run(step)
+        assert pool.submit(lambda: local.local_results(local.run(_rank))).result() == (0, 1)
+
+
+def test_threads_of_threads_count_as_well(local: Any) -> None:
+    def step() -> list[str]:
+        return [_in_a_thread(lambda: _in_a_thread(lambda: _tried({"run": lambda: local.run(_rank)})))["run"]]
+
+    errors = local.local_results(local.run(lambda: step()))
+    assert all("by a thread that was started by replica" in error for (error,) in errors)
+
+
+def test_a_thread_that_outlives_its_step_is_free(local: Any) -> None:
+    ended, found = threading.Event(), []
+
+    def later() -> None:
+        assert ended.wait(30)
+        found.append(local.local_results(local.run(_rank)))
+
+    threads = [threading.Thread(target=later) for _ in range(2)]
+    local.run(lambda: threads[_rank()].start())
+    ended.set()
+    for thread in threads:
+        thread.join(30)
+    assert found == [(0, 1), (0, 1)]
 
 
 def test_each_method_of_the_context_works(strategy: Any) -> None:

@@ -12,7 +12,30 @@ from workbench.runtime.replica_store import ReplicaStore
 if TYPE_CHECKING:
     from workbench.collectives import Communicator
 
-_current = threading.local()
+
+class ReplicaStep:
+    """A step of one replica, for the threads that it starts.
+
+    Attributes:
+      rank: The replica; of a traced function, which runs for all of them, the first one of the process.
+      ended: It does not run any more. Any thread.
+    """
+
+    __slots__ = ("ended", "rank")
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.ended = False
+
+
+class _Thread(threading.local):
+    """What the calling thread runs."""
+
+    env: ReplicaEnv | None = None
+    step: ReplicaStep | None = None  # made when somebody asks
+
+
+_current = _Thread()
 
 
 class ReplicaEnv:
@@ -102,9 +125,20 @@ class ReplicaEnv:
 
 def current_env() -> ReplicaEnv | None:
     """The replica that the calling thread runs, or None outside of replica programs."""
-    return getattr(_current, "env", None)
+    return _current.env
+
+
+def current_step() -> ReplicaStep | None:
+    """What stands for the step that the calling thread runs, or None outside of replica programs."""
+    env = _current.env
+    if env is not None and _current.step is None:
+        _current.step = ReplicaStep(getattr(env, "first_rank", env.rank))
+    return _current.step
 
 
 def set_current_env(env: ReplicaEnv | None) -> None:
     """Marks the calling thread as running `env`; the executor's business only."""
     _current.env = env
+    if env is None and _current.step is not None:
+        _current.step.ended = True
+        _current.step = None

@@ -16,7 +16,7 @@ from workbench.collectives import Bootstrap, Gpus, Member, Topology
 from workbench.collectives.results import IDLE_SECONDS
 from workbench.collectives.tcp import Tls
 from workbench.errors import ClusterClosed, WorkbenchError
-from workbench.runtime import gpus, sleeping, tpu
+from workbench.runtime import gpus, sleeping, started_threads, tpu
 from workbench.runtime.completions import Completions
 from workbench.runtime.device_threads import Idle
 from workbench.runtime.env import ReplicaEnv, current_env
@@ -114,6 +114,7 @@ class ReplicaHost:
     def start(self) -> None:
         """Starts the threads that serve the steps link."""
         sleeping.install(self)
+        started_threads.install(self)
         if self._device_count == 1 and not self.by_reference and self.traced is None:
             executor = DeviceExecutor(self, 0, self._next_from_link(), {})
             self.executors.append(executor)
@@ -295,6 +296,7 @@ class ReplicaHost:
             messages.put(None)
         self._restore_output()
         sleeping.uninstall(self)
+        started_threads.uninstall(self)
         gone = ClusterClosed("the notebook that drove this worker has disconnected")
         for group_id in list(self.groups):
             self.abort(group_id, 1 << 62, -1, gone)
