@@ -23,6 +23,7 @@ from workbench.errors import (
 )
 from workbench.runtime.env import ReplicaEnv, set_current_env
 from workbench.runtime.output import ReplicaOutput
+from workbench.runtime.packed_leaves import packed
 from workbench.runtime.reports import FailureReport, report, safe_text
 from workbench.runtime.stale import argument_text, stale_value
 from workbench.runtime.wire import (
@@ -293,7 +294,7 @@ class DeviceExecutor:
             self._values[serial, index] = leaf
         if self._host.by_reference:
             return rank, key, [(leaf,) for leaf in leaves]
-        return rank, key, [_travelling(leaf) for leaf in leaves]
+        return rank, key, packed(leaves, _travelling)
 
     def merge(
         self, env: ReplicaEnv, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import optree
@@ -38,11 +40,24 @@ _ids = itertools.count(1)
 MAX_IN_FLIGHT = 32
 # How often recovery starts over because a worker is lost during it.
 _SEEDINGS = 4
+_MANY_LEAVES = 10_000
 RecoverCallback = Callable[[list[int], list[int]], None]
 
 
 def _itself(handle: Handle) -> Handle:
     return handle
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Makes many objects that stay without looking for garbage among them, which would take most of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Group:
@@ -241,7 +256,11 @@ class Group:
                 gang.wait(step)
                 structure = step.structures[0 if ranks is None else ranks[0]]
                 prepared.structure = structure
-        leaves = [wrap(Handle(step, leaf)) for leaf in range(structure.num_leaves)]
+        if structure.num_leaves > _MANY_LEAVES:
+            with _no_garbage_collection():
+                leaves = [wrap(Handle(step, leaf)) for leaf in range(structure.num_leaves)]
+        else:
+            leaves = [wrap(Handle(step, leaf)) for leaf in range(structure.num_leaves)]
         return optree.tree_unflatten(structure, leaves)
 
     def put(self, components: Sequence[Any]) -> Handle:

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from workbench.runtime.packed_leaves import unpacked
 from workbench.runtime.reports import FailureReport
 from workbench.runtime.wire import RowsLeaf
 
@@ -149,7 +150,7 @@ class Step:
                 continue
             _, key, leaves = outcome
             self.structures[rank] = structures[key]
-            self.leaves[rank] = leaves
+            self.leaves[rank] = unpacked(leaves)
 
 
 def _each_rank(outcome: tuple[Any, ...]) -> list[tuple[Any, ...]]:
