@@ -17,7 +17,7 @@ settings.load_profile("workbench")
 
 @pytest.fixture(scope="session", autouse=True)
 def own_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Clusters of the tests do not show in the JupyterLab of whoever runs them, nor theirs in the tests."""
+    """Clusters of the tests do not show in the JupyterLab of the user who runs them, nor theirs in the tests."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("WORKBENCH_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
         yield

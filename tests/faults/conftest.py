@@ -1,6 +1,6 @@
 """A training that must give the same bits whatever happens to the workers, and clusters to break.
 
-Replicas tell where they are through files; whoever waits for one looks until it is there. Times are only bounds.
+Replicas tell where they are through files; a test that waits for one looks until it is there. Times are only bounds.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class TwoHosts:
         _run(*self.inside["b"], "true")
 
     def cut(self) -> None:
-        """Nothing goes through the cable from now on, and neither end is told."""
+        """Nothing goes through the cable from now on, and neither end notices at once."""
         _run("ip", "-n", self._names["b"], "link", "set", "cable", "down")
 
     def join(self) -> None:

@@ -1,4 +1,4 @@
-"""What the driver notices beside the collectives: in the feed, and for whoever listens."""
+"""What the driver notices beside the collectives: in the feed, and for listeners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of schedulers that are not there, and what a user is told."""
+"""Addresses of schedulers that are not there, and the errors that users get."""
 
 from __future__ import annotations
 

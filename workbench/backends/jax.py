@@ -76,7 +76,7 @@ def start(count: int, *, coordinator: str = "", processes: int = 1, process: int
             f"wb.connect(tpu={found}), or set JAX_PLATFORMS=cpu to emulate them"
         )
     _started = (count, processes, process)
-    # JAX keeps some hundred thousand objects for good: looking through them for garbage takes 0.1 s, again and again.
+    # JAX keeps some hundred thousand objects for ever: looking through them for garbage takes 0.1 s, again and again.
     gc.collect()
     gc.freeze()
 

@@ -54,7 +54,7 @@ def _names_beside(notebook: Path) -> Iterator[Path]:
 
 
 def _put(source: Path, target: Path) -> None:
-    """Replaces `target` in one piece: whoever is interrupted has the old file or the new one."""
+    """Replaces `target` in one piece: after an interrupt there is the old file or the new one."""
     part = target.with_name(f".{target.name}.part")
     shutil.copyfile(source, part)
     os.replace(part, target)

@@ -49,7 +49,7 @@ class Address:
 
     Attributes:
       process: Name of the process.
-      token: Secret that whoever connects must show.
+      token: Secret that each process that connects must show.
       path: Path of its Unix socket, "" if no other process of the group is on its host.
       tcp: Name and port that other hosts reach it at, None if there are none or it does not speak for its host.
     """

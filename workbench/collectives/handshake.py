@@ -1,7 +1,8 @@
 """Processes of one host find each other over Unix sockets and exchange file descriptors.
 
-Every process listens in a directory that only its owner can enter; whoever connects must be the same user and show the
-token of the process that it connects to. The connection stays open: its end tells that the peer is gone.
+Every process listens in a directory that only its owner can enter; a process that connects must be
+of the same user and show the token of the process that it connects to. The connection stays open:
+its end tells that the peer is gone.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Link(Protocol):
     """One participant's end of a level. One thread uses it at a time, except `fail` and `broken`.
 
     Every method that communicates compares fingerprints before any payload and raises `CollectiveMismatch`,
-    `CollectiveAborted`, `ReplicaLost` or `DeadlineExceededError`; after that the link is broken for good.
+    `CollectiveAborted`, `ReplicaLost` or `DeadlineExceededError`; after that the link stays broken.
     """
 
     @property

@@ -1,6 +1,6 @@
 """Hosts find each other over TCP: each connects to the next one in a ring and is connected to by the one before.
 
-Whoever connects must show the token of the host that it connects to. Off loopback TLS is required.
+A host that connects must show the token of the host that it connects to. Off loopback TLS is required.
 """
 
 from __future__ import annotations

@@ -240,7 +240,7 @@ class ThreadLink:
         self._rendezvous.fail(failure)
 
     def close(self) -> None:
-        """Leaves the rendezvous for good."""
+        """Leaves the rendezvous and does not come back."""
         self._rendezvous.close(self._seat)
 
     def _combine(self, position: Position, flats: list[Any]) -> np.ndarray:

@@ -42,7 +42,7 @@ _ONE = (1).to_bytes(8, "little")
 
 
 def wake(write_fd: int) -> None:
-    """Wakes whoever polls the other end; any process that got `write_fd`."""
+    """Wakes the process that polls the other end; any process that got `write_fd`."""
     try:
         os.write(write_fd, _ONE)
     except (BlockingIOError, BrokenPipeError):

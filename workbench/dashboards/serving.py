@@ -1,4 +1,4 @@
-"""The server of a dashboard, on the event loop of whoever starts it."""
+"""The server of a dashboard, on the event loop of the thread that starts it."""
 
 from __future__ import annotations
 

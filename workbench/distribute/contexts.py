@@ -2,7 +2,7 @@
 
 A thread is in one of three contexts: the *default* one (where every thread starts: a replica context of one replica),
 the *cross-replica* context (inside `scope`, a merge function or an update), or the *replica* context of a strategy
-(inside `run`). The state is one reference per thread; whoever changes it puts the old one back.
+(inside `run`). The state is one reference per thread; a function that changes it puts the old one back.
 """
 
 from __future__ import annotations

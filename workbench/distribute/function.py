@@ -21,7 +21,7 @@ class Function:
     each time. Called directly it is the plain function.
 
     Steps that were on their way when a replica was lost run again once it is replaced, in their order, before the next
-    step; so effects of the function beyond variables may happen twice. The loss is told once, at the next `run`.
+    step; so effects of the function beyond variables may happen twice. The next `run` raises the loss, once.
 
     Attributes:
       python_function: The plain function.

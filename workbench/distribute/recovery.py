@@ -1,7 +1,7 @@
 """Variables after a lost worker was replaced: its replicas get their components again.
 
 Mirrored variables are copied from the lowest surviving replica (components that differed, with aggregation NONE, do not
-differ there afterwards). Of a sync-on-read variable a lost component is gone for good; what takes its place keeps the
+differ there afterwards). Of a sync-on-read variable a lost component is gone; what takes its place keeps the
 common value of the survivors: zero for SUM, a copy from a survivor for MEAN, ONLY_FIRST_REPLICA and NONE. A variable in
 central storage is lost with no replica but the last: the memory outlives the process that held it.
 

@@ -315,11 +315,11 @@ class Strategy:
     def run_internal(
         self, program: Callable[..., Any], args: tuple[Any, ...] = (), *, ranks: Sequence[int] | None = None
     ) -> Any:
-        """Runs a program of ours, `program(env, *args)`, on all replicas or on `ranks`; it must not communicate."""
+        """Runs an internal program, `program(env, *args)`, on all replicas or on `ranks`; it must not communicate."""
         return self._run_ours(program, args, ranks, is_step=False)
 
     def run_collective(self, program: Callable[..., Any], args: tuple[Any, ...] = ()) -> Any:
-        """Runs a program of ours that communicates: a step of its own, as collectives are counted by step."""
+        """Runs an internal program that communicates: a step of its own, as collectives are counted by step."""
         return self._run_ours(program, args, None, is_step=True)
 
     def _run_ours(

@@ -14,7 +14,7 @@ from workbench.runtime import fork_server
 
 _VARIABLE = "OPENBLAS_NUM_THREADS"
 _NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", _VARIABLE)
-# What nannies of ours have left in the environment of this process.
+# What workbench's nannies have left in the environment of this process.
 _left_by_ours: dict[str, str] = {}
 
 

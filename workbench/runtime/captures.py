@@ -18,7 +18,7 @@ _MAX_DEPTH = 4
 
 
 def captured(function: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yields (path, value) of everything `function` would take along, such as ("step → loss → table", array)."""
+    """Yields (path, value) of everything that `function` captures, such as ("step → loss → table", array)."""
     if depth >= _MAX_DEPTH:
         return
     if isinstance(function, functools.partial):
@@ -107,7 +107,7 @@ def explain_unpicklable(function: Callable[..., Any], error: BaseException) -> C
 
 
 def check_size(function: Callable[..., Any], size_bytes: int) -> None:
-    """Refuses a function that takes along an array above 10 MB.
+    """Refuses a function that captures an array above 10 MB.
 
     Raises:
       CaptureError: naming the variable, its size, and what to use instead.

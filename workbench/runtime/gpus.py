@@ -49,7 +49,7 @@ def _has_cupy() -> bool:
 
 
 def default() -> tuple[str, ...]:
-    """The GPUs that `connect()` uses when it is told nothing: all that are visible, if CuPy is installed."""
+    """The GPUs that `connect()` uses without arguments: all that are visible, if CuPy is installed."""
     found = visible()
     if found and not _has_cupy():
         warnings.warn(

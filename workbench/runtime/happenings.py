@@ -101,7 +101,7 @@ def replicas_lost(worker: WorkerLink, groups: Iterable[Group]) -> Iterator[Event
 def step_failed(step: Step) -> Iterator[Event]:
     """A line for a step that failed, and an alert if replicas were not together, or numbers not finite.
 
-    What the user's own code raises concerns whoever has run it, who gets the error; lost replicas are told by
+    What the user's own code raises concerns the caller, who gets the error; lost replicas are told by
     `replicas_lost`.
     """
     yield Event(

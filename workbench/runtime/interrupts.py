@@ -86,7 +86,7 @@ class DeferredInterrupt:
                 previous(_SIGINT, None)
 
     def take(self) -> bool:
-        """Whether Ctrl-C was pressed; whoever asks answers for it."""
+        """Whether Ctrl-C was pressed; the caller then has to act on it."""
         pending, self.pending = self.pending, False
         return pending
 

@@ -1,8 +1,8 @@
 """A replica that did not come to a collective in time: the step fails at once, whatever that replica still does.
 
-The replicas that waited have reported. Whoever still runs the user's code is told to stop; where Python executes, it
-does within milliseconds. Where it does not (C code), waiting for the step ends all the same, and only the next step has
-to wait: nothing can be undone under a replica that still runs.
+The replicas that waited have reported. Those that still run the user's code are interrupted; where Python
+executes, they stop within milliseconds. Where it does not (C code), waiting for the step ends all the
+same, and only the next step has to wait: nothing can be undone under a replica that still runs.
 """
 
 from __future__ import annotations

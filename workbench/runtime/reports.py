@@ -163,7 +163,7 @@ def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
 def _forget_frames(error: BaseException | None) -> None:
     """Drops the frames that Dask has an exception travel with: each says that its function begins at its line.
 
-    Whoever draws a traceback with source lines would draw others than those that ran.
+    A traceback drawn with source lines would show others than those that ran.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:

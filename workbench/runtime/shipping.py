@@ -69,7 +69,7 @@ class Prepared:
 class Shipping:
     """Ids for content; `pickled[id]` is what a worker that does not know the id must be sent first.
 
-    Functions are not kept for good: those that capture a number or a batch may be others in each step.
+    Functions are not kept for ever: those that capture a number or a batch may be others in each step.
 
     Attributes:
       by_reference: The workers are in this process: nothing is pickled.
@@ -98,7 +98,7 @@ class Shipping:
         """Pickles `program`, which calls `user_function` (None for internal work), if it may have changed.
 
         Raises:
-          CaptureError: if it does not pickle or takes along more than 10 MB; the text names the variable.
+          CaptureError: if it does not pickle or captures more than 10 MB; the text names the variable.
         """
         named = program if user_function is None else user_function
         name = getattr(named, "__qualname__", type(named).__qualname__)

@@ -1,4 +1,4 @@
-"""What a function takes along, to be compared with what it took along before.
+"""What a function captures, to be compared with what it captured before.
 
 Pickling a function costs more than a whole step: for every module that it names, cloudpickle looks through all that are
 loaded. A snapshot takes microseconds. If it is the same as before, the function would be pickled to the same bytes.
@@ -20,7 +20,7 @@ from workbench.runtime.main_module import MAIN
 
 _CONSTANTS = frozenset({int, float, complex, bool, str, bytes, type(None)})
 _NUMPY_CONSTANTS = (np.number, np.bool_, np.ufunc)
-_MOST = 1000  # values; a function that takes along more is pickled each time
+_MOST = 1000  # values; a function that captures more is pickled each time
 _NOTHING = object()
 
 
@@ -81,7 +81,7 @@ class Snapshot:
 
 
 def snapshot(program: Any) -> Snapshot | None:
-    """A snapshot of `program`, or None if it takes along what may change unnoticed, such as arrays."""
+    """A snapshot of `program`, or None if it captures what may change unnoticed, such as arrays."""
     if cloudpickle.list_registry_pickle_by_value() - MAIN:
         return None
     try:

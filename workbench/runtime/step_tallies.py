@@ -1,4 +1,4 @@
-"""StepTallies: how far the replicas of a host are with each step, and when the driver is told."""
+"""StepTallies: how far the replicas of a host are with each step, and when the driver hears of it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Question:
         self._outcome: tuple[bool, Any] = (False, "")
 
     def settle(self, ok: bool, outcome: Any) -> None:
-        """Gives the answer (`ok`), or says why there is none; wakes whoever waits."""
+        """Gives the answer (`ok`), or says why there is none; wakes the threads that wait."""
         self._outcome = ok, outcome
         self._answered.set()
 

@@ -1,4 +1,4 @@
-"""A ring for a replica on a GPU: its thread writes, and whoever notices that the GPU has finished something."""
+"""A ring for a replica on a GPU: its thread writes, and the thread that notices that the GPU is done."""
 
 from __future__ import annotations
 

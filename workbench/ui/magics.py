@@ -45,7 +45,7 @@ def _with_body(lines: list[str]) -> list[str]:
 
 @contextmanager
 def _usage_errors() -> Iterator[None]:
-    """What was asked for wrongly is told in one line, without our frames."""
+    """Shows a wrong request in one line, without workbench's frames."""
     from workbench import errors
 
     try:
