@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -10,6 +12,10 @@ from tests.collectives.test_recording import recorded
 from workbench.collectives import finiteness
 from workbench.collectives.communicator import Communicator
 from workbench.collectives.finiteness import FINITE, NOT_FINITE, NOT_READ, Finiteness, is_finite
+from workbench.collectives.position import Position
+from workbench.collectives.replica import ReplicaCommunicator
+from workbench.collectives.roll_call import RollCall
+from workbench.collectives.solo import SoloLink
 
 LARGE = 1 << 18
 
@@ -49,6 +55,7 @@ def test_each_replica_records_what_it_gave_itself() -> None:
 
 def test_what_there_is_no_time_to_read_is_recorded_as_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finiteness, "_FIRST_NS", 0)
+    monkeypatch.setattr(finiteness, "_SHARE", 1 << 62)  # however long this machine takes to get there
 
     def body(c: Communicator) -> None:
         c.all_reduce([np.full(LARGE, np.nan, np.float32)], "sum")
@@ -64,18 +71,48 @@ def test_reading_large_arrays_takes_a_hundredth_of_the_time_in_between(
     clock = iter(range(0, 10**12, 20_000))  # reading takes 20 µs
     monkeypatch.setattr(finiteness, "_clock", lambda: next(clock))
     monkeypatch.setattr(finiteness, "_FIRST_NS", 0)
-    array, looker, now, read = np.zeros(LARGE, np.float32), Finiteness(), 1, 0
+    array, looker, now, read = np.zeros(LARGE, np.float32), Finiteness(), 0, 0
     for _ in range(2000):
-        looker.begin(now)
+        now += 100_000  # a step of a tenth of a millisecond: every twentieth is read
+        looker.found, looker.entered_ns = FINITE, now
         looker.look(array)
         read += looker.found == FINITE
-        looker.end(now)
-        now += 100_000  # a step of a tenth of a millisecond: every twentieth is read
+        now += 5_000_000  # time in collectives does not count
+        looker.inside_ns += 5_000_000
     assert 90 <= read <= 101
+
+
+def test_small_collectives_before_a_large_one_leave_its_time_for_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter(range(0, 10**12, 20_000))
+    monkeypatch.setattr(finiteness, "_clock", lambda: next(clock))
+    monkeypatch.setattr(finiteness, "_FIRST_NS", 0)
+    looker = Finiteness()
+    looker.entered_ns += 50_000_000
+    looker.look(np.zeros(3, np.float32))
+    looker.inside_ns += 1000
+    looker.entered_ns += 2000
+    looker.look(np.zeros(LARGE, np.float32))
+    assert looker.found == FINITE
 
 
 def test_arrays_of_whole_numbers_are_finite_unread() -> None:
     looker = Finiteness()
-    looker.begin(1)
     looker.look(np.zeros(1 << 30, np.bool_))
     assert (looker.found, looker.spent_ns) == (FINITE, 0)
+
+
+def test_nothing_is_read_where_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(self: Finiteness, array: np.ndarray) -> None:
+        raise AssertionError("read for nobody")
+
+    monkeypatch.setattr(Finiteness, "look", never)
+    position = Position(0)
+    position.look(np.full(3, np.nan))
+    assert position.inputs is None
+    with closing(ReplicaCommunicator(0, 1, SoloLink(), roll_call=RollCall(1, generation=0))) as alone:
+        alone.begin(0)
+        (total,) = alone.all_reduce([np.full(3, np.nan)], "sum")
+        alone.finish()
+    assert np.isnan(total).all()

@@ -9,7 +9,15 @@ import pytest
 
 from workbench.runtime.flights import batch_of
 from workbench.telemetry.batches import decode
-from workbench.telemetry.flight_memory import POSITION, ROWS, Flight, FlightMemory, FlightReader, Identity
+from workbench.telemetry.flight_memory import (
+    POSITION,
+    ROW,
+    ROWS,
+    Flight,
+    FlightMemory,
+    FlightReader,
+    Identity,
+)
 from workbench.telemetry.records import COLUMNS, Record, Signature
 from workbench.telemetry.ring import Ring
 
@@ -22,7 +30,7 @@ def memory() -> Iterator[FlightMemory]:
     made = FlightMemory("7-1", WHO)
     yield made
     made.words.release()  # pytest still has it when it looks for what is left
-    made._memory.close()
+    made.buffer.close()
 
 
 @pytest.fixture
@@ -42,11 +50,9 @@ def written(memory: FlightMemory, steps: int, sites: int = 1) -> Ring:
     for step in range(steps):
         memory.begin(step)
         for seq in range(2):
-            memory.words[POSITION] = 2 * seq + 1
+            memory.words[POSITION] = seq
             signature = SIGNATURE._replace(site=f"In[{step % sites}]:3")
             ring.write(ring.number(signature), step, seq, 1, 4, 10 * step, 10 * step + 1, 10 * step + 2)
-            memory.words[POSITION] = 2 * seq
-        ring.keep()
     return ring
 
 
@@ -59,19 +65,42 @@ def test_the_newest_records_are_there_in_their_order(
     assert (found.identity, found.signatures) == (WHO, [SIGNATURE._replace(site="In[0]:3")])
     assert (found.step, found.seq, found.inside) == (steps - 1, 1, False)
     expected = [(step, seq) for step in range(steps) for seq in range(2)][-ROWS:]
-    assert [row[2:4] for row in found.rows] == expected
+    assert [row[2:4] for row in ROW.iter_unpack(found.rows)] == expected
 
 
-def test_only_completed_steps_are_kept_and_where_the_replica_was(
+def test_where_the_replica_was_and_all_collectives_that_it_completed_are_kept(
     memory: FlightMemory, reader: FlightReader
 ) -> None:
     ring = written(memory, 3)
     memory.begin(3)
+    before = reader.read()
+    assert (before.step, before.seq, before.inside) == (3, -1, False)
+    for seq in range(2):
+        memory.words[POSITION] = seq
+        entered = reader.read()
+        assert (entered.step, entered.seq, entered.inside) == (3, seq, True)
+        ring.write(ring.number(SIGNATURE), 3, seq, 1, 4, 1, 2, 3)
+        left = reader.read()
+        assert (left.step, left.seq, left.inside) == (3, seq, False)
+        assert [*ROW.iter_unpack(left.rows)][-1][2:4] == (3, seq)
+
+
+def test_a_step_that_is_tried_again_is_not_taken_for_the_one_before(
+    memory: FlightMemory, reader: FlightReader
+) -> None:
+    written(memory, 1)
+    memory.begin(0)
     memory.words[POSITION] = 1
-    ring.write(ring.number(SIGNATURE), 3, 0, 1, 4, 1, 2, 3)
-    found = reader.read()
-    assert found.rows[-1][2] == 2
-    assert (found.step, found.seq, found.inside) == (3, 0, True)
+    assert reader.read().inside
+
+
+def test_draining_takes_no_record_away_from_who_reads_after_a_kill(
+    memory: FlightMemory, reader: FlightReader
+) -> None:
+    ring = written(memory, 3)
+    drained = ring.take()
+    assert drained.rows == reader.read().rows
+    assert not ring.take()
 
 
 def test_a_memory_without_room_for_more_call_sites_leaves_their_records_out(
@@ -79,7 +108,10 @@ def test_a_memory_without_room_for_more_call_sites_leaves_their_records_out(
 ) -> None:
     written(memory, 4000, sites=4000)
     found = reader.read()
-    assert all(row[1] < len(found.signatures) for row in found.rows)
+    known = [row for row in ROW.iter_unpack(found.rows) if row[1] < len(found.signatures)]
+    assert 0 < len(known) < ROWS
+    header, _ = decode(batch_of(found, (-1, -1), "g", 3))
+    assert header.count == len(known)
 
 
 def test_what_has_not_been_sent_becomes_a_batch(memory: FlightMemory, reader: FlightReader) -> None:

@@ -8,17 +8,19 @@ says what was not read; nothing is concluded from a sample.
 
 from __future__ import annotations
 
-import math
-from time import perf_counter_ns as _clock
+from math import isfinite
+from time import monotonic_ns as _clock
 from typing import Final
 
 import numpy as np
+from numpy import vdot
 
 FINITE: Final = "finite"
 NOT_FINITE: Final = "not finite"
 NOT_READ: Final = ""
 
-_ALWAYS: Final = 4096
+ALWAYS: Final = 4096
+"""Arrays of so many elements are read however little time there is."""
 _SHARE: Final = 100
 _MOST_SAVED_NS: Final = 250_000_000
 _FIRST_NS: Final = 20_000_000  # the first steps have saved nothing yet, and many NaN come in the first step
@@ -27,43 +29,49 @@ _FIRST_NS: Final = 20_000_000  # the first steps have saved nothing yet, and man
 class Finiteness:
     """Reads what one replica gives to its collectives. Its thread only.
 
+    Its replica sets `found`, `entered_ns` and `inside_ns` in its collectives: calling a method for it costs more.
+
     Attributes:
       found: About the present collective: `FINITE`, `NOT_FINITE`, or `NOT_READ` if some of it was not read.
       spent_ns: How long reading large arrays took in the present collective.
+      entered_ns: When the present collective was called.
+      inside_ns: Time in collectives so far, without the present one; the replica's other time saves up for reading.
     """
 
-    __slots__ = ("_left_ns", "_ns_per_byte", "_saved_ns", "found", "spent_ns")
+    __slots__ = (
+        "_idle_ns",
+        "_made_ns",
+        "_ns_per_byte",
+        "_saved_ns",
+        "entered_ns",
+        "found",
+        "inside_ns",
+        "spent_ns",
+    )
 
     def __init__(self) -> None:
         self.found = FINITE
         self.spent_ns = 0
+        self.entered_ns = self._made_ns = _clock()
+        self.inside_ns = 0
+        self._idle_ns = 0
         self._saved_ns = _FIRST_NS
-        self._left_ns = 0
         self._ns_per_byte = 0.1
-
-    def begin(self, enter_ns: int) -> None:
-        """A collective begins; what the replica did since the last one has saved up time for reading."""
-        self.found = FINITE
-        self.spent_ns = 0
-        if self._left_ns:
-            self._saved_ns += (enter_ns - self._left_ns) // _SHARE
-
-    def end(self, end_ns: int) -> None:
-        """The collective has ended."""
-        self._left_ns = end_ns
 
     def look(self, array: np.ndarray) -> None:
         """Reads an array that this replica gives to the present collective, if there is time for it."""
         if array.dtype.kind not in "fc" and not _is_narrow_float(array.dtype):
             return
-        if array.size <= _ALWAYS:
+        if array.size <= ALWAYS:
             if not is_finite(array):
                 self.found = NOT_FINITE
         elif self.found is not NOT_FINITE:
             self._look_at_large(array)
 
     def _look_at_large(self, array: np.ndarray) -> None:
-        self._saved_ns = min(_MOST_SAVED_NS, self._saved_ns)
+        idle = self.entered_ns - self._made_ns - self.inside_ns
+        self._saved_ns = min(_MOST_SAVED_NS, self._saved_ns + (idle - self._idle_ns) // _SHARE)
+        self._idle_ns = idle
         if self._saved_ns < array.nbytes * self._ns_per_byte:
             self.found = NOT_READ
             return
@@ -88,10 +96,14 @@ def is_finite(array: np.ndarray) -> bool:
     A sum of squares is finite only if all elements are, and BLAS adds it up in one pass, without another array and
     without a warning. It may overflow although all elements are finite: only then they are looked at one by one.
     """
-    if array.size == 1 and array.dtype.kind == "f":
-        return math.isfinite(array.item())
-    if array.dtype.kind == "f" and array.itemsize in (4, 8) and array.flags.c_contiguous:
+    if reads_at_once(array.dtype):
+        # Of one dimension, so that strides do not matter.
         flat = array.reshape(-1)
-        if math.isfinite(np.vdot(flat, flat)):
+        if isfinite(vdot(flat, flat)):
             return True
     return bool(np.isfinite(array).all())
+
+
+def reads_at_once(dtype: np.dtype) -> bool:
+    """Whether a sum of squares says of a flat array of it, in one call, that it is finite."""
+    return dtype.kind == "f" and dtype.itemsize in (4, 8) and dtype.isnative

@@ -6,6 +6,8 @@ import time
 from collections import deque
 from typing import NamedTuple
 
+import numpy as np
+
 from workbench.collectives.call import Asked, Call
 from workbench.collectives.finiteness import Finiteness
 
@@ -65,7 +67,7 @@ class Position:
       moved: Elements, bytes and dtype of the present collective, where only its exchange has told them.
       algorithm: How the present collective is carried out, "" as long as no link has said so.
       flights: The last collectives, oldest first.
-      inputs: Tells whether what the replica gives to the present collective is finite.
+      inputs: Tells whether what the replica gives to the present collective is finite; None if nobody records that.
     """
 
     __slots__ = (
@@ -86,7 +88,8 @@ class Position:
         "step",
     )
 
-    def __init__(self, rank: int) -> None:
+    def __init__(self, rank: int, *, reads: bool = False) -> None:
+        """A replica in no collective; it `reads` what it gives to collectives."""
         self.rank = rank
         self.step = -1
         self.order = -1
@@ -100,7 +103,7 @@ class Position:
         self.algorithm = ""
         self.moved: tuple[int, int, str] | None = None
         self.started_ns = 0
-        self.inputs = Finiteness()
+        self.inputs = Finiteness() if reads else None
         self.flights: deque[tuple[int, int, Call, str, int, int, int]] = deque(maxlen=_REMEMBERED)
 
     def status(self) -> Status:
@@ -114,6 +117,11 @@ class Position:
         """Notes that all peers have come to the present collective (now or at `when_ns`), and that data moves."""
         self.started_ns = when_ns or time.monotonic_ns()
         self.phase = "moving"
+
+    def look(self, array: np.ndarray) -> None:
+        """Reads what the replica gives to the present collective, if somebody records that and there is time."""
+        if self.inputs is not None:
+            self.inputs.look(array)
 
     def asked(self) -> Asked:
         """The present call in words."""

@@ -14,7 +14,7 @@ from workbench.backends import numpy as backend
 from workbench.collectives.blocks import bytes_of, described, header
 from workbench.collectives.call import Call
 from workbench.collectives.failure import Failure
-from workbench.collectives.finiteness import NOT_READ
+from workbench.collectives.finiteness import FINITE, NOT_READ
 from workbench.collectives.gathering import GatherLayout
 from workbench.collectives.link import Blocks, Link
 from workbench.collectives.options import Algorithm, Options
@@ -54,7 +54,7 @@ class ReplicaCommunicator:
         self._ring = ring
         self._memory = ring.memory if isinstance(ring, Ring) else None
         self._where = None if self._memory is None else self._memory.words
-        self._position = Position(rank)
+        self._position = Position(rank, reads=ring is not None)
         roll_call.watch(self._position)
         self._purpose = ""
         self._plans: dict[Any, Plan] = {}
@@ -73,8 +73,6 @@ class ReplicaCommunicator:
     def finish(self) -> None:
         """Ends the step: peers that still wait in one of its collectives get `CollectiveMismatch` at once."""
         self._link.finish(self._position)
-        if isinstance(self._ring, Ring):
-            self._ring.keep()
 
     def all_reduce(
         self,
@@ -215,7 +213,7 @@ class ReplicaCommunicator:
             brought = {self.rank: mine, ~self.rank: layout.extents.view(np.uint8)}
             blocks = self._link.exchange(self._position, brought)
             for flat in layout.by_dtype(mine):
-                self._position.inputs.look(flat)
+                self._position.look(flat)
             extents = [blocks[~rank].view(np.int64) for rank in ranks]
             together = layout.concatenated([blocks[rank] for rank in ranks], extents)
             self._position.moved = count, sum(each.nbytes for each in together), dtype
@@ -226,7 +224,7 @@ class ReplicaCommunicator:
 
     def _gathered(self, mine: Blocks, value: np.ndarray, axis: int) -> np.ndarray:
         blocks = self._link.exchange(self._position, mine)
-        self._position.inputs.look(value)
+        self._position.look(value)
         shape = list(value.shape)
         parts = []
         for rank in range(self.size):
@@ -251,7 +249,7 @@ class ReplicaCommunicator:
         dtype, shape = described(blocks[~root])
         value: np.ndarray = blocks[root].view(dtype).reshape(shape).copy()
         if self.rank == root:
-            self._position.inputs.look(value)
+            self._position.look(value)
         self._position.moved = value.size, value.nbytes, value.dtype.name
         return value if array is None else backend.like(value, array)
 
@@ -279,7 +277,8 @@ class ReplicaCommunicator:
           body: Returns the result, and whether its telemetry is written elsewhere, once a device has carried it out.
         """
         enter = self._enter(call, options)
-        self._position.inputs.found = NOT_READ  # they are not on this host
+        if self._position.inputs is not None:
+            self._position.inputs.found = NOT_READ  # they are not on this host
         try:
             result, recorded = body(self._link, self._position)
         except BaseException as error:
@@ -377,16 +376,18 @@ class ReplicaCommunicator:
 
     def _enter(self, call: Call, options: Options | None) -> int:
         position = self._position
-        position.seq += 1
+        position.seq = seq = position.seq + 1
         if (where := self._where) is not None:
-            where[POSITION] = 2 * position.seq + 1
+            where[POSITION] = seq
         position.phase = "waiting"
         position.started_ns = 0
         position.algorithm = ""
         position.moved = None
         position.call = call
         enter = _now()
-        position.inputs.begin(enter)
+        if (inputs := position.inputs) is not None:
+            inputs.found = FINITE
+            inputs.entered_ns = enter
         seconds = options.timeout_seconds if options is not None else None
         if seconds:
             position.entered_ns = enter
@@ -407,26 +408,31 @@ class ReplicaCommunicator:
 
     def _leave(self, enter: int, state: str, *, recorded: bool = False) -> None:
         position = self._position
-        call, inputs, now = position.call, position.inputs, _now()
-        inputs.end(now)
-        start, end = position.started_ns or enter, now - inputs.spent_ns
+        call, now = position.call, _now()
+        start, end = position.started_ns or enter, now
+        ring, inputs = self._ring, position.inputs
+        if ring is None or inputs is None:
+            position.call = OUTSIDE
+            position.flights.append((position.step, position.seq, call, state, enter, start, end))
+            return
+        inputs.inside_ns += now - enter
+        if inputs.spent_ns:
+            end -= inputs.spent_ns
+            inputs.spent_ns = 0
         position.call = OUTSIDE
-        if (where := self._where) is not None:
-            where[POSITION] = 2 * position.seq
         position.flights.append((position.step, position.seq, call, state, enter, start, end))
-        ring = self._ring
-        if ring is not None and not recorded:
-            count, nbytes = call.count, call.nbytes
-            if position.moved is not None:
-                count, nbytes, _ = position.moved
-            number = call.numbers[inputs.found].get(position.algorithm) if state == "ok" else None
-            if number is None:
-                number = self._number(ring, call, state)
-            ring.write(number, position.step, position.seq, count, nbytes, enter, start, end)
+        if recorded:
+            return
+        count, nbytes = call.count, call.nbytes
+        if position.moved is not None:
+            count, nbytes, _ = position.moved
+        number = call.numbers[inputs.found].get(position.algorithm) if state == "ok" else None
+        if number is None:
+            number = self._number(ring, call, state, inputs.found)
+        ring.write(number, position.step, position.seq, count, nbytes, enter, start, end)
 
-    def _number(self, ring: Ring | SharedRing, call: Call, state: str) -> int:
+    def _number(self, ring: Ring | SharedRing, call: Call, state: str, inputs: str) -> int:
         algorithm, moved = self._position.algorithm, self._position.moved
-        inputs = self._position.inputs.found
         signature = Signature(
             self.generation,
             self._group,

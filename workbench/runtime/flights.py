@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Final
 
 from workbench.telemetry.draining import Drain
-from workbench.telemetry.flight_memory import PREFIX, ROWS, Flight, FlightReader
+from workbench.telemetry.flight_memory import PREFIX, ROW, ROWS, Flight, FlightReader
 from workbench.telemetry.ring import Ring
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def batch_of(flight: Flight, seen: tuple[int, int], group: str, generation: int)
     _, run_id, replica, host, device, size = flight.identity
     ring = Ring(ROWS, replica=replica, host=host, device=device, run_id=run_id, size=size)
     ring.clock_offset_ns, ring.clock_err_ns = flight.clock
-    for _, code, *numbers in flight.rows:
+    for _, code, *numbers in ROW.iter_unpack(flight.rows):
+        if code >= len(flight.signatures):  # there was no room for it
+            continue
         signature = flight.signatures[code]
         own = (signature.group, signature.generation) == (group, generation)
         if own and numbers[0] >= 0 and (numbers[0], numbers[1]) > seen:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from workbench.telemetry.records import TEXT_COLUMNS, InFlight, Record, Signature
@@ -85,11 +84,11 @@ def _entered(ring: Ring, waiting: InFlight) -> Record:
     )
 
 
-def _array(rows: Sequence[tuple[int, ...]]) -> np.ndarray:
+def _array(rows: bytes) -> np.ndarray:
     """Rows of a ring as int64, shape `(rows, 2 + numbers)`."""
     import numpy as np
 
-    return np.fromiter(chain.from_iterable(rows), np.int64, _WIDTH * len(rows)).reshape(-1, _WIDTH)
+    return np.frombuffer(rows, np.int64).reshape(-1, _WIDTH)
 
 
 def _columns(parts: Sequence[tuple[Ring, np.ndarray]]) -> batches.Columns:

@@ -1,7 +1,8 @@
-"""What a replica has recorded, in memory that outlives its process: the last completed steps, and where it was.
+"""The memory that a replica records in: its collectives, and where it was. It can outlive the process.
 
-The replica writes and its thread alone; a driver on the same machine maps the memory while the process is alive, and
-reads it once that has ended, however it ended. No lock, no system call: a step costs one copy of its records.
+Only the replica's thread writes rows. A driver on the same machine maps the memory while the process lives, and reads
+it once the process has ended, for whatever reason. No lock, no system call, no copy: this memory is also the ring that
+the worker drains.
 """
 
 from __future__ import annotations
@@ -10,24 +11,23 @@ import json
 import mmap
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from workbench.telemetry.records import Signature
 
 PREFIX: Final = "workbench-flight"
-ROWS: Final = 1024
+ROWS: Final = 4096
 """Records that are kept, the newest."""
-_WIDTH: Final = 9
-_HEAD, _STEP, POSITION, _TEXT_BYTES, _OFFSET, _ERROR = range(6)
-_FIRST_ROW: Final = 16
-_ROW: Final = struct.Struct(f"={_WIDTH}q")
-_ROWS_AT: Final = _FIRST_ROW * 8
-_TEXT_AT: Final = _ROWS_AT + ROWS * _ROW.size
+ROW: Final = struct.Struct("=9q")
+"""A record: its number, that of its signature, then `ring.NUMBERS`."""
+HEAD, _STEP, POSITION, _TEXT_BYTES, _OFFSET, _ERROR, _BEGAN = range(7)
+ROWS_AT: Final = 128
+# One more than are kept: the slot that is written next never holds one of them, so no reader finds half a row.
+SLOTS: Final = ROWS + 1
+_TEXT_AT: Final = ROWS_AT + SLOTS * ROW.size
 _MAX_TEXT: Final = 256 << 10
 _BYTES: Final = _TEXT_AT + _MAX_TEXT
-
-Row = tuple[int, ...]
 
 
 class Identity(NamedTuple):
@@ -47,11 +47,12 @@ class Identity(NamedTuple):
 
 
 class FlightMemory:
-    """The writer's end, of one replica.
+    """The writer's end, of one replica. Its `Ring` writes the rows.
 
     Attributes:
-      words: Numbers in the memory. `words[POSITION]` is twice the number of the replica's latest collective in its
-        step, and one more while it is in it; the replica sets it in every collective.
+      buffer: The memory, with rows from `ROWS_AT` on.
+      words: Its first numbers: `words[HEAD]` records were written. `words[POSITION]` is the number of the replica's
+        latest collective in its step, which the replica sets when it enters it; that it has left it, the record tells.
     """
 
     def __init__(self, name: str, identity: Identity) -> None:
@@ -63,18 +64,17 @@ class FlightMemory:
         descriptor = os.memfd_create(f"{PREFIX}-{name}", os.MFD_CLOEXEC)
         try:
             os.ftruncate(descriptor, _BYTES)
-            self._memory = mmap.mmap(
-                descriptor, _BYTES
-            )  # has a descriptor of its own, by which others find it
+            # It has a descriptor of its own, by which others find it.
+            self.buffer = mmap.mmap(descriptor, _BYTES)
         finally:
             os.close(descriptor)
-        self.words = memoryview(self._memory)[:_TEXT_AT].cast("q")
+        self.words = memoryview(self.buffer)[:ROWS_AT].cast("q")
         self._add_text(list(identity))
 
     def begin(self, step: int) -> None:
         """A step begins."""
-        self.words[_STEP] = step
-        self.words[POSITION] = -2
+        words = self.words
+        words[_STEP], words[POSITION], words[_BEGAN] = step, -1, words[HEAD]
 
     def set_clock(self, offset_ns: int, err_ns: int) -> None:
         """As the ring's; any thread."""
@@ -88,17 +88,27 @@ class FlightMemory:
         line = json.dumps(fields).encode() + b"\n"
         used = self.words[_TEXT_BYTES]
         if used + len(line) <= _MAX_TEXT:  # else records that refer to it are left out
-            self._memory[_TEXT_AT + used : _TEXT_AT + used + len(line)] = line
+            self.buffer[_TEXT_AT + used : _TEXT_AT + used + len(line)] = line
             self.words[_TEXT_BYTES] = used + len(line)
 
-    def store(self, rows: Iterable[Row]) -> None:
-        """Keeps rows as a ring has them; the oldest make room."""
-        words, memory = self.words, self._memory
-        head = words[_HEAD]
-        for row in rows:
-            _ROW.pack_into(memory, _ROWS_AT + head % ROWS * _ROW.size, *row)
-            head += 1
-        words[_HEAD] = head  # only now: whoever reads takes whole rows
+
+def newest(buffer: bytes | mmap.mmap, at: int, slots: int, since: int, head: int) -> bytes:
+    """Rows `since` to `head`, whole and in their order.
+
+    Args:
+      buffer: Where they are.
+      at: Where its first slot is.
+      slots: How many it has.
+      since: Number of the first row that is wanted; not one that has been overwritten.
+      head: Number of the row that is written next.
+    """
+    first, end = since % slots, head % slots
+    if since == head:
+        return b""
+    if first < end:
+        return bytes(buffer[at + first * ROW.size : at + end * ROW.size])
+    older = buffer[at + first * ROW.size : at + slots * ROW.size]
+    return bytes(older) + bytes(buffer[at : at + end * ROW.size])
 
 
 class Flight(NamedTuple):
@@ -107,7 +117,7 @@ class Flight(NamedTuple):
     Attributes:
       identity: Whose it is.
       signatures: What rows refer to.
-      rows: Records, oldest first, as rows of a ring.
+      rows: Records, oldest first, each a `ROW`.
       step: The last step that it began.
       seq: Its last collective there, -1 before the first.
       inside: Whether it was in it.
@@ -116,7 +126,7 @@ class Flight(NamedTuple):
 
     identity: Identity
     signatures: list[Signature]
-    rows: list[Row]
+    rows: bytes
     step: int
     seq: int
     inside: bool
@@ -139,19 +149,17 @@ class FlightReader:
             os.close(descriptor)
 
     def read(self) -> Flight:
-        """What is in it now; of a writer that still writes the newest rows may be torn."""
-        with memoryview(self._memory)[:_TEXT_AT].cast("q") as words:
-            head, step, position, used, offset, err = words[:6].tolist()
-            numbers = range(max(0, head - ROWS), head)
-            starts = [_FIRST_ROW + number % ROWS * _WIDTH for number in numbers]
-            rows = [tuple(words[start : start + _WIDTH].tolist()) for start in starts]
+        """What is in it now, once the writer has ended."""
+        with memoryview(self._memory)[:ROWS_AT].cast("q") as words:
+            head, step, seq, used, offset, err, began = words[:7].tolist()
+        rows = newest(self._memory, ROWS_AT, SLOTS, max(0, head - ROWS), head)
+        # A collective's record is written as the replica leaves it.
+        left = head > began and ROW.unpack(rows[-ROW.size :])[3] == seq
         lines = self._memory[_TEXT_AT : _TEXT_AT + used].splitlines()
         identity, *signatures = map(json.loads, lines)
         known = [Signature(*fields) for fields in signatures]
-        rows = [row for row in rows if row[1] < len(known)]
-        return Flight(
-            Identity(*identity), known, rows, step, position >> 1, bool(position & 1), (offset, err)
-        )
+        inside = seq >= 0 and not left
+        return Flight(Identity(*identity), known, rows, step, seq, inside, (offset, err))
 
     def close(self) -> None:
         """Unmaps it."""

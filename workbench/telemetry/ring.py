@@ -1,12 +1,13 @@
 """The ring into which one replica writes a record per collective.
 
-One writer (the replica's thread) and one reader (a `Drain`). Neither locks: the writer appends a numbered tuple,
-which costs a third of packing the numbers into memory; the reader takes the tuples out one by one, and the drain makes
-columns of them. When the reader is too slow the oldest records are lost, which the numbers tell.
+One writer (the replica's thread) and one reader (a `Drain`). Neither locks: the writer packs numbered rows into memory,
+where possible into one that outlives the process (`FlightMemory`); the reader copies them out, without those that the
+writer has overwritten meanwhile. When the reader is too slow the oldest records are lost, which the numbers tell.
 """
 
 from __future__ import annotations
 
+import mmap
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -14,12 +15,13 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from workbench.telemetry.events import Event
-from workbench.telemetry.flight_memory import FlightMemory
+from workbench.telemetry.flight_memory import HEAD, ROW, ROWS, ROWS_AT, SLOTS, FlightMemory, newest
 from workbench.telemetry.formatting import encodable, shorten
 from workbench.telemetry.records import InFlight, Signature
 
 NUMBERS: Final = ("step", "seq", "count", "bytes", "t_enter_ns", "t_start_ns", "t_end_ns")
-_Row = tuple[int, int, int, int, int, int, int, int, int]
+_pack = ROW.pack_into
+_ROW_BYTES: Final = ROW.size
 _MAX_SIGNATURES: Final = 4096
 _MAX_EVENTS: Final = 1024
 _MAX_MESSAGE: Final = 8192
@@ -36,14 +38,14 @@ class Taken(NamedTuple):
     """What was taken out of a ring at once; False if there was nothing to tell.
 
     Attributes:
-      rows: Number, number of the signature, then `NUMBERS`, of each record.
+      rows: A `ROW` for each record: its number, that of its signature, then `NUMBERS`.
       events: Rare events.
       dropped: Records lost meanwhile.
       dropped_events: Events lost meanwhile.
       waiting: A collective that the replica is in, if that was not told before.
     """
 
-    rows: list[_Row]
+    rows: bytes
     events: tuple[Event, ...]
     dropped: int
     dropped_events: int
@@ -64,7 +66,7 @@ class Ring:
       signatures: What records have in common, by the number that they have instead.
       clock_offset_ns: Stamped onto drained records; set it from `clocks.OffsetEstimator`.
       clock_err_ns: Bound of the error of that offset.
-      memory: Where the records of completed steps outlive this process, None if nobody could read that.
+      memory: Where the records outlive this process, None if nobody could read that.
     """
 
     def __init__(
@@ -89,11 +91,11 @@ class Ring:
           run_id: Id of the run.
           size: Replicas in its group; without it a reader must guess who is missing from a collective.
           others: Further replicas on the same host, of which each record holds as well.
-          memory: Where `keep` copies records.
+          memory: Where to write records, `ROWS` of them; by default, where nobody else sees them.
         """
         if capacity < 1:
             raise ValueError(f"capacity of a telemetry ring must be at least 1, got {capacity}")
-        self.capacity = capacity
+        self.capacity = capacity if memory is None else ROWS
         self.replica = replica
         self.host = host
         self.device = device
@@ -104,9 +106,15 @@ class Ring:
         self.dropped_events = 0
         self.clock_offset_ns = 0
         self.clock_err_ns = 0
-        # Its number, that of its signature, then `NUMBERS`, of each of the newest records.
-        self._records: deque[_Row] = deque(maxlen=capacity)
-        self._append = self._records.append
+        if memory is None:
+            self._slots, self._first = capacity + 1, 0  # one more, as `SLOTS`
+            self._buffer = _private(self._slots * ROW.size)
+            self._words = memoryview(bytearray(8)).cast("q")
+        else:
+            self._slots, self._first = SLOTS, ROWS_AT
+            self._buffer, self._words = memory.buffer, memory.words
+        self._at = self._first  # where the next row goes
+        self._last = self._first + (self._slots - 1) * _ROW_BYTES
         self._head = 0  # records ever written; moved by the writer only
         self._tail = 0  # records ever drained or dropped; moved by the reader only
         self._codes: dict[Signature, int] = {}
@@ -116,7 +124,6 @@ class Ring:
         self._events_read = 0
         self._waiting_told: InFlight | None = None
         self.memory = memory
-        self._unkept: deque[_Row] = deque(maxlen=capacity)  # of the present step
 
     def number(self, signature: Signature) -> int:
         """The number of a signature, for `write`; callers keep it, as looking it up costs as much as writing.
@@ -145,17 +152,10 @@ class Ring:
         names more than double the cost.
         """
         head = self._head
-        row = (head, signature, step, seq, count, nbytes, enter_ns, start_ns, end_ns)
-        self._append(row)
-        self._head = head + 1
-        if self.memory is not None:
-            self._unkept.append(row)
-
-    def keep(self) -> None:
-        """Copies the records of a step that ends into the memory that outlives the process; the replica's thread."""
-        if self._unkept and self.memory is not None:
-            self.memory.store(self._unkept)
-            self._unkept.clear()
+        at = self._at
+        _pack(self._buffer, at, head, signature, step, seq, count, nbytes, enter_ns, start_ns, end_ns)
+        self._words[HEAD] = self._head = head + 1  # only now: whoever reads takes whole rows
+        self._at = at + _ROW_BYTES if at < self._last else self._first
 
     def _intern(self, signature: Signature) -> int:
         if len(self.signatures) >= _MAX_SIGNATURES:
@@ -205,13 +205,15 @@ class Ring:
         Args:
           in_flight: A collective that the replica has been waiting in for long.
         """
-        # Not "until empty", lest a busy writer keep us here. It may push the oldest out meanwhile, never the last.
-        rows = [self._records.popleft() for _ in range(len(self._records))]
-        dropped = 0
-        if rows:
-            head = rows[-1][0] + 1
-            dropped = head - self._tail - len(rows)
-            self._tail = head
+        head = self._head
+        since = max(self._tail, head - self.capacity)
+        rows = newest(self._buffer, self._first, self._slots, since, head)
+        overwritten = self._head - self.capacity - since  # by a writer that went on meanwhile
+        if overwritten > 0:
+            rows = rows[overwritten * ROW.size :]
+            since += min(overwritten, head - since)
+        dropped = since - self._tail
+        self._tail = head
         before = self.dropped_events
         events = self._take_events()
         waiting = in_flight if in_flight != self._waiting_told else None
@@ -228,3 +230,10 @@ class Ring:
         lost = self._events_emitted - self._events_read - len(self._events)
         self.dropped_events = max(self.dropped_events, lost)
         return events
+
+
+def _private(nbytes: int) -> mmap.mmap:
+    """Memory of this process, which costs nothing until it is written."""
+    if hasattr(mmap, "MAP_PRIVATE"):
+        return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return mmap.mmap(-1, nbytes)
