@@ -1,4 +1,4 @@
-"""How much slower recording makes collectives: with and without, in turn.
+"""How much slower recording makes collectives: with and without, in turn. Without, nothing is read for NaN either.
 
 What a record costs is a fraction of a microsecond, which the drift of large all_reduces hides. So it is measured on the
 fastest calls of the smallest one, and the slow-down of others follows from it.
