@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -13,9 +14,20 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.faults.conftest import Check, Training, arrival, gone, kill, meanwhile, no_hang, until
-from workbench.errors import ReplicaLost
-from workbench.runtime import Cluster
+from tests.faults.conftest import (
+    PATIENCE_SECONDS,
+    Check,
+    Training,
+    arrival,
+    gone,
+    kill,
+    meanwhile,
+    no_hang,
+    until,
+)
+from workbench import runtime
+from workbench.errors import ReplicaLost, UnavailableError
+from workbench.runtime import Cluster, succession
 from workbench.runtime.env import ReplicaEnv
 
 POINTS = {"before": "all_reduce.enter", "mid-payload": "all_reduce.after_send"}
@@ -238,3 +250,33 @@ def test_a_signal_name_is_told_for_every_signal(check: Check) -> None:
     error = _lost(check.training, lambda: check.training.step(2, end))
     assert error.cause == "was killed by SIGABRT (C code gave up)"
     check.go_on()
+
+
+def test_a_blocked_event_loop_of_dask_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can be asked then who takes the place of a lost worker, so a step must not wait for that."""
+    monkeypatch.setattr(succession, "_LOOP_SECONDS", 1.0)
+    let_go = threading.Event()
+    with runtime.connect(replicas=2) as cluster:
+        training = Training(cluster)
+        training.step(0)
+        loop: Any = cluster.client.loop
+        loop.add_callback(let_go.wait, PATIENCE_SECONDS)
+        try:
+            kill(training.pids()[1])
+            with no_hang():
+                with pytest.raises(ReplicaLost):
+                    training.step(1)
+                with pytest.raises(
+                    UnavailableError, match=r"something blocks Dask's event loop in this process"
+                ):
+                    training.step(1)
+        finally:
+            let_go.set()
+        with no_hang():
+            until(lambda: _recovers(training), "the recovery")
+
+
+def _recovers(training: Training) -> bool:
+    with contextlib.suppress(UnavailableError):
+        return len(training.step(1)) == 2
+    return False

@@ -102,6 +102,15 @@ class ForkServer:
             "the process that workers are forked off ends as soon as it is started; its messages are above"
         )
 
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped the server: it would not answer before another one lets it go on."""
+        import psutil  # only when a fork is late
+
+        try:
+            return bool(self._pid) and psutil.Process(self._pid).status() == psutil.STATUS_STOPPED
+        except psutil.Error:
+            return False
+
     def stop(self) -> None:
         """Ends a server that does not answer; the next request starts another one."""
         with self._lock:

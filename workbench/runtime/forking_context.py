@@ -25,6 +25,7 @@ from workbench.runtime.fork_server import UNKNOWN_EXIT, server
 METHOD: Final = "workbench"
 """The name by which `multiprocessing.get_context` knows the context."""
 _FORK_SECONDS: Final = 60.0  # with the imports of a server that has just been started
+_CHECK_SECONDS: Final = 1.0
 _ATTEMPTS: Final = 3
 
 
@@ -69,8 +70,12 @@ class _Popen(popen_forkserver.Popen):
             os.close(its_data)
             os.close(its_status)
         try:
-            if not wait([status], _FORK_SECONDS):
-                raise TimeoutError(f"no process was forked within {_FORK_SECONDS:.0f} s")
+            deadline = time.monotonic() + _FORK_SECONDS
+            while not wait([status], _CHECK_SECONDS):
+                if server.is_stopped():
+                    raise TimeoutError("the process that workers are forked off is stopped")
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"no process was forked within {_FORK_SECONDS:.0f} s")
             self.pid = forkserver.read_signed(status)
             # The child takes its parent for dead when this descriptor is closed everywhere.
             kept = os.dup(writing)

@@ -20,6 +20,8 @@ RESTART_SECONDS = 60.0
 # How long a restarted worker is preferred to a new one, where a nanny may restart it.
 _SPARE_SECONDS = 3.0
 _CHECK_SECONDS = 0.5
+# A round of questions takes a second or two, unless Dask's event loop is blocked.
+_LOOP_SECONDS = 15.0
 _DISMISS_SECONDS = 5.0
 
 
@@ -43,12 +45,13 @@ class Succession:
 
         Raises:
           ReplicaLost: if there is none, and no sign that one comes.
-          UnavailableError: if the scheduler is gone, too.
+          UnavailableError: if the scheduler is gone, too, or Dask's event loop does not run.
         """
         self._connector.hosts.pop(lost.address, None)
         nanny = self._connector.nannies.get(lost.name, "")
         self._lookout.begin(lost.name, nanny)
-        since = self._waited.setdefault(lost.name, time.monotonic())
+        begun = time.monotonic()
+        since = self._waited.setdefault(lost.name, begun)
         while True:
             if (successor := self._next(lost, since)) is not None:
                 del self._waited[lost.name]
@@ -58,6 +61,8 @@ class Succession:
                 raise self._lookout.trouble
             if not self._may_come(lost, nanny, since):
                 raise self._absent(lost, nanny)
+            if time.monotonic() > max(since + _LOOP_SECONDS, begun + _CHECK_SECONDS):
+                self._check_loop(lost)
             self._lookout.wait(_CHECK_SECONDS)
 
     def is_back(self, lost: WorkerLink, settled_seconds: float) -> bool:
@@ -159,6 +164,14 @@ class Succession:
             return now - since < RESTART_SECONDS and not self._restart_failure(lost)
         answers = self._lookout.answers_since(nanny) if nanny else None
         return answers is not None and now - max(answers, since) < RESTART_SECONDS
+
+    def _check_loop(self, lost: WorkerLink) -> None:
+        if not self._lookout.has_asked_all():
+            raise UnavailableError(
+                f"worker {lost.name} on host {lost.host} {lost.lost}, and nobody could be asked who takes its place: "
+                f"something blocks Dask's event loop in this process, for more than {_LOOP_SECONDS:.0f} s now; steps "
+                f"recover once it runs again"
+            )
 
     def _absent(self, lost: WorkerLink, nanny: str) -> ReplicaLost:
         for_seconds = time.time() - lost.lost_at
