@@ -150,7 +150,7 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
   ];
   if (new Set(rows.map((row) => row.group)).size > 1)
     columns.unshift({
-      ...{ title: "group", left: true, rank: 2, least: 80 },
+      ...{ title: "group", left: true, rank: 1, least: 80 },
       text: (row) => row.group,
       show: (row) => <Group name={row.group} />,
     });
