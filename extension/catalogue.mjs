@@ -67,7 +67,8 @@ function readSchema() {
   add(SCHEMA, { context: "settings", text: schema["jupyter.lab.setting-icon-label"] });
 }
 
-for (const name of readdirSync("src/lab").sort()) if (/\.tsx?$/.test(name)) readCode(`src/lab/${name}`);
+for (const name of readdirSync("src/lab", { recursive: true }).sort())
+  if (/\.tsx?$/.test(name)) readCode(`src/lab/${name}`);
 readSchema();
 const entries = [...messages.values()].map(({ context, text, many, files }) =>
   [

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from workbench.backends.summary import Summary
-from workbench.ui.inspected import Agreement
-from workbench.ui.models import MODELS
+from workbench.ui.models.inspected import Agreement
+from workbench.ui.models.messages import MODELS
 
 TARGET: Final = Path(__file__).with_name("src") / "models.ts"
 SHAPES: Final = TARGET.with_name("shapes.ts")
@@ -24,7 +24,7 @@ NULLABLE: Final = {(Summary, name) for name in ("mean", "std", "min", "max", "l2
     (Agreement, "max_abs_difference")
 }
 """Floats that can be NaN or infinite, which travel as null."""
-HEAD: Final = """// Generated from workbench/ui/models.py by `python extension/models.py`; do not edit.
+HEAD: Final = """// Generated from workbench/ui/models/messages.py by `python extension/models.py`; do not edit.
 """
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from workbench.runtime import fork_server
+from workbench.runtime.process import fork_server
 
 SETTLE_SECONDS = 10.0
 """How long threads and processes that are already ending may take to be gone."""
@@ -20,7 +20,7 @@ SETTLE_SECONDS = 10.0
 PERMANENT_THREADS = ("Dask-Offload",)
 """distributed's pool for large messages: made once, kept for the life of the process."""
 
-PERMANENT_PROCESSES = ("multiprocessing.resource_tracker", "workbench.runtime.forked")
+PERMANENT_PROCESSES = ("multiprocessing.resource_tracker", "workbench.runtime.process.fork_preload")
 """Started by this process with the first one that it spawns or forks, and kept likewise."""
 
 WATCHED_DESCRIPTORS = ("socket", "anon_inode:[eventfd]", "/memfd", "/dev/shm")

@@ -74,14 +74,14 @@ def test_where_nothing_runs_recorded_runs_are_opened_without_dask(statement: str
 
 
 def test_a_worker_does_not_load_what_only_the_notebook_needs() -> None:
-    code = "import workbench.runtime.plugin, workbench.distribute.mirrored, sys; print(*sys.modules)"
+    code = "import workbench.runtime.deploy.plugin, workbench.distribute.strategies.mirrored, sys; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     loaded = set(done.stdout.split())
-    assert "workbench.runtime.host" in loaded
+    assert "workbench.runtime.worker.host" in loaded
     assert loaded.isdisjoint(
-        {"workbench.runtime.cluster", "workbench.runtime.gang", "workbench.telemetry.feed"}
+        {"workbench.runtime.cluster", "workbench.runtime.driver.gang", "workbench.telemetry.feed.feed"}
     )
 
 

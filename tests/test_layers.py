@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import workbench
 
 PACKAGE = Path(workbench.__file__).parent
@@ -20,11 +22,11 @@ LAYERS = [
         "forks",
         "tree",
         "device_spec",
-        "devices",
+        "device_names",
         "telemetry",
     },
     {"backends"},
-    {"collectives"},
+    {"communicators"},
     {"runtime"},
     {"data", "debugging"},
     {"distribute"},
@@ -32,6 +34,24 @@ LAYERS = [
     {"workbench"},  # the package itself: `import workbench as wb`
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+ROOMS = {
+    "communicators": "core ← communicator ring threads ← gpu shm ← bootstrap",
+    "runtime": (
+        "metrics placement_text user_code ← cluster_in_use comm process ← layout replica shipping ← traced ← worker "
+        "← deploy ← driver ← cluster ← attach scheduler_pages ← connect_cluster"
+    ),
+    "telemetry": (
+        "clocks cost_model dataframe events formatting limits records snapshot ← recording ← feed ← export runs"
+    ),
+    "ui": (
+        "render ← cells models progress ← widgets ← cluster inspect layouts ← sharding ← formatters ← report "
+        "← collectives ← magics runs ← notebook"
+    ),
+}
+"""Within these folders, too, each room (a folder, or a file beside them) uses those before it only.
+
+Imports for type checkers alone are not looked at yet, nor are the other folders.
+"""
 TOP = RANK["cli"]
 """From here on everything may be used, also the public surface of the package."""
 
@@ -39,9 +59,19 @@ ONE_PLACE_ONLY = {"cupy": "backends/cupy", "jax": "backends/jax", "torch": "back
 """Array libraries, and how the names of the files begin that import them."""
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and absolute dotted name of each import, those inside functions included."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+class _WithoutTypes(ast.NodeTransformer):
+    """Leaves out what only type checkers import."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        return None if ast.unparse(node.test) == "TYPE_CHECKING" else self.generic_visit(node)
+
+
+def imports(path: Path, types: bool = True) -> Iterator[tuple[int, str]]:
+    """Line and absolute dotted name of each import, those inside functions and literal `import_module`s included."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    if not types:
+        tree = _WithoutTypes().visit(tree)
+    for node in ast.walk(tree):
         match node:
             case ast.Import():
                 yield from ((node.lineno, alias.name) for alias in node.names)
@@ -49,6 +79,8 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
                 yield from ((node.lineno, f"workbench.{alias.name}") for alias in node.names)
             case ast.ImportFrom(level=0):
                 yield node.lineno, node.module or ""
+            case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name)), *_]):
+                yield node.lineno, name
             case ast.ImportFrom():
                 yield node.lineno, ".relative"
 
@@ -93,6 +125,28 @@ def test_imports_go_from_a_layer_to_those_before_it() -> None:
         if RANK[subject(name)] > importer and importer < TOP:
             wrong.append(f"{file}:{line} imports {name}")
     assert wrong == []
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_imports_go_from_a_room_to_those_before_it(folder: str) -> None:
+    rank = {name: rank for rank, layer in enumerate(ROOMS[folder].split("←")) for name in layer.split()}
+    wrong = []
+    for path in sorted((PACKAGE / folder).rglob("*.py")):
+        room = path.relative_to(PACKAGE / folder).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        for line, name in imports(path, types=False):
+            target = name.removeprefix(f"workbench.{folder}.").partition(".")[0]
+            if name.startswith(f"workbench.{folder}.") and target != room and rank[target] >= rank[room]:
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}")
+    assert wrong == []
+
+
+def test_a_folder_has_some_twenty_files() -> None:
+    folders = {path.parent for path in PACKAGE.rglob("*.py")}
+    sizes = {str(folder.relative_to(PACKAGE)): len(list(folder.glob("*.py"))) for folder in folders}
+
+    assert {folder: size for folder, size in sizes.items() if size > 24} == {}
 
 
 def test_imports_are_absolute() -> None:

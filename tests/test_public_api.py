@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pydoc
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,15 @@ def test_type_checkers_see_the_same_names_from_the_same_modules() -> None:
         for alias in node.names
     }  # fmt: skip
 
-    # What the modules of these names do when they are called.
-    view = {"collectives": "workbench.ui.called", "devices": "workbench.ui.cluster_views"}
-    assert seen == {**dict.fromkeys(wb._MODULES, "workbench"), **wb._EXPORTS, **view}
+    assert seen == {**dict.fromkeys(wb._MODULES, "workbench"), **wb._EXPORTS}
+
+
+@pytest.mark.parametrize("name", ["collectives", "devices"])
+def test_help_shows_the_arguments_of_what_can_be_called(name: str) -> None:
+    text = pydoc.plain(pydoc.render_doc(getattr(wb, name)))
+
+    assert "of: " in text
+    assert "Args:" in text
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -1,4 +1,4 @@
-// Generated from workbench/ui/models.py by `python extension/models.py`; do not edit.
+// Generated from workbench/ui/models/messages.py by `python extension/models.py`; do not edit.
 
 /** A replica on its device. */
 export interface ReplicaNode {

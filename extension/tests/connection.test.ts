@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Connection, type Socket } from "../src/lab/connection";
-import { Followed, type Front, IN_FRONT, NEWEST } from "../src/lab/followed";
-import type { ClusterInfo } from "../src/lab/messages";
+import { Connection, type Socket } from "../src/lab/server/connection";
+import { Followed, type Front, IN_FRONT, NEWEST } from "../src/lab/panes/followed";
+import type { ClusterInfo } from "../src/lab/server/messages";
 import type { Collectives } from "../src/models";
 
 class FakeSocket implements Socket {

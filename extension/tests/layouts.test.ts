@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arranged, type Area, type Dock, layoutOf, pruned, readArea, SHIPPED } from "../src/lab/layouts";
-import { readSaved, VERSION } from "../src/lab/saved_model";
+import {
+  arranged,
+  type Area,
+  type Dock,
+  layoutOf,
+  pruned,
+  readArea,
+  SHIPPED,
+} from "../src/lab/layouts/layouts";
+import { readSaved, VERSION } from "../src/lab/saved/saved_model";
 import { statusWord, titleOf } from "../src/lab/words";
 import { VIEWS, type ViewName } from "../src/views";
 import * as recorded from "./recorded";

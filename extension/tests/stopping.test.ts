@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TranslationBundle } from "@jupyterlab/translation";
-import type { ClusterInfo, StrategySummary } from "../src/lab/messages";
+import type { ClusterInfo, StrategySummary } from "../src/lab/server/messages";
 import { endsWith } from "../src/lab/stopping";
 
 const trans: TranslationBundle = {

@@ -17,7 +17,7 @@ import pytest
 
 from tests.contracts.processes import Group, Layout, Pool, wait_for_gate, wait_for_last_gate
 from workbench.backends import numpy as backend
-from workbench.collectives import CommunicationOptions, Communicator
+from workbench.communicators import CommunicationOptions, Communicator
 from workbench.errors import (
     CollectiveAborted,
     CollectiveMismatch,

@@ -16,9 +16,9 @@ from typing import Any
 
 from tests.contracts.converting import Converting, of_gpu, of_library
 from tests.telemetry.reading import records
-from workbench.collectives import Bootstrap, Communicator, Gpus, Member, Status, Topology
+from workbench.communicators import Bootstrap, Communicator, Gpus, Member, Status, Topology
 from workbench.errors import WorkbenchError
-from workbench.telemetry.ring import Ring
+from workbench.telemetry.recording.ring import Ring
 
 DEADLINE_SECONDS = 60.0
 
@@ -149,7 +149,7 @@ def _gpus(ranks: Sequence[int], process: str, kind: str) -> Gpus:
         from workbench.backends import cupy
 
         return Gpus({rank: rank if kind.startswith("own") else 0 for rank in ranks}, cupy.accelerator)
-    from tests.collectives.simulated_gpu import SimulatedGpus
+    from tests.communicators.simulated_gpu import SimulatedGpus
 
     ordinals = {rank: 0 if kind == "shared" else index for index, rank in enumerate(ranks)}
     return Gpus(ordinals, SimulatedGpus([f"{process}-{index}" for index in range(len(ranks))]))

@@ -13,7 +13,7 @@ import pytest
 
 import workbench as wb
 from tests.extension.conftest import built, hatch_build
-from tests.telemetry.test_recorder import record
+from tests.telemetry.runs.test_recorder import record
 from workbench.dashboards.dashboard import Dashboard
 
 __all__ = ["built", "hatch_build"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.telemetry.test_recorder import record
+from tests.telemetry.runs.test_recorder import record
 from workbench.dashboards.page import RunPage
 from workbench.dashboards.recordings import Recordings
 

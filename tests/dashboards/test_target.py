@@ -11,7 +11,7 @@ import pytest
 from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.target import Jobs, find
 from workbench.errors import DataCorruption, NotFoundError
-from workbench.runtime.registry import Entry, Registry
+from workbench.runtime.deploy.registry import Entry, Registry
 
 
 def entry(id: str, name: str, *, kind: str = "driver", scheduler: str = "") -> Entry:

@@ -16,10 +16,10 @@ from tqdm import tqdm
 import workbench as wb
 from workbench import distribute
 from workbench.data.iterator import DatasetIterator
-from workbench.distribute.component import VariableComponent
-from workbench.distribute.variable_programs import component_here
+from workbench.distribute.variables.component import VariableComponent
+from workbench.distribute.variables.programs import component_here
 from workbench.runtime.cluster import Cluster
-from workbench.runtime.env import current_env
+from workbench.runtime.replica.env import current_env
 
 Calls = dict[str, Callable[[Any], Any]]
 _DATASET = wb.data.Dataset.range(8).batch(4)

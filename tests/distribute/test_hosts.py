@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.collectives.options import CommunicationImplementation, CommunicationOptions
+from workbench.communicators.core.options import CommunicationImplementation, CommunicationOptions
 from workbench.distribute import MirroredStrategy, experimental, get_replica_context
 from workbench.errors import ClusterClosed, InvalidArgumentError
 

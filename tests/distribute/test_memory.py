@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workbench.distribute import get_replica_context
-from workbench.runtime.host import IDLE_SECONDS, ReplicaHost
+from workbench.runtime.worker.host import IDLE_SECONDS, ReplicaHost
 
 NBYTES = 100_000_000
 

@@ -15,7 +15,7 @@ from tests.distribute import made_up_cupy
 from tests.gpu import programs
 from workbench.backends import cupy as gpu
 from workbench.errors import BackendUnavailable
-from workbench.runtime import gpus
+from workbench.runtime.process import gpus
 
 
 @pytest.fixture(scope="module")

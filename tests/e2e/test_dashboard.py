@@ -20,7 +20,7 @@ from tests.dashboards.conftest import run_file
 from tests.dashboards.test_tls import Identity, identity
 from tests.e2e.conftest import ARTIFACTS, PATIENCE_SECONDS, ROOT, expect
 from workbench.dashboards.dashboard import Dashboard
-from workbench.telemetry.runs import Run, open_run
+from workbench.telemetry.runs.recorded_run import Run, open_run
 
 __all__ = ["identity", "run_file"]
 
@@ -264,7 +264,7 @@ def test_while_one_page_opens_a_large_run_the_others_go_on(
             assert go_on.wait(PATIENCE_SECONDS)
         return open_run(file)
 
-    monkeypatch.setattr("workbench.ui.recorded_runs.open_run", opening)
+    monkeypatch.setattr("workbench.ui.runs.recorded_runs.open_run", opening)
     with wb.dashboard(tmp_path) as dashboard:
         try:
             page.goto(dashboard.url)

@@ -16,7 +16,7 @@ import pytest
 
 import workbench as wb
 from tests.e2e.conftest import Lab, command, expect, open_notebook
-from tests.telemetry.test_recorder import record
+from tests.telemetry.runs.test_recorder import record
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -13,11 +13,10 @@ from tests.extension.gallery import model
 from tests.telemetry.simulation import MS, Call, Replicas
 from workbench.data.dataset import Dataset
 from workbench.data.explain import Shape, explain_sharding
-from workbench.telemetry.draining import Drain
-from workbench.telemetry.feed import Feed
-from workbench.ui.collectives_model import collectives_model
-from workbench.ui.dataset_model import dataset_model
-from workbench.ui.models import (
+from workbench.telemetry.feed.feed import Feed
+from workbench.telemetry.recording.drain import Drain
+from workbench.ui.models.collectives_model import collectives_model
+from workbench.ui.models.messages import (
     ArrayPart,
     ArraySharding,
     DeviceNode,
@@ -29,7 +28,8 @@ from workbench.ui.models import (
     Topology,
     WorkerNode,
 )
-from workbench.ui.plain import plain
+from workbench.ui.render.plain_values import plain
+from workbench.ui.sharding.dataset_model import dataset_model
 
 A_WORKER: Final = 8
 """Replicas of a worker, which are all of its host."""

@@ -21,13 +21,13 @@ import workbench as wb
 from workbench.data.explain import Shape, explain_sharding
 from workbench.errors import WorkbenchError
 from workbench.telemetry.snapshot import delta
-from workbench.ui.array_model import array_model
-from workbench.ui.cluster_model import DeviceHistory, topology_model
-from workbench.ui.collectives_model import collectives_model
-from workbench.ui.dataset_model import dataset_model
-from workbench.ui.models import Collectives, DatasetSharding, Topology
-from workbench.ui.plain import plain
-from workbench.ui.runs_model import runs_model
+from workbench.ui.cluster.cluster_model import DeviceHistory, topology_model
+from workbench.ui.models.collectives_model import collectives_model
+from workbench.ui.models.messages import Collectives, DatasetSharding, Topology
+from workbench.ui.render.plain_values import plain
+from workbench.ui.runs.runs_model import runs_model
+from workbench.ui.sharding.array_model import array_model
+from workbench.ui.sharding.dataset_model import dataset_model
 
 TARGET = Path(__file__).parents[2] / "extension" / "tests" / "recorded"
 ctx = wb.distribute.get_replica_context

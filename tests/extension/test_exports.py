@@ -155,7 +155,7 @@ def test_the_trace_has_a_process_per_host_and_an_arrow_through_each_collective(p
 
 
 def test_the_tables_of_nccl_tests_are_those_of_python(page: Page) -> None:
-    from workbench.telemetry.exports import nccl_tests_json, nccl_tests_text
+    from workbench.telemetry.export.trace_files import nccl_tests_json, nccl_tests_text
     from workbench.telemetry.snapshot import TableRow
 
     shown = model("collectives")

@@ -12,11 +12,11 @@ import pytest
 from workbench.server.channels import CHANNEL_OF, RUNS
 from workbench.server.clusters import MAX_REPLICAS, describe
 from workbench.server.summary import StrategySummary, Summary
-from workbench.telemetry.losses import losses
+from workbench.telemetry.feed.losses import losses
 from workbench.telemetry.snapshot import Counters
 from workbench.ui.layouts import LAYOUTS
 from workbench.ui.layouts import MIME as LAYOUT_MIME
-from workbench.ui.models import MODELS
+from workbench.ui.models.messages import MODELS
 from workbench.ui.widgets.bundle import MIME, VERSION
 
 EXTENSION = Path(__file__).parents[2] / "extension"

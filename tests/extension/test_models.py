@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from workbench.telemetry.snapshot import merge
-from workbench.ui.fits import misfits
-from workbench.ui.models import MODELS
-from workbench.ui.plain import plain
+from workbench.ui.models.messages import MODELS
+from workbench.ui.models.model_check import misfits
+from workbench.ui.render.plain_values import plain
 
 EXTENSION = Path(__file__).parents[2] / "extension"
 RECORDED = EXTENSION / "tests" / "recorded"

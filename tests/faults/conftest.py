@@ -19,8 +19,8 @@ import pytest
 
 from workbench import runtime
 from workbench.runtime import Cluster, Group
-from workbench.runtime.env import ReplicaEnv
-from workbench.runtime.health import process_state
+from workbench.runtime.deploy.health import process_state
+from workbench.runtime.replica.env import ReplicaEnv
 
 STALL_SECONDS = 3.0
 """Silence after which the clusters here give up a worker."""

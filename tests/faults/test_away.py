@@ -12,8 +12,8 @@ from tests.faults.conftest import STALL_SECONDS, Training, kill, no_hang, until
 from tests.own_cluster import OwnCluster, wait_for_workers
 from workbench import runtime
 from workbench.errors import ReplicaLost, UnavailableError
-from workbench.runtime import succession
-from workbench.runtime.lookout import refuses
+from workbench.runtime.deploy import succession
+from workbench.runtime.deploy.lookout import refuses
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from tests.faults.conftest import Training, kill, until
 from tests.leaks import Resources
 from workbench import runtime
 from workbench.errors import ReplicaLost
-from workbench.runtime.env import ReplicaEnv
+from workbench.runtime.replica.env import ReplicaEnv
 
 
 def test_row_04_the_nanny_goes_with_its_worker() -> None:

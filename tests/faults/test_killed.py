@@ -27,8 +27,9 @@ from tests.faults.conftest import (
 )
 from workbench import runtime
 from workbench.errors import ReplicaLost, UnavailableError
-from workbench.runtime import Cluster, succession
-from workbench.runtime.env import ReplicaEnv
+from workbench.runtime import Cluster
+from workbench.runtime.deploy import succession
+from workbench.runtime.replica.env import ReplicaEnv
 
 POINTS = {"before": "all_reduce.enter", "mid-payload": "all_reduce.after_send"}
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.faults.conftest import Check
-from workbench.collectives import CommunicationOptions
+from workbench.communicators import CommunicationOptions
 from workbench.errors import DeadlineExceededError
-from workbench.runtime.env import ReplicaEnv
+from workbench.runtime.replica.env import ReplicaEnv
 
 OPTIONS = CommunicationOptions(timeout_seconds=0.1)
 

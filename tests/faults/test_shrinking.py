@@ -15,7 +15,8 @@ from tests.faults.conftest import STALL_SECONDS, kill, no_hang, until
 from tests.own_cluster import OwnCluster, wait_for_workers
 from workbench import runtime
 from workbench.errors import InvalidArgumentError, ReplicaLost, StaleGeneration
-from workbench.runtime import embedded, fork_server, succession
+from workbench.runtime.deploy import embedded, succession
+from workbench.runtime.process import fork_server
 
 
 def _lose(own: OwnCluster, number: int, strategy: wb.Strategy) -> None:

@@ -15,9 +15,9 @@ import pytest
 
 import workbench as wb
 from tests.faults.conftest import PATIENCE_SECONDS, until
-from workbench.runtime import silence
-from workbench.telemetry.stuck import stuck_text
-from workbench.ui import diagnosis
+from workbench.runtime.driver import silence
+from workbench.telemetry.feed.stuck import stuck_text
+from workbench.ui.cluster import diagnosis
 
 HELD = r"it is at test_silent\.py:\d+ in hold, silent for \d+ s: inside C code that holds Python's lock"
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.conftest import STALL_SECONDS, Check, arrival, gone, kill, meanwhile, no_hang, until
 from workbench.errors import ReplicaStalled
-from workbench.runtime.env import ReplicaEnv
+from workbench.runtime.replica.env import ReplicaEnv
 
 
 def test_row_05_a_pause_is_no_failure(check: Check, tmp_path: Path) -> None:

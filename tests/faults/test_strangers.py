@@ -20,7 +20,7 @@ import pytest
 from tests.faults.conftest import STALL_SECONDS, Training, kill, until
 from tests.own_cluster import OwnCluster, wait_for_workers
 from workbench import runtime
-from workbench.collectives.tcp import TcpListener
+from workbench.communicators.core.tcp import TcpListener
 from workbench.errors import (
     BackendUnavailable,
     ReplicaStalled,
@@ -28,9 +28,9 @@ from workbench.errors import (
     UnavailableError,
     UnsafeBind,
 )
-from workbench.runtime import embedded
-from workbench.runtime.links import LinkClosed
-from workbench.runtime.unix_endpoint import UnixEndpoint, connect
+from workbench.runtime.comm.links import LinkClosed
+from workbench.runtime.comm.unix_endpoint import UnixEndpoint, connect
+from workbench.runtime.deploy import embedded
 
 ROOT = Path(__file__).parents[2]
 LOOPBACK = ("--host", "127.0.0.1", "--no-dashboard")
@@ -131,7 +131,7 @@ def test_row_45_only_who_knows_the_token_is_let_in(tmp_path: Path) -> None:
 def test_row_45_a_worker_refuses_links_without_the_claims_token() -> None:
     with runtime.connect(replicas=1, processes=False) as cluster:
         address = cluster.devices[0].worker
-        from workbench.runtime.plugin import IN_PROCESS
+        from workbench.runtime.deploy.plugin import IN_PROCESS
 
         side = IN_PROCESS[address]
         for token, purpose in (("", "steps"), ("ö", "steps"), (cluster._connector.token, "elsewhere")):

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.conftest import Check, no_hang
 from workbench.errors import CaptureError, CollectiveMismatch, ReplicaError
-from workbench.runtime.env import ReplicaEnv
+from workbench.runtime.replica.env import ReplicaEnv
 
 
 def _failing(check: Check, kind: type[BaseException], program: Any, *, match: str | None = None) -> Any:

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from tests.collectives.conftest import pool as pool
+from tests.communicators.conftest import pool as pool

@@ -18,8 +18,8 @@ from workbench.backends import cupy as gpu
 
 def nccl_one_rank(quick: bool) -> Iterator[Row]:
     """A real communicator of one rank: every call that we make, every dtype; it shows signatures and constants."""
-    from workbench.collectives.gpu_work import Work
-    from workbench.collectives.nccl import NcclOps, wire_dtype
+    from workbench.communicators.gpu.nccl import NcclOps, wire_dtype
+    from workbench.communicators.gpu.work import Work
 
     accelerator = gpu.accelerator
     nccl = accelerator.nccl

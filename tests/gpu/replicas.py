@@ -8,8 +8,8 @@ from typing import Any
 from tests.gpu import programs
 from tests.gpu.cases import DEADLINE_SECONDS, dtypes, expected, same, values
 from workbench.backends import cupy as gpu
-from workbench.collectives import Bootstrap, Gpus, Member, Topology
-from workbench.telemetry.ring import Ring
+from workbench.communicators import Bootstrap, Gpus, Member, Topology
+from workbench.telemetry.recording.ring import Ring
 
 
 def threads_of(size: int, ordinals: dict[int, int]) -> list[str]:

@@ -14,7 +14,7 @@ from tests.gpu.replicas import alone
 from tests.gpu.results import Row, held
 from tests.telemetry.reading import records
 from workbench.backends import cupy as gpu
-from workbench.telemetry.ring import Ring
+from workbench.telemetry.recording.ring import Ring
 
 
 def event_timing(quick: bool) -> Iterator[Row]:

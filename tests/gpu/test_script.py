@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.collectives.simulated_gpu import SimulatedGpus
+from tests.communicators.simulated_gpu import SimulatedGpus
 from tests.gpu import kernels, programs, sharing
 from tests.gpu.replicas import threads_of
 from tests.gpu.results import Row, held, table

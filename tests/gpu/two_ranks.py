@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 
 from tests.gpu import cases, programs
 from workbench.backends import cupy as gpu
-from workbench.collectives import Bootstrap, Gpus, Member, Topology
+from workbench.communicators import Bootstrap, Gpus, Member, Topology
 from workbench.errors import CollectiveAborted, ReplicaLost, WorkbenchError
 
 DEADLINE_SECONDS = 120.0

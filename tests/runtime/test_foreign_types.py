@@ -16,7 +16,7 @@ from tests.runtime.conftest import Run, runner
 from workbench.distribute import PerReplica
 from workbench.errors import CaptureError
 from workbench.runtime import Group
-from workbench.runtime.env import ReplicaEnv
+from workbench.runtime.replica.env import ReplicaEnv
 
 
 class Unreadable(Exception):
@@ -38,7 +38,7 @@ def only_there(padding: int) -> Any:
 def _held(env: ReplicaEnv) -> int:
     import gc
 
-    from workbench.runtime.executor import DeviceExecutor
+    from workbench.runtime.replica.executor import DeviceExecutor
 
     return sum(each.holds() for each in gc.get_objects() if type(each) is DeviceExecutor)
 

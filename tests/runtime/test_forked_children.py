@@ -20,7 +20,7 @@ import pytest
 import workbench as wb
 from workbench import forks, runtime
 from workbench.errors import ClusterClosed
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.runtime.delayed_interrupt import delayed_interrupt
+from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
 
 
 def test_an_interrupt_is_delivered_on_leaving() -> None:

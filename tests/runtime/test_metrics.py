@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench import runtime
 from workbench.runtime.metrics import worker_metrics
-from workbench.ui.cluster_model import DeviceHistory
+from workbench.ui.cluster.cluster_model import DeviceHistory
 
 
 def test_the_use_of_workers_is_known_until_the_cluster_is_closed() -> None:

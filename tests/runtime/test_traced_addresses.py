@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from workbench.runtime.traced import free_address
+from workbench.runtime.traced.executor import free_address
 
 
 @pytest.mark.parametrize(("host", "family"), [("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)])

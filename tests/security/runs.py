@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from tests.extension.test_models import recorded
 from workbench.telemetry.clocks import Anchor
 from workbench.telemetry.events import Event
-from workbench.telemetry.facts import RUN_KEY, Facts
-from workbench.telemetry.looks import LOOKS_KEY, Looks
 from workbench.telemetry.records import COLUMNS, TEXT_COLUMNS, schema
-from workbench.ui.models import MODELS
+from workbench.telemetry.runs.run_metadata import RUN_KEY, Facts
+from workbench.telemetry.runs.saved_models import LOOKS_KEY, Looks
+from workbench.ui.models.messages import MODELS
 
 MS = 1_000_000
 LOOKED_AT = {

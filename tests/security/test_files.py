@@ -17,12 +17,12 @@ from tests.security.payloads import PAYLOADS, encodable
 from tests.security.runs import LOOKED_AT, write_run
 from tests.server.conftest import API, Server, server
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError, WorkbenchError
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 from workbench.server.layout_names import keep
-from workbench.telemetry.facts import RUN_KEY
-from workbench.telemetry.looks import LOOKS_KEY, Looks
 from workbench.telemetry.records import COLUMNS
-from workbench.telemetry.sealed import sealed
+from workbench.telemetry.runs.checksummed import sealed
+from workbench.telemetry.runs.run_metadata import RUN_KEY
+from workbench.telemetry.runs.saved_models import LOOKS_KEY, Looks
 
 __all__ = ["server"]
 
@@ -115,7 +115,7 @@ def test_models_that_are_no_models_are_left_out_and_named(hostile: Path, tmp_pat
 
 
 def test_a_baseline_of_a_sweep_that_is_a_pickle_is_refused(tmp_path: Path) -> None:
-    from workbench.ui.sweep_baseline import load_baselines
+    from workbench.ui.collectives.sweep_baseline import load_baselines
 
     proof = tmp_path / "executed"
     for data in (pickle.dumps(Bomb(proof)), b"[" * 100_000, b'{"format": "workbench sweep 1", "sweeps": 3}'):

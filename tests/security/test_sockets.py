@@ -20,7 +20,7 @@ from tests.dashboards.conftest import client_of, run_file
 from tests.extension.conftest import built, hatch_build
 from tests.server.conftest import API, TOKEN, Server, server
 from workbench.dashboards.dashboard import Dashboard
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 
 __all__ = ["built", "hatch_build", "run_file", "server"]
 

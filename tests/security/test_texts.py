@@ -16,15 +16,15 @@ import workbench as wb
 from tests.security.payloads import HARMLESS, KINDS, PAYLOADS, Markup, acts_on_a_terminal, encodable
 from tests.security.runs import write_run
 from workbench.errors import WorkbenchError
-from workbench.telemetry.sweeps import Baseline, Sweep, SweepPoint
-from workbench.ui.cluster_views import ClusterView, _devices_table, _log_table, _topology_table
-from workbench.ui.diagnosis import Diagnosis, WorkerReport
+from workbench.telemetry.feed.sweeps import Baseline, Sweep, SweepPoint
+from workbench.ui.cells.replica_cells import CellOutputs
+from workbench.ui.cells.replica_session import Outcome
+from workbench.ui.cluster.cluster_views import ClusterView, _devices_table, _log_table, _topology_table
+from workbench.ui.cluster.diagnosis import Diagnosis, WorkerReport
+from workbench.ui.collectives.sweep_baseline import comparison_text
 from workbench.ui.formatters import bundle_of
-from workbench.ui.models import ArrayPart, ArraySharding
-from workbench.ui.replica_cells import CellOutputs
-from workbench.ui.replica_session import Outcome
-from workbench.ui.sharding import ArrayShardingView
-from workbench.ui.sweep_baseline import comparison_text
+from workbench.ui.models.messages import ArrayPart, ArraySharding
+from workbench.ui.sharding.explain_sharding import ArrayShardingView
 from workbench.ui.widgets.bundle import MIME
 
 Shown = tuple[str, str]

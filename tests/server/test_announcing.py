@@ -24,15 +24,15 @@ import pytest
 
 import workbench as wb
 from workbench.errors import FailedPreconditionError
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 from workbench.server.channels import FEED
 from workbench.server.clusters import Clusters
 from workbench.server.job_link import JobLink
 from workbench.server.publisher import Publisher
 from workbench.server.session import Session
 from workbench.server.watched_runs import WatchedRuns
-from workbench.ui import shown
-from workbench.ui.recorded_runs import Folder, RecordedRuns
+from workbench.ui.runs.recorded_runs import Folder, RecordedRuns
+from workbench.ui.widgets import shown
 from workbench.ui.widgets.sources import Given
 
 PATIENCE_SECONDS = 30.0

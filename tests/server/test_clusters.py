@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
-from workbench.runtime.registry import Entry, Registry, new_id
-from workbench.runtime.unix_listener import UnixListener
+from workbench.runtime.comm.unix_listener import UnixListener
+from workbench.runtime.deploy.registry import Entry, Registry, new_id
 from workbench.server.clusters import MAX_REPLICAS, Clusters
 from workbench.server.frames import Requests, encode
 from workbench.server.summary import Summary

@@ -12,7 +12,7 @@ import pytest
 
 LOOK = """
 import json
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 if __name__ == "__main__":
     import workbench as wb
     made = {make}
@@ -28,9 +28,9 @@ OPENINGS = {
     "one device": "wb.OneDeviceStrategy('CPU:0')",
     "central storage": "wb.distribute.experimental.CentralStorageStrategy()",
     "connect": "wb.connect(replicas=1)",
-    "connect, by its module": "__import__('workbench.runtime.current', fromlist=['_']).connect(replicas=1)",
-    "a part of the package": "__import__('workbench.distribute.mirrored', fromlist=['_']).MirroredStrategy()",
-    "TPU": "(__import__('workbench.runtime.current', fromlist=['_']).connect(tpu=2), wb.TPUStrategy())",
+    "connect, by its module": "__import__('workbench.runtime.connect_cluster', fromlist=['_']).connect(replicas=1)",
+    "a part of the package": "__import__('workbench.distribute.strategies.mirrored', fromlist='_').MirroredStrategy()",
+    "TPU": "(__import__('workbench.runtime.connect_cluster', fromlist=['_']).connect(tpu=2), wb.TPUStrategy())",
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.server.conftest import API, Server
 from workbench.errors import InvalidArgumentError
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 from workbench.server.layout_names import keep, kept
 
 

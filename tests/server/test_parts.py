@@ -21,10 +21,10 @@ from workbench.server.mirror import Mirror
 from workbench.server.rates import Bucket
 from workbench.server.session import MAX_WATCHED, Session
 from workbench.server.watched_runs import WatchedRuns
-from workbench.telemetry.feed import Feed
+from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.snapshot import Snapshot, merge
-from workbench.ui.models import MODELS
-from workbench.ui.recorded_runs import Folder, RecordedRuns
+from workbench.ui.models.messages import MODELS
+from workbench.ui.runs.recorded_runs import Folder, RecordedRuns
 
 ID = "0badcafe"
 

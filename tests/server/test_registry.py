@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import NotFoundError
-from workbench.runtime.registry import Entry, Registry, default_folder, new_id
+from workbench.runtime.deploy.registry import Entry, Registry, default_folder, new_id
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,7 +74,7 @@ def test_files_are_their_owners_alone_whatever_the_umask(registry: Registry) -> 
 def test_the_entry_of_a_killed_process_vanishes(registry: Registry) -> None:
     script = (
         "import sys; from tests.server.test_registry import an_entry; "
-        "from workbench.runtime.registry import Registry; from pathlib import Path; "
+        "from workbench.runtime.deploy.registry import Registry; from pathlib import Path; "
         "kept = Registry(Path(sys.argv[1])).announce(an_entry(id='0badcafe')); "
         "print('there', flush=True); sys.stdin.read()"
     )

@@ -18,13 +18,13 @@ from websocket import WebSocketBadStatusException
 
 import workbench as wb
 from tests.server.conftest import API, PATIENCE_SECONDS, ROOT, TOKEN, Client, Server, spaces
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 from workbench.server.client_socket import MAX_CLIENTS
 from workbench.server.clusters import Clusters
 from workbench.server.extension import handlers
 from workbench.server.recorded import RunsBelow
 from workbench.server.watched_runs import WatchedRuns
-from workbench.ui.recorded_runs import RecordedRuns
+from workbench.ui.runs.recorded_runs import RecordedRuns
 
 EXAMPLES = {
     "clusters": "clusters",

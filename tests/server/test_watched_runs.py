@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from tests.server.conftest import PATIENCE_SECONDS, Client, Server
-from tests.telemetry.test_recorder import record
-from workbench.runtime.registry import Registry
+from tests.telemetry.runs.test_recorder import record
+from workbench.runtime.deploy.registry import Registry
 from workbench.server import watched_runs
 from workbench.server.channels import RUNS
 from workbench.server.clusters import Clusters
 from workbench.server.session import Session
 from workbench.server.watched_runs import WatchedRuns
-from workbench.ui.recorded_runs import Folder, RecordedRuns
+from workbench.ui.runs.recorded_runs import Folder, RecordedRuns
 
 
 class Noticed(RecordedRuns):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-from workbench.telemetry import batches
-from workbench.telemetry.draining import Drain
+from workbench.telemetry.recording import batches
+from workbench.telemetry.recording.drain import Drain
+from workbench.telemetry.recording.ring import Ring
 from workbench.telemetry.records import COLUMNS, InFlight, Record
-from workbench.telemetry.ring import Ring
 
 _drains: WeakKeyDictionary[Ring, Drain] = WeakKeyDictionary()
 _records: WeakKeyDictionary[Ring, list[Record]] = WeakKeyDictionary()

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.telemetry.reading import drained
+from workbench.telemetry.recording.ring import Ring
 from workbench.telemetry.records import Signature
-from workbench.telemetry.ring import Ring
 
 MS = 1_000_000
 

@@ -10,11 +10,17 @@ import pytest
 
 from tests.telemetry.simulation import Replicas, steps
 from workbench.errors import BackendUnavailable
-from workbench.telemetry.feed import Feed
+from workbench.telemetry.feed.feed import Feed
 
 PROGRAM = """
 import sys, threading
-from workbench.telemetry import clocks, events, exports, feed, recorder, records, ring, runs, snapshot, text
+from workbench.telemetry import clocks, events, records, snapshot
+from workbench.telemetry.export import trace_files as exports
+from workbench.telemetry.feed import feed
+from workbench.telemetry.runs import recorder
+from workbench.telemetry.recording import ring
+from workbench.telemetry.runs import recorded_run as runs
+from workbench.telemetry.export import text
 loaded = {"pyarrow", "pandas", "dask", "distributed"} & set(sys.modules)
 assert not loaded, loaded
 assert threading.active_count() == 1
@@ -29,9 +35,9 @@ def test_importing_telemetry_loads_neither_arrow_nor_dask_and_starts_no_thread()
 WITH_ARROW = """
 import sys
 from tests.telemetry.simulation import Replicas, steps
-from workbench.telemetry.feed import Feed
-from workbench.telemetry.recorder import Recorder
-from workbench.telemetry.runs import open_run
+from workbench.telemetry.feed.feed import Feed
+from workbench.telemetry.runs.recorder import Recorder
+from workbench.telemetry.runs.recorded_run import open_run
 replicas = Replicas(["a", "b"])
 replicas.record(*steps(5, [0, 3]))
 feed = Feed()
@@ -57,7 +63,7 @@ def test_recording_and_opening_a_run_does_not_load_pandas(tmp_path: Path) -> Non
 
 def test_the_ring_alone_needs_not_even_numpy() -> None:
     program = (
-        "import sys; from workbench.telemetry.ring import Ring; Ring(8, replica=0); "
+        "import sys; from workbench.telemetry.recording.ring import Ring; Ring(8, replica=0); "
         "assert 'numpy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

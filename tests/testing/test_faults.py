@@ -112,6 +112,8 @@ def test_workers_load_the_faults_without_the_views(strategy: wb.MirroredStrategy
     def loaded() -> bool:
         import sys
 
-        return "workbench.testing.faults" in sys.modules and "workbench.ui.inspection" not in sys.modules
+        return (
+            "workbench.testing.faults" in sys.modules and "workbench.ui.inspect.inspection" not in sys.modules
+        )
 
     assert strategy.run(inject(loaded)).values == (True, True)

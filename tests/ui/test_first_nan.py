@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.runtime.env import current_env
+from workbench.runtime.replica.env import current_env
 
 COUNT, WHO, WHEN = 40, 1, 23
 Strategy = wb.MirroredStrategy

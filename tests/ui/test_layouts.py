@@ -12,10 +12,10 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import workbench as wb
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 from workbench.server.layout_names import keep
 from workbench.ui import layouts, magics
-from workbench.ui.models import MODELS
+from workbench.ui.models.messages import MODELS
 from workbench.ui.widgets import bundle
 
 

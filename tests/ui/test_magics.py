@@ -19,8 +19,8 @@ from traitlets.config import Config
 import workbench as wb
 from workbench.errors import ReplicaError
 from workbench.ui import magics
-from workbench.ui.sweep import SweepResult
-from workbench.ui.timings import Timings
+from workbench.ui.collectives.sweep import SweepResult
+from workbench.ui.collectives.timings import Timings
 
 ROOT = Path(__file__).parents[2]
 CONNECT = """

@@ -10,7 +10,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from workbench.runtime.cells import with_cells
+from workbench.runtime.user_code.notebook_cells import with_cells
 
 ROOT = Path(__file__).parents[2]
 CONNECT = """

@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from tests.ui.conftest import Tags
-from workbench.devices import Device
+from workbench.device_names import Device
 from workbench.runtime.placement_text import one_line, placement, transport
 from workbench.ui import formatters
 

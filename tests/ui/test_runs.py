@@ -15,14 +15,14 @@ import pytest
 
 import workbench as wb
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
-from workbench.telemetry.facts import Facts
-from workbench.telemetry.looks import LOOKS_KEY, Looks
-from workbench.telemetry.transfers import Times
-from workbench.ui import shown
-from workbench.ui.fits import misfits
-from workbench.ui.models import MODELS
-from workbench.ui.runs_model import compared_times
-from workbench.ui.text_table import WIDTH
+from workbench.telemetry.runs.run_metadata import Facts
+from workbench.telemetry.runs.saved_models import LOOKS_KEY, Looks
+from workbench.telemetry.runs.transfer_times import Times
+from workbench.ui.models.messages import MODELS
+from workbench.ui.models.model_check import misfits
+from workbench.ui.render.text_table import WIDTH
+from workbench.ui.runs.runs_model import compared_times
+from workbench.ui.widgets import shown
 from workbench.ui.widgets.built import is_built
 from workbench.ui.widgets.bundle import MIME
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import workbench as wb
-from workbench.ui.cluster_views import topology_source
+from workbench.ui.cluster.cluster_views import topology_source
 
 
 def rank() -> int:

@@ -17,12 +17,12 @@ import pytest
 from jupyter_client.manager import start_new_async_kernel
 
 import workbench as wb
-from workbench.telemetry.feed import Feed
+from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.snapshot import merge
-from workbench.ui.cluster_model import topology_model
-from workbench.ui.cluster_views import ClusterView
-from workbench.ui.dataset_model import dataset_model
-from workbench.ui.dataset_source import what_if
+from workbench.ui.cluster.cluster_model import topology_model
+from workbench.ui.cluster.cluster_views import ClusterView
+from workbench.ui.sharding.dataset_model import dataset_model
+from workbench.ui.sharding.dataset_source import what_if
 from workbench.ui.widgets.built import is_built
 from workbench.ui.widgets.bundle import MIME, mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
-from workbench.runtime import current as clusters
+from workbench.runtime import connect_cluster as clusters
 
 
 @pytest.fixture(autouse=True)

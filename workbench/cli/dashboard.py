@@ -15,7 +15,7 @@ from workbench.dashboards.dashboard import check_installed
 from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.target import Jobs, find
 from workbench.errors import WorkbenchError
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 
 
 def run(options: argparse.Namespace) -> int:

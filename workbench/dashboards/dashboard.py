@@ -16,8 +16,8 @@ from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.target import Jobs, find
 from workbench.errors import BackendUnavailable, FailedPreconditionError
 from workbench.extras import install_command
-from workbench.runtime.registry import Registry
-from workbench.ui import html
+from workbench.runtime.deploy.registry import Registry
+from workbench.ui.render import html
 from workbench.ui.widgets.built import is_built
 
 if TYPE_CHECKING:

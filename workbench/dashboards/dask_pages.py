@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from workbench.errors import FailedPreconditionError
 from workbench.runtime import Cluster, current_cluster, scheduler_pages
-from workbench.telemetry.feed import Feed
+from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.snapshot import Snapshot
-from workbench.ui.collectives_model import collectives_model
-from workbench.ui.models import plain
+from workbench.ui.models.collectives_model import collectives_model
+from workbench.ui.models.messages import plain
 from workbench.ui.widgets.built import STATIC
 
 _VIEWS: Final = {

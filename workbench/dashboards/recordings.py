@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from workbench.errors import InvalidArgumentError
-from workbench.ui.recorded_runs import Folder, OneFile, RecordedRuns
+from workbench.ui.runs.recorded_runs import Folder, OneFile, RecordedRuns
 from workbench.ui.widgets.sources import Given, Message
 
 

@@ -30,7 +30,7 @@ from workbench.dashboards.pane import VIEWS_ROUTE
 from workbench.dashboards.recordings import Recordings
 from workbench.dashboards.target import Jobs
 from workbench.errors import UnavailableError
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 from workbench.server.clusters import Clusters
 from workbench.server.rates import Bucket
 from workbench.ui.widgets.built import STATIC

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workbench.dashboards.recordings import Recordings
 from workbench.errors import DataCorruption, NotFoundError
-from workbench.runtime.registry import Entry, Registry
+from workbench.runtime.deploy.registry import Entry, Registry
 
 
 @dataclass(frozen=True, slots=True)

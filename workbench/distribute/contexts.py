@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from workbench.distribute.default import DefaultStrategy
-    from workbench.distribute.replica_context import ReplicaContext
-    from workbench.distribute.strategy import Strategy
+    from workbench.distribute.replica.replica_context import ReplicaContext
+    from workbench.distribute.strategies.strategy import Strategy
 
 Entered = Literal["scope", "set", "merge", "update"]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from workbench import tree
 from workbench.distribute import contexts
+from workbench.distribute.arrays.plain_device import HERE
 from workbench.distribute.function import plain_function
-from workbench.distribute.placement import HERE
-from workbench.distribute.replica_context import DefaultReplicaContext
-from workbench.distribute.strategy import Strategy
+from workbench.distribute.replica.replica_context import DefaultReplicaContext
+from workbench.distribute.strategies.strategy import Strategy
 from workbench.distribute.strategy_description import StrategyDescription
 from workbench.distribute.value_context import RunOptions
-from workbench.distribute.values import PerReplica, select
+from workbench.distribute.values.distributed_values import PerReplica, select
 
 
 class DefaultStrategy(Strategy):

@@ -1,17 +1,17 @@
 """`wb.distribute.experimental`: the names that the reference has there."""
 
-from workbench.collectives.options import (
+from workbench.communicators.core.options import (
     CollectiveCommunication,
     CollectiveHints,
     CommunicationImplementation,
     CommunicationOptions,
 )
-from workbench.distribute.central_storage import CentralStorageStrategy
-from workbench.distribute.device_assignment import DeviceAssignment
-from workbench.distribute.multi_worker import (
+from workbench.distribute.strategies.central_storage import CentralStorageStrategy
+from workbench.distribute.strategies.device_assignment import DeviceAssignment
+from workbench.distribute.strategies.multi_worker import (
     ExperimentalMultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
 )
-from workbench.distribute.tpu import TPUStrategy
+from workbench.distribute.strategies.tpu import TPUStrategy
 from workbench.distribute.value_context import ValueContext
 
 __all__ = [

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final, overload
 
-from workbench.runtime.cells import file_name
+from workbench.runtime.user_code.notebook_cells import file_name
 
 _ASYNCHRONOUS: Final = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _NOT_RUN_BY_A_CALL: Final = inspect.CO_GENERATOR | _ASYNCHRONOUS

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from workbench import forks
 from workbench.backends.library import Library
-from workbench.collectives.options import CommunicationOptions
-from workbench.devices import Device
+from workbench.communicators.core.options import CommunicationOptions
+from workbench.device_names import Device
 
 if TYPE_CHECKING:
-    from workbench.distribute.cross_device_ops import CrossDeviceOps
-    from workbench.distribute.strategy import Strategy
-    from workbench.runtime.env import ReplicaEnv
+    from workbench.distribute.replica.cross_device_ops import CrossDeviceOps
+    from workbench.distribute.strategies.strategy import Strategy
+    from workbench.runtime.replica.env import ReplicaEnv
 
 # Strategies of this process by id: one that travels to a replica and back is the same object again.
 _known: weakref.WeakValueDictionary[str, Strategy] = weakref.WeakValueDictionary()

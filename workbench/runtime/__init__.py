@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workbench.runtime.cluster import Cluster
-    from workbench.runtime.current import auto_connect, connect, current_cluster
-    from workbench.runtime.env import ReplicaEnv, current_env
-    from workbench.runtime.group import Group
-    from workbench.runtime.handles import Handle
-    from workbench.runtime.merges import PerRank
-    from workbench.runtime.shipping import Prepared
+    from workbench.runtime.connect_cluster import auto_connect, connect, current_cluster
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.driver.handle import Handle
+    from workbench.runtime.driver.merge_call import PerRank
+    from workbench.runtime.replica.env import ReplicaEnv, current_env
+    from workbench.runtime.shipping.function_registry import Prepared
 
 _EXPORTS = {
     "Cluster": "workbench.runtime.cluster",
-    "Group": "workbench.runtime.group",
-    "Handle": "workbench.runtime.handles",
-    "PerRank": "workbench.runtime.merges",
-    "Prepared": "workbench.runtime.shipping",
-    "ReplicaEnv": "workbench.runtime.env",
-    "auto_connect": "workbench.runtime.current",
-    "connect": "workbench.runtime.current",
-    "current_cluster": "workbench.runtime.current",
-    "current_env": "workbench.runtime.env",
+    "Group": "workbench.runtime.driver.group",
+    "Handle": "workbench.runtime.driver.handle",
+    "PerRank": "workbench.runtime.driver.merge_call",
+    "Prepared": "workbench.runtime.shipping.function_registry",
+    "ReplicaEnv": "workbench.runtime.replica.env",
+    "auto_connect": "workbench.runtime.connect_cluster",
+    "connect": "workbench.runtime.connect_cluster",
+    "current_cluster": "workbench.runtime.connect_cluster",
+    "current_env": "workbench.runtime.replica.env",
 }
 
 __all__ = [

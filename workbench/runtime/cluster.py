@@ -13,28 +13,28 @@ from typing import Any
 from distributed import Client
 
 from workbench import allowance, forks
-from workbench.devices import Device
+from workbench.device_names import Device
 from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchError
-from workbench.runtime import embedded
-from workbench.runtime.cells import with_cell_names
-from workbench.runtime.connecting import Connector
-from workbench.runtime.delayed_interrupt import delayed_interrupt
-from workbench.runtime.driver_lock import refuse_on_replica
-from workbench.runtime.flights import batch_of
-from workbench.runtime.gang import Gang
-from workbench.runtime.group import Group
-from workbench.runtime.happenings import links_made
-from workbench.runtime.health import LocalHealth
+from workbench.runtime.comm.messages import TELEMETRY
+from workbench.runtime.deploy import embedded
+from workbench.runtime.deploy.claiming import Connector
+from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
+from workbench.runtime.deploy.health import LocalHealth
+from workbench.runtime.deploy.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
+from workbench.runtime.deploy.succession import Succession
+from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.driver.driver_events import links_made
+from workbench.runtime.driver.driver_lock import refuse_on_replica
+from workbench.runtime.driver.flight_reader import batch_of
+from workbench.runtime.driver.gang import Gang
+from workbench.runtime.driver.group import Group
+from workbench.runtime.driver.signals_reader import WatchThread
+from workbench.runtime.driver.silence import silence_text
 from workbench.runtime.layout import check_minimum
 from workbench.runtime.placement_text import one_line, placement
-from workbench.runtime.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
-from workbench.runtime.silence import silence_text
-from workbench.runtime.succession import Succession
-from workbench.runtime.watch import WatchThread
-from workbench.runtime.wire import TELEMETRY
-from workbench.runtime.worker_link import WorkerLink
+from workbench.runtime.user_code.notebook_cells import with_cell_names
 from workbench.telemetry.events import Event
-from workbench.telemetry.feed import Feed
+from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.formatting import encodable
 
 _LAST_FLUSH_SECONDS = 0.5

@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench import allowance
 from workbench.errors import InvalidArgumentError
-from workbench.runtime.gpus import chosen, default
+from workbench.runtime.process.gpus import chosen, default
 
 Layout = dict[str, tuple[str, int]]
 """Worker name -> (host label, devices), in the order of the hosts."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from workbench.devices import Device
+from workbench.device_names import Device
 
 WIDTH: Final = 88
 

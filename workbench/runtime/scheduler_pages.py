@@ -14,7 +14,7 @@ from tornado.web import HTTPError, RequestHandler, StaticFileHandler
 
 from workbench.errors import FailedPreconditionError
 from workbench.runtime.cluster import Cluster
-from workbench.runtime.plugin import TELEMETRY_TOPIC
+from workbench.runtime.deploy.plugin import TELEMETRY_TOPIC
 
 PLUGIN: Final = "workbench-pages"
 _PREFIX: Final = "individual-workbench-"

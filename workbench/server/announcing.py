@@ -13,11 +13,11 @@ from pathlib import Path
 
 from workbench import forks
 from workbench.runtime import Cluster, current_cluster
-from workbench.runtime.registry import SUPPORTED, Entry, Registry, new_id
-from workbench.runtime.unix_listener import UnixListener
+from workbench.runtime.comm.unix_listener import UnixListener
+from workbench.runtime.deploy.registry import SUPPORTED, Entry, Registry, new_id
 from workbench.server.channels import CHANNEL_OF
 from workbench.server.publisher import Publisher
-from workbench.ui import shown
+from workbench.ui.widgets import shown
 from workbench.ui.widgets.sources import Source
 
 _log = logging.getLogger("workbench")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
-from workbench.runtime.registry import Entry, Registry
+from workbench.runtime.deploy.registry import Entry, Registry
 from workbench.server.job_link import JobLink
 
 MAX_REPLICAS: Final = 256

@@ -8,7 +8,7 @@ from typing import Any, Final
 from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.utils import url_path_join
 
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 from workbench.server.client_socket import ClientSocket
 from workbench.server.clusters import Clusters
 from workbench.server.handlers import (
@@ -20,7 +20,7 @@ from workbench.server.handlers import (
 )
 from workbench.server.recorded import RunsBelow
 from workbench.server.watched_runs import WatchedRuns
-from workbench.ui.recorded_runs import RecordedRuns
+from workbench.ui.runs.recorded_runs import RecordedRuns
 
 ROOT: Final = "/workbench/api"
 

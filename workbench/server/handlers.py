@@ -19,13 +19,13 @@ from workbench.errors import (
     NotFoundError,
     UnavailableError,
 )
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 from workbench.server import layout_names
 from workbench.server.channels import CHANNEL_OF
 from workbench.server.client_socket import RESOURCE
 from workbench.server.clusters import Clusters, describe
 from workbench.server.recorded import steps_from
-from workbench.ui.recorded_runs import RecordedRuns
+from workbench.ui.runs.recorded_runs import RecordedRuns
 
 _MAX_BODY_BYTES: Final = 4096
 _STATUS_OF: Final[tuple[tuple[type[Exception], int], ...]] = (

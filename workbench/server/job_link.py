@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from workbench.errors import FailedPreconditionError, UnavailableError
-from workbench.runtime.registry import Entry
-from workbench.runtime.unix_listener import peer_uid
+from workbench.runtime.comm.unix_listener import peer_uid
+from workbench.runtime.deploy.registry import Entry
 from workbench.server import frames
 from workbench.server.channels import CHANNELS, FEED
 from workbench.server.mirror import Mirror

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from workbench.runtime import Cluster
+from workbench.telemetry.feed.sweeps import sweeps
 from workbench.telemetry.snapshot import Snapshot
-from workbench.telemetry.sweeps import sweeps
-from workbench.ui.cluster_model import DeviceHistory, topology_model
-from workbench.ui.plain import plain
+from workbench.ui.cluster.cluster_model import DeviceHistory, topology_model
+from workbench.ui.render.plain_values import plain
 
 ASKING: Final = frozenset({"devices"})
 """Channels of which the model is not known without asking Dask's scheduler."""

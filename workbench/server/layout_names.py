@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from workbench.errors import InvalidArgumentError
-from workbench.runtime.registry import Registry
+from workbench.runtime.deploy.registry import Registry
 
 MAX_NAMES: Final = 64
 MAX_LENGTH: Final = 40

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from workbench.runtime.registry import ID
+from workbench.runtime.deploy.registry import ID
 from workbench.server.channels import CHANNELS, FEED, RUNS
 from workbench.server.clusters import Clusters
 from workbench.server.job_link import JobLink

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final
 
-from workbench.ui.recorded_runs import RecordedRuns
+from workbench.ui.runs.recorded_runs import RecordedRuns
 
 _LOOK_SECONDS: Final = 2.0
 _SHARE: Final = 20

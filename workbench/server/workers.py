@@ -17,9 +17,9 @@ import time
 from typing import Any, Final
 
 from workbench.errors import WorkbenchError
-from workbench.runtime import embedded, held_workers
-from workbench.runtime.registry import Entry, Registry, new_id
-from workbench.runtime.unix_listener import UnixListener
+from workbench.runtime.comm.unix_listener import UnixListener
+from workbench.runtime.deploy import embedded, worker_pool
+from workbench.runtime.deploy.registry import Entry, Registry, new_id
 from workbench.server.clusters import MAX_REPLICAS
 from workbench.server.frames import Requests, encode
 from workbench.server.summary import Summary
@@ -59,7 +59,7 @@ class HeldWorkers:
             machine=socket.gethostname(),
             started=time.time(),
             socket=self._listener.path,
-            connection=held_workers.connection(self._cluster),
+            connection=worker_pool.connection(self._cluster),
         )
         self._announced = Registry().announce(self.entry)
 

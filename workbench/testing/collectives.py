@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-from workbench.distribute.strategy import Strategy
+from workbench.distribute.strategies.strategy import Strategy
 from workbench.runtime.placement_text import counted
 from workbench.telemetry.formatting import size_text
-from workbench.ui.timings import Timings
+from workbench.ui.collectives.timings import Timings
 
 if TYPE_CHECKING:
     import pyarrow as pa

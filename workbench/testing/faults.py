@@ -14,7 +14,7 @@ import numpy as np
 from workbench import faults, tree
 from workbench.distribute.function import Function, plain_function
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
-from workbench.runtime.env import ReplicaEnv, current_env
+from workbench.runtime.replica.env import ReplicaEnv, current_env
 
 _COLLECTIVES: Final = frozenset(
     {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "barrier"}

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from workbench.backends.summary import Summary
-from workbench.distribute.local_values import flatten_distributed
-from workbench.distribute.strategy import Strategy
-from workbench.distribute.values import DistributedValues
-from workbench.distribute.variable import Variable
-from workbench.ui.inspected import InspectedValue
-from workbench.ui.inspection import Inspection, inspect, name_in
+from workbench.distribute.strategies.strategy import Strategy
+from workbench.distribute.values.distributed_values import DistributedValues
+from workbench.distribute.values.local_values import flatten_distributed
+from workbench.distribute.variables.variable import Variable
+from workbench.ui.inspect.inspection import Inspection, inspect, name_in
+from workbench.ui.models.inspected import InspectedValue
 
 
 def assert_in_sync(value: Any) -> None:

@@ -9,30 +9,30 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from workbench.ui import html
+from workbench.ui.render import html
 
 if TYPE_CHECKING:
     from workbench.data.explain import Sharding
-    from workbench.distribute.input import DistributedDataset
-    from workbench.distribute.strategy import Strategy
-    from workbench.distribute.values import DistributedValues
-    from workbench.distribute.variable import Variable
+    from workbench.distribute.input.distributed_dataset import DistributedDataset
+    from workbench.distribute.strategies.strategy import Strategy
+    from workbench.distribute.values.distributed_values import DistributedValues
+    from workbench.distribute.variables.variable import Variable
     from workbench.runtime.cluster import Cluster
 
 DRAWN: Final = (
     ("workbench.runtime.cluster", "Cluster", "cluster_html"),
-    ("workbench.distribute.strategy", "Strategy", "strategy_html"),
-    ("workbench.distribute.values", "DistributedValues", "values_html"),
-    ("workbench.distribute.variable", "Variable", "variable_html"),
-    ("workbench.distribute.input", "DistributedDataset", "distributed_dataset_html"),
+    ("workbench.distribute.strategies.strategy", "Strategy", "strategy_html"),
+    ("workbench.distribute.values.distributed_values", "DistributedValues", "values_html"),
+    ("workbench.distribute.variables.variable", "Variable", "variable_html"),
+    ("workbench.distribute.input.distributed_dataset", "DistributedDataset", "distributed_dataset_html"),
 )
 """Module and name of a class, and the function below that draws it and its subclasses."""
 LIVE: Final = (
     ("workbench.runtime.cluster", "Cluster", "cluster_bundle"),
-    ("workbench.distribute.strategy", "Strategy", "strategy_bundle"),
-    ("workbench.distribute.values", "DistributedValues", "values_bundle"),
-    ("workbench.distribute.variable", "Variable", "variable_bundle"),
-    ("workbench.distribute.input", "DistributedDataset", "distributed_dataset_bundle"),
+    ("workbench.distribute.strategies.strategy", "Strategy", "strategy_bundle"),
+    ("workbench.distribute.values.distributed_values", "DistributedValues", "values_bundle"),
+    ("workbench.distribute.variables.variable", "Variable", "variable_bundle"),
+    ("workbench.distribute.input.distributed_dataset", "DistributedDataset", "distributed_dataset_bundle"),
     ("workbench.data.explain", "Sharding", "sharding_bundle"),
 )
 """The same for those with a live view; without a kernel this is what they print anyway."""
@@ -89,7 +89,7 @@ def strategy_bundle(strategy: Strategy, include: Any = None, exclude: Any = None
 
 
 def _topology_bundle(cluster: Cluster, text: str, html_: str, include: Any) -> dict[str, Any]:
-    from workbench.ui.cluster_views import topology_source
+    from workbench.ui.cluster.cluster_views import topology_source
     from workbench.ui.widgets.bundle import mimebundle
 
     return mimebundle(topology_source(cluster), text=text, html=html_, include=include)
@@ -97,7 +97,7 @@ def _topology_bundle(cluster: Cluster, text: str, html_: str, include: Any) -> d
 
 def sharding_bundle(sharding: Sharding, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """A dataset's sharding: who reads what at which step."""
-    from workbench.ui.sharding import dataset_source
+    from workbench.ui.sharding.explain_sharding import dataset_source
     from workbench.ui.widgets.bundle import mimebundle
 
     texts = sharding._repr_mimebundle_()
@@ -119,7 +119,7 @@ def variable_bundle(variable: Variable, include: Any = None, exclude: Any = None
 def _looked_at(value: Any, text: str, html_: str, include: Any) -> dict[str, Any]:
     """With the view of values where somebody can see it: only then replicas are asked."""
     from workbench.errors import WorkbenchError
-    from workbench.ui.inspection import inspection_of, name_among
+    from workbench.ui.inspect.inspection import inspection_of, name_among
     from workbench.ui.widgets.bundle import is_drawn, mimebundle
 
     texts = {"text/plain": text, "text/html": html_}
@@ -140,7 +140,7 @@ def distributed_dataset_bundle(
 ) -> dict[str, Any]:
     """A distributed dataset: who reads what at which step, as far as that is found out in a moment."""
     from workbench.errors import WorkbenchError
-    from workbench.ui.sharding import dataset_source, explain_distributed
+    from workbench.ui.sharding.explain_sharding import dataset_source, explain_distributed
     from workbench.ui.widgets.bundle import is_drawn, mimebundle
 
     text, html_ = repr(dataset), distributed_dataset_html(dataset)
@@ -157,7 +157,7 @@ def distributed_dataset_bundle(
 def cluster_html(cluster: Cluster) -> str:
     """A cluster: its workers, host by host."""
     from workbench.runtime.placement_text import placement
-    from workbench.ui.cluster_model import busy_replicas
+    from workbench.ui.cluster.cluster_model import busy_replicas
 
     rows = [
         [
@@ -181,7 +181,7 @@ def cluster_html(cluster: Cluster) -> str:
 def strategy_html(strategy: Strategy) -> str:
     """A strategy: its replicas, and what they do."""
     from workbench.runtime.placement_text import counted, placement, transport
-    from workbench.ui.cluster_model import busy_replicas
+    from workbench.ui.cluster.cluster_model import busy_replicas
 
     name = type(strategy).__name__
     facts = [placement(strategy.devices, "replica")]

@@ -15,12 +15,12 @@ LAYOUTS: Final[dict[str, tuple[str, ...]]] = {
     "debugging": ("stuck", "log", "values", "lanes"),
     "data": ("dataset_sharding", "array_sharding", "values"),
 }
-"""Those that come with workbench, with their views; how these lie is said in `extension/src/lab/layouts.ts`."""
+"""Those that come with workbench, with their views; how these lie is said in `extension/src/lab/layouts/layouts.ts`."""
 
 
 def layout_names() -> tuple[str, ...]:
     """All layouts that are known here: those of workbench, and those that were saved in JupyterLab on this machine."""
-    from workbench.runtime.registry import SUPPORTED, Registry
+    from workbench.runtime.deploy.registry import SUPPORTED, Registry
     from workbench.server.layout_names import kept
 
     saved = kept(Registry()) if SUPPORTED else ()

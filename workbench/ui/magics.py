@@ -74,7 +74,7 @@ def _plain_python() -> Iterator[None]:
 
 def _cell_file() -> str:
     """The file name under which tracebacks know the cell that runs; "" if that is not known."""
-    from workbench.runtime.cells import file_name
+    from workbench.runtime.user_code.notebook_cells import file_name
 
     frame = sys._getframe(1)
     while frame.f_back is not None:
@@ -121,7 +121,7 @@ class WorkbenchMagics(Magics):
 
         `ctx` is the replica's context. Outputs come as text. The function that does the same is `wb.run_cell`.
         """
-        from workbench.ui.replica_cells import named_values, only_strategy, parsed_replicas, run_cell
+        from workbench.ui.cells.replica_cells import named_values, only_strategy, parsed_replicas, run_cell
 
         options = parse_argstring(self.replica, line)
         with _usage_errors(), _plain_python():
@@ -160,9 +160,9 @@ class WorkbenchMagics(Magics):
         As `%%collectives` it runs the cell first. The functions that do the same are `wb.collectives` and
         `wb.collectives.sweep`.
         """
-        from workbench.ui.collectives import collectives
-        from workbench.ui.replica_cells import only_strategy
-        from workbench.ui.sweep import sweep
+        from workbench.ui.cells.replica_cells import only_strategy
+        from workbench.ui.collectives.sweep import sweep
+        from workbench.ui.collectives.view import collectives
 
         options = parse_argstring(self.collectives, line)
         if cell and cell.strip():

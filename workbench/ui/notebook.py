@@ -30,7 +30,7 @@ def wait_for_steps(result: Any) -> None:
     Args:
       result: IPython's record of the cell; gets the error, which makes "Run All" stop here.
     """
-    clusters = sys.modules.get("workbench.runtime.current")
+    clusters = sys.modules.get("workbench.runtime.connect_cluster")
     cluster = None if clusters is None else clusters.current_cluster()
     if cluster is None or cluster.closed:
         return

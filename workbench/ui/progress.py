@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, Final, TypeVar
 
 from workbench.telemetry.formatting import printable_lines, significant
-from workbench.ui import html
+from workbench.ui.render import html
 
 _T = TypeVar("_T")
 _REPAINT_SECONDS: Final = 0.1

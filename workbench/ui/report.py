@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from workbench.errors import InvalidArgumentError
-from workbench.ui import html
 from workbench.ui.formatters import bundle_of
+from workbench.ui.render import html
 from workbench.ui.widgets.built import STATIC, is_built
 from workbench.ui.widgets.bundle import MIME
 

@@ -1,4 +1,4 @@
-// Files for other tools, of what a view shows; the twins of workbench/telemetry/exports.py, which has whole runs.
+// Files for other tools, of what a view shows; the twins of workbench/telemetry/export/trace_files.py, which has whole runs.
 import { NOTHING } from "../format";
 import type { Collectives, TableRow } from "../models";
 import { takers, type Cell, type Row } from "./sheet";

@@ -3,8 +3,8 @@ import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/applica
 import { IConsoleTracker } from "@jupyterlab/console";
 import { INotebookTracker } from "@jupyterlab/notebook";
 import { panes } from "./plugin";
-import { savedViews } from "./saved_views";
-import { ISessions, Sessions } from "./sessions";
+import { savedViews } from "./saved/saved_views";
+import { ISessions, Sessions } from "./server/sessions";
 import { optional } from "./tokens";
 
 const sessions: JupyterFrontEndPlugin<Sessions> = {

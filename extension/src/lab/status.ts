@@ -2,9 +2,9 @@
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Widget } from "@lumino/widgets";
 import { rateText } from "../format";
-import type { Followed } from "./followed";
-import { IN_FRONT } from "./followed";
-import type { ClusterInfo } from "./messages";
+import type { Followed } from "./panes/followed";
+import { IN_FRONT } from "./panes/followed";
+import type { ClusterInfo } from "./server/messages";
 import { statusWord } from "./words";
 
 /** As "4/4 replicas • 38 GB/s • 0 NaN". */

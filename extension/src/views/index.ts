@@ -1,4 +1,4 @@
-// The views by name; the names and their models are those of workbench/ui/models.py.
+// The views by name; the names and their models are those of workbench/ui/models/messages.py.
 import type { Models } from "../models";
 import type { View } from "../view";
 import { arraySharding } from "./array_sharding";

@@ -189,7 +189,7 @@ function Quantile({ spread, name }: { spread: ReplicaSpread; name: string }) {
   );
 }
 
-/** On the replicas that have no row; the twin of `_rest_text` in workbench/ui/inspection_text.py. */
+/** On the replicas that have no row; the twin of `_rest_text` in workbench/ui/inspect/text.py. */
 function restText({ outlying, not_finite }: ReplicaSpread, shown: number, replicas: number): string {
   const hidden = count(replicas - shown);
   if (!outlying) return "";

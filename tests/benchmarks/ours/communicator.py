@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.measure import SIZES, Script, time_in_step
-from workbench.collectives import Bootstrap, Communicator, Member, Topology
+from workbench.communicators import Bootstrap, Communicator, Member, Topology
 
 VARIANTS = ("own", "shared", "empty", "empty, shared")
 

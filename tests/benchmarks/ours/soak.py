@@ -41,7 +41,7 @@ Samples = dict[tuple[str, str], list[float]]
 
 def held_by_worker() -> int:
     """Runs in a worker: values that it keeps for handles of the driver."""
-    from workbench.runtime.plugin import IN_PROCESS
+    from workbench.runtime.deploy.plugin import IN_PROCESS
 
     return sum(side._host.holds() for side in IN_PROCESS.values() if side._host is not None)
 

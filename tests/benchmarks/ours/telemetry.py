@@ -13,7 +13,7 @@ import numpy as np
 
 import workbench as wb
 from tests.benchmarks.measure import SIZES, Script, time_in_step
-from workbench.runtime.env import current_env
+from workbench.runtime.replica.env import current_env
 
 PAIRS = 4
 LARGE = "1 MB"

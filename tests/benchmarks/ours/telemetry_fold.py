@@ -12,10 +12,10 @@ import timeit
 from collections.abc import Callable
 
 from tests.benchmarks.measure import Script
-from workbench.telemetry.draining import Drain
-from workbench.telemetry.feed import Feed
+from workbench.telemetry.feed.feed import Feed
+from workbench.telemetry.recording.drain import Drain
+from workbench.telemetry.recording.ring import Ring
 from workbench.telemetry.records import Signature
-from workbench.telemetry.ring import Ring
 
 EVENTS_PER_SECOND = 10_000
 BATCHES_PER_SECOND = 10

@@ -15,8 +15,8 @@ import numpy as np
 
 import workbench as wb
 from tests.benchmarks.measure import Script
-from workbench.ui.inspection import Inspection
-from workbench.ui.plain import plain
+from workbench.ui.inspect.inspection import Inspection
+from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.built import STATIC, is_built
 
 GIGABYTE = 10**9

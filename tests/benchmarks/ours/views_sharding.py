@@ -10,7 +10,7 @@ import numpy as np
 import workbench as wb
 from tests.benchmarks.measure import Script
 from tests.benchmarks.peers import jax_devices
-from workbench.ui.plain import plain
+from workbench.ui.render.plain_values import plain
 
 GIGABYTE = 10**9
 CALLS = 5

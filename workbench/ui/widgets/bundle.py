@@ -12,7 +12,7 @@ from workbench.ui.widgets.sources import Source
 MIME: Final = "application/vnd.workbench.view+json"
 """View and model, for those who can draw it without a kernel: a saved notebook in JupyterLab."""
 VERSION: Final = 1
-"""Of that form; `extension/src/lab/saved_model.ts` draws no other."""
+"""Of that form; `extension/src/lab/saved/saved_model.ts` draws no other."""
 
 
 def mimebundle(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from workbench.telemetry.snapshot import Snapshot, delta
-from workbench.ui.collectives_model import collectives_model
-from workbench.ui.plain import plain
+from workbench.ui.models.collectives_model import collectives_model
+from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.sources import Message
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from workbench.ui.plain import plain
+from workbench.ui.render.plain_values import plain
 
 Message = dict[str, Any]
 

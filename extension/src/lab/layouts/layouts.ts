@@ -1,0 +1,156 @@
+// Named layouts: which panes there are, and how they lie around everything else.
+import { VIEWS, type ViewName } from "../../views";
+
+/** A pane of a layout; it follows the notebook in front, or shows a recorded run. */
+export interface Tab {
+  view: ViewName;
+  run: string;
+}
+
+/** A part of the main area. "others" is where everything lies that is no pane of ours. */
+export type Area =
+  "others" | { tabs: Tab[]; current: number } | { split: "across" | "down"; parts: Area[]; sizes: number[] };
+
+const MAX_DEPTH = 8;
+const MAX_PARTS = 16;
+
+const tabs = (...views: ViewName[]): Area => ({
+  tabs: views.map((view) => ({ view, run: "" })),
+  current: 0,
+});
+const beside = (above: Area, below: Area): Area => ({
+  split: "across",
+  parts: ["others", { split: "down", parts: [above, below], sizes: [1, 1] }],
+  sizes: [1, 1],
+});
+
+/** The layouts that come with us; tests compare the names with `workbench/ui/layouts.py`. */
+export const SHIPPED = {
+  overview: beside(tabs("topology", "devices"), tabs("collectives", "log")),
+  collectives: beside(tabs("collective_table", "sweep"), tabs("lanes", "heat_map")),
+  debugging: beside(tabs("stuck", "log"), tabs("values", "lanes")),
+  data: beside(tabs("dataset_sharding"), tabs("array_sharding", "values")),
+} satisfies Record<string, Area>;
+
+/** The layout that settings hold, which people can edit; null where it makes no sense. */
+export function readArea(value: unknown, depth = 0): Area | null {
+  if (value === "others") return value;
+  if (typeof value !== "object" || value === null || depth > MAX_DEPTH) return null;
+  if ("tabs" in value && Array.isArray(value.tabs) && value.tabs.length) {
+    const found = value.tabs.slice(0, MAX_PARTS).map(readTab);
+    const current = "current" in value ? Number(value.current) : 0;
+    return found.includes(null) ? null : { tabs: found as Tab[], current: found[current] ? current : 0 };
+  }
+  if ("split" in value && "parts" in value && Array.isArray(value.parts) && value.parts.length) {
+    const parts = value.parts.slice(0, MAX_PARTS).map((part: unknown) => readArea(part, depth + 1));
+    if (parts.includes(null) || (value.split !== "across" && value.split !== "down")) return null;
+    const given = "sizes" in value && Array.isArray(value.sizes) ? value.sizes.map(Number) : [];
+    const sizes = parts.map((_, index) => ((given[index] ?? 0) > 0 ? Math.min(given[index] ?? 1, 1e6) : 1));
+    return { split: value.split, parts: parts as Area[], sizes };
+  }
+  return null;
+}
+
+function readTab(value: unknown): Tab | null {
+  const tab = typeof value === "string" ? { view: value } : value;
+  if (typeof tab !== "object" || tab === null || !("view" in tab)) return null;
+  const { view } = tab;
+  if (typeof view !== "string" || !Object.hasOwn(VIEWS, view)) return null;
+  const run = "run" in tab && typeof tab.run === "string" ? tab.run : "";
+  return { view: view as ViewName, run };
+}
+
+/** The panes of a layout, each once. */
+export function tabsOf(area: Area): Tab[] {
+  if (area === "others") return [];
+  const all = "tabs" in area ? area.tabs : area.parts.flatMap(tabsOf);
+  return all.filter((tab, index) => all.findIndex((one) => same(one, tab)) === index);
+}
+
+export function same(one: Tab, other: Tab): boolean {
+  return one.view === other.view && one.run === other.run;
+}
+
+/** As Lumino's dock panels describe how their widgets lie. */
+export type Dock<W> =
+  | { type: "tab-area"; widgets: W[]; currentIndex: number }
+  | { type: "split-area"; orientation: "horizontal" | "vertical"; children: Dock<W>[]; sizes: number[] };
+
+/** The dock's arrangement for a layout: `others` keeps how it lies; each widget has one place, the first. */
+export function arranged<W>(area: Area, others: Dock<W> | null, widgetOf: (tab: Tab) => W): Dock<W> | null {
+  const placed = new Set<W>();
+  let othersPlaced = false;
+  const place = (part: Area): Dock<W> | null => {
+    if (part === "others") {
+      const first = othersPlaced ? null : others;
+      othersPlaced = true;
+      return first;
+    }
+    if ("tabs" in part) {
+      const chosen = part.tabs[part.current];
+      const widgets = part.tabs.map(widgetOf).filter((widget) => !placed.has(widget) && placed.add(widget));
+      const currentIndex = chosen ? Math.max(0, widgets.indexOf(widgetOf(chosen))) : 0;
+      return widgets.length ? { type: "tab-area", widgets, currentIndex } : null;
+    }
+    return split(part.split === "across" ? "horizontal" : "vertical", part.parts.map(place), part.sizes);
+  };
+  const all = place(area);
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-condition -- `place` changes it
+  return othersPlaced || !others ? all : split("horizontal", [others, all], [1, 1]);
+}
+
+/** The arrangement without the widgets that are not to `stay`. */
+export function pruned<W>(dock: Dock<W> | null, stay: (widget: W) => boolean): Dock<W> | null {
+  if (dock === null) return null;
+  if (dock.type === "split-area") {
+    return split(
+      dock.orientation,
+      dock.children.map((child) => pruned(child, stay)),
+      dock.sizes,
+    );
+  }
+  const widgets = dock.widgets.filter(stay);
+  const current = dock.widgets[dock.currentIndex];
+  const currentIndex = current === undefined ? 0 : Math.max(0, widgets.indexOf(current));
+  return widgets.length ? { type: "tab-area", widgets, currentIndex } : null;
+}
+
+/** The layout that an arrangement is an example of; null if no pane of ours is in it. */
+export function layoutOf<W>(dock: Dock<W> | null, tabOf: (widget: W) => Tab | null): Area | null {
+  let othersSeen = false;
+  const others = (): Area | null => {
+    if (othersSeen) return null;
+    othersSeen = true;
+    return "others";
+  };
+  const look = (part: Dock<W>): Area | null => {
+    if (part.type === "split-area") {
+      const kept = part.children.map(look);
+      const parts = kept.filter((one) => one !== null);
+      const sizes = part.sizes.filter((_, index) => kept[index] !== null);
+      if (parts.length < 2) return parts[0] ?? null;
+      return { split: part.orientation === "horizontal" ? "across" : "down", parts, sizes };
+    }
+    const found = part.widgets.map(tabOf);
+    const ours = found.filter((tab) => tab !== null);
+    if (!ours.length) return others();
+    const chosen = found[part.currentIndex];
+    const tabs = ours.map(({ view, run }) => ({ view, run }));
+    const area: Area = { tabs, current: chosen ? ours.indexOf(chosen) : 0 };
+    const rest = ours.length < found.length ? others() : null; // a notebook among our tabs: beside them, then
+    return rest ? { split: "across", parts: [rest, area], sizes: [1, 1] } : area;
+  };
+  const area = dock && look(dock);
+  return area && tabsOf(area).length ? area : null;
+}
+
+function split<W>(
+  orientation: "horizontal" | "vertical",
+  children: (Dock<W> | null)[],
+  sizes: number[],
+): Dock<W> | null {
+  const kept = children.filter((child) => child !== null);
+  if (kept.length < 2) return kept[0] ?? null;
+  const own = sizes.filter((_, index) => children[index] !== null);
+  return { type: "split-area", orientation, children: kept, sizes: own };
+}

@@ -1,0 +1,303 @@
+// A pane: one view of one cluster, or of a recorded run, which finds its cluster by itself.
+import type { TranslationBundle } from "@jupyterlab/translation";
+import type { Message } from "@lumino/messaging";
+import { Widget } from "@lumino/widgets";
+import { type Mounted, mount } from "../../mount";
+import type { Request } from "../../view";
+import type { ViewName } from "../../views";
+import type { Api } from "../server/api";
+import type { Connection } from "../server/connection";
+import { type Followed, IN_FRONT, NEWEST } from "./followed";
+import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo, RUNS } from "../server/messages";
+import { statusWord, titleOf } from "../words";
+
+/** What a pane shows, as it is kept in the saved layout. */
+export interface PaneArgs {
+  view: ViewName;
+  /** Id of a cluster, `IN_FRONT` or `NEWEST`. */
+  cluster: string;
+  /** Path of a recorded run, or "". */
+  run: string;
+  /** Tells apart several panes of one view. */
+  key: string;
+}
+
+export interface PaneServices {
+  connection: Connection;
+  followed: Followed;
+  api: Api;
+  trans: TranslationBundle;
+  openRun(path: string): void;
+}
+
+export class Pane extends Widget {
+  #args: PaneArgs;
+  #services: PaneServices;
+  #mounted: Mounted<AnyModel> | null = null;
+  #shown = new AbortController();
+  #watching = ""; // the cluster whose channel is watched
+  #stopWatching = new AbortController();
+  #loading = new AbortController(); // aborted where the answer is not wanted any more
+  #compared: string[] = [];
+  #steps: number[] = [];
+  #select: HTMLSelectElement;
+  #note: HTMLElement;
+  #body: HTMLElement;
+  /** The saved layout has to change. */
+  onArgsChanged: () => void = () => undefined;
+
+  constructor(args: PaneArgs, services: PaneServices) {
+    super();
+    const { trans } = services;
+    this.#args = args;
+    this.#services = services;
+    this.addClass("wb-pane");
+    this.node.tabIndex = -1;
+    const title = titleOf(args.view, trans);
+    // The name first: of a narrow tab only the beginning can be read.
+    this.title.label = args.run ? `${nameOf(args.run)}: ${title}` : title;
+    this.title.caption = args.run || title;
+    this.title.closable = true;
+
+    const bar = document.createElement("div");
+    bar.className = "wb-pane-bar";
+    this.#select = document.createElement("select");
+    this.#select.setAttribute("aria-label", trans.__("Cluster"));
+    this.#select.addEventListener("change", () => this.follow(this.#select.value));
+    this.#select.hidden = args.run !== "" || args.view === "runs";
+    this.#note = document.createElement("span");
+    this.#note.setAttribute("role", "status");
+    bar.append(this.#select, this.#note);
+    this.#body = document.createElement("div");
+    this.#body.className = "wb-pane-body";
+    this.node.append(bar, this.#body);
+  }
+
+  get args(): PaneArgs {
+    return this.#args;
+  }
+
+  /** Shows another cluster: one by its id, or `IN_FRONT` or `NEWEST`, whichever that is. */
+  follow(cluster: string): void {
+    this.#args = { ...this.#args, cluster };
+    this.onArgsChanged();
+    this.#refresh();
+  }
+
+  /** Reads again what was recorded: a run may have got another recording under its name, and the list other runs. */
+  lookAgain(): void {
+    if (this.isVisible && this.#isRecorded) void this.#load();
+  }
+
+  /** Shows the next of the clusters that there are. */
+  next(): void {
+    const { connection, followed } = this.#services;
+    const id = connection.after(followed.find(this.#args.cluster)?.id ?? "");
+    if (id) this.follow(id);
+  }
+
+  override dispose(): void {
+    this.#hide();
+    this.#loading.abort();
+    this.#mounted?.unmount();
+    super.dispose();
+  }
+
+  protected override onAfterAttach(): void {
+    if (this.isVisible) this.#appear();
+  }
+
+  protected override onAfterShow(): void {
+    this.#appear();
+  }
+
+  protected override onAfterHide(): void {
+    this.#hide();
+  }
+
+  protected override onBeforeDetach(): void {
+    this.#hide();
+  }
+
+  protected override onActivateRequest(_: Message): void {
+    if (!this.#focusInside()) this.node.focus();
+  }
+
+  #focusInside(): boolean {
+    const first = this.#body.querySelector<HTMLElement>("[tabindex='0'], button, select, input");
+    first?.focus();
+    return first !== null;
+  }
+
+  get #isRecorded(): boolean {
+    return this.#args.run !== "" || this.#args.view === "runs";
+  }
+
+  #appear(): void {
+    this.#hide();
+    this.#shown = new AbortController();
+    if (this.#isRecorded) {
+      void this.#load();
+      if (this.#args.view === "runs")
+        this.#services.connection.watch("", RUNS, () => void this.#load(), this.#shown.signal);
+    } else {
+      this.#services.followed.listen(() => this.#refresh(), this.#shown.signal);
+      this.#refresh();
+    }
+  }
+
+  /** A pane that cannot be seen costs nothing: nobody is asked for its model. */
+  #hide(): void {
+    this.#shown.abort();
+    this.#stopWatching.abort();
+    this.#watching = "";
+  }
+
+  #refresh(): void {
+    if (this.#shown.signal.aborted) return;
+    const { connection, followed, trans } = this.#services;
+    const cluster = followed.find(this.#args.cluster);
+    this.title.label = this.#title(cluster);
+    this.#offer();
+    const channel: Channel = CHANNEL_OF[this.#args.view as keyof typeof CHANNEL_OF];
+    if (!connection.connected) this.#tell(trans.__("connecting to the Jupyter server …"));
+    else if (!cluster) this.#tell(this.#none());
+    else this.#tellOf(cluster.id, channel);
+    if (this.#watching === (cluster?.id ?? "")) return;
+    this.#stopWatching.abort();
+    this.#stopWatching = new AbortController();
+    this.#watching = cluster?.id ?? "";
+    if (!cluster) {
+      this.#clear(); // what it shows is another notebook's
+      return;
+    }
+    const draw = () => {
+      const model = connection.model(cluster.id, channel);
+      if (model === undefined) return;
+      this.#tellOf(cluster.id, channel);
+      this.#draw(model);
+    };
+    if (connection.model(cluster.id, channel) === undefined) this.#clear();
+    connection.watch(cluster.id, channel, draw, this.#stopWatching.signal);
+    draw();
+  }
+
+  /** Why there is no cluster to show. */
+  #none(): string {
+    const { connection, followed, trans } = this.#services;
+    const name = followed.front?.name;
+    if (!name) return trans.__("no cluster yet; run wb.connect() in a notebook");
+    if (!connection.newest()) return trans.__("no cluster yet; run wb.connect() in %1", name);
+    return trans.__("%1 drives no cluster; choose another one here, or run wb.connect() there", name);
+  }
+
+  /** With the name of the cluster, where it does not follow anything. */
+  #title(cluster: ClusterInfo | undefined): string {
+    const title = titleOf(this.#args.view, this.#services.trans);
+    return cluster && cluster.id === this.#args.cluster ? `${title}: ${cluster.name}` : title;
+  }
+
+  #tell(text: string): void {
+    this.#note.textContent = text;
+  }
+
+  /** Tells what a person can do to see something here. */
+  #tellOf(cluster: string, channel: Channel): void {
+    const known = this.#services.connection.model(cluster, channel) !== undefined;
+    this.#tell(known ? "" : this.#missing(channel));
+  }
+
+  #missing(channel: Channel): string {
+    const { trans } = this.#services;
+    if (channel === "values") return trans.__("nothing yet: wb.inspect(value) shows it here");
+    if (channel === "dataset_sharding")
+      return trans.__("nothing yet: wb.explain_sharding(dataset) shows it here");
+    if (channel === "array_sharding")
+      return trans.__("nothing yet: wb.explain_sharding(value) shows it here");
+    return trans.__("waiting for the cluster …");
+  }
+
+  #offer(): void {
+    const { connection, followed, trans } = this.#services;
+    const drivers = connection.clusters.filter((one) => one.kind === "driver");
+    const options = drivers.map(
+      (one) => [one.id, `${one.name} (${one.id}), ${statusWord(one.summary.status, trans)}`] as const,
+    );
+    const all = [
+      [IN_FRONT, trans.__("notebook in front: %1", followed.front?.name ?? "–")] as const,
+      [NEWEST, trans.__("newest: %1", connection.newest()?.name ?? "–")] as const,
+      ...options,
+    ];
+    const chosen = all.some(([id]) => id === this.#args.cluster) ? this.#args.cluster : IN_FRONT;
+    const state = JSON.stringify(all);
+    if (this.#select.dataset["state"] !== state) {
+      this.#select.dataset["state"] = state;
+      this.#select.replaceChildren(...all.map(([id, label]) => new Option(label, id)));
+    }
+    this.#select.value = chosen;
+  }
+
+  #draw(model: AnyModel): void {
+    const { view } = this.#args;
+    if (this.#mounted) this.#mounted.update(model);
+    else {
+      // With nobody to ask, a view offers nothing to ask for: only recorded runs have somebody here.
+      const asks = view === "runs" || view === "replay";
+      const options = asks ? { ask: (request: Request) => this.#answer(request) } : {};
+      this.#mounted = mount(view, this.#body, model, options);
+      if (document.activeElement === this.node) this.#focusInside(); // it was activated before there was anything
+    }
+  }
+
+  #clear(): void {
+    this.#mounted?.unmount();
+    this.#mounted = null;
+  }
+
+  async #load(said = ""): Promise<void> {
+    const { api, trans } = this.#services;
+    this.#loading.abort(); // only the newest answer counts, whichever comes last
+    this.#loading = new AbortController();
+    const { signal } = this.#loading;
+    let note = said;
+    if (!this.#mounted) this.#tell(trans.__("reading what was recorded …")); // of a large run for some seconds
+    try {
+      const model = this.#args.run ? await this.#recorded() : await api.runs(this.#compared);
+      if (signal.aborted) return;
+      if (model) this.#draw(model);
+      else note = trans.__("nothing of this was recorded");
+    } catch (error) {
+      note = error instanceof Error ? error.message : String(error);
+      if (!signal.aborted && this.#compared.length) {
+        this.#compared = []; // one of the two has gone, or is damaged: the list without them
+        return this.#load(note);
+      }
+    }
+    if (!signal.aborted) this.#tell(note);
+  }
+
+  /** The part of a recorded run that this view draws, or null. */
+  async #recorded(): Promise<AnyModel | null> {
+    const { view, run } = this.#args;
+    const replay = await this.#services.api.run(run, this.#steps);
+    if (view === "replay" || view === "runs") return replay;
+    return replay[CHANNEL_OF[view]];
+  }
+
+  #answer(request: Request): void {
+    if (request.kind === "show_steps") {
+      this.#steps = [request.first, request.last];
+      void this.#load();
+    }
+    if (request.kind === "open_run") this.#services.openRun(request.path);
+    if (request.kind === "compare_runs") {
+      this.#compared = [request.first, request.second];
+      void this.#load();
+    }
+  }
+}
+
+/** A recorded run as lists call it: without folder and ".parquet". */
+function nameOf(run: string): string {
+  return (run.split("/").at(-1) ?? "").replace(/\.parquet$/, "");
+}

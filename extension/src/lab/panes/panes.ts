@@ -1,0 +1,120 @@
+// The panes of the page: opened, found again, laid out.
+import type { JupyterFrontEnd } from "@jupyterlab/application";
+import { WidgetTracker } from "@jupyterlab/apputils";
+import { DockPanel, TabPanel, type Widget } from "@lumino/widgets";
+import { IN_FRONT } from "./followed";
+import { type Area, arranged, type Dock, layoutOf, pruned, same, type Tab, tabsOf } from "../layouts/layouts";
+import type { ViewName } from "../../views";
+import { Pane, type PaneArgs, type PaneServices } from "./pane";
+
+/** Where a new pane goes: by default behind the last tab. */
+export interface Place {
+  activate: boolean;
+  mode?: "split-right" | "split-bottom" | "tab-after";
+  ref?: string;
+}
+
+/** In a narrower window half of it would be too little for a notebook. */
+const NARROW_PX = 1000;
+
+export class Panes {
+  readonly tracker = new WidgetTracker<Pane>({ namespace: "workbench" });
+
+  constructor(
+    private readonly shell: JupyterFrontEnd["shell"],
+    private readonly services: PaneServices,
+    private readonly icons: Readonly<Record<ViewName, unknown>>,
+    /** Notebook 7 has a main area for one document only, and an area below for everything else. */
+    private readonly area: "main" | "down",
+  ) {}
+
+  /** The pane that has the focus, or had it last. */
+  get current(): Pane | null {
+    const widget = this.shell.currentWidget;
+    return widget instanceof Pane ? widget : this.tracker.currentWidget;
+  }
+
+  /** The pane that shows this already, or a new one. With a `key`, as saved layouts have it, the one of that key. */
+  show(args: Omit<PaneArgs, "key"> & { key?: string | undefined }, place: Place = { activate: true }): Pane {
+    const { view, run, cluster, key } = args;
+    const there = this.tracker.find((pane) =>
+      key === undefined
+        ? same(pane.args, args) && pane.args.cluster === cluster
+        : pane.id === idOf(view, run, key),
+    );
+    const pane = there ?? this.#open({ view, run, cluster, key: key ?? this.#freeKey(args) }, place);
+    if (place.activate) this.activate(pane);
+    there?.lookAgain();
+    return pane;
+  }
+
+  /** Where a pane goes that a person opens: among the panes that there are, else beside what that person works in. */
+  beside(): Place {
+    const { current } = this;
+    return {
+      activate: true,
+      ...(current ? { mode: "tab-after", ref: current.id } : { mode: this.side() }),
+    };
+  }
+
+  /** Where there is room beside a notebook; a narrow window has it below. */
+  side(): "split-right" | "split-bottom" {
+    return window.innerWidth < NARROW_PX ? "split-bottom" : "split-right";
+  }
+
+  /** Brings a widget to the front. */
+  activate(widget: Widget): void {
+    this.shell.activateById(widget.id);
+    const tabs = widget.parent?.parent;
+    if (tabs instanceof TabPanel) tabs.currentWidget = widget; // below, activating alone does not do it
+  }
+
+  /** Puts panes where a layout says, opens those that are missing, and closes all others of ours. */
+  arrange(area: Area): void {
+    const follower = (tab: Tab) => this.show({ ...tab, cluster: IN_FRONT }, { activate: false });
+    const wanted = new Set(tabsOf(area).map(follower));
+    const all: Pane[] = [];
+    this.tracker.forEach((pane) => all.push(pane));
+    for (const pane of all) if (!wanted.has(pane)) pane.dispose();
+    const dock = this.#dock();
+    if (!dock || dock.mode === "single-document") return; // they are tabs there
+    const others = pruned(dock.saveLayout().main as Dock<Widget> | null, (one) => !(one instanceof Pane));
+    dock.restoreLayout({ main: arranged<Widget>(area, others, follower) });
+  }
+
+  /** How the panes lie now; null if there is none. */
+  layout(): Area | null {
+    const main = (this.#dock()?.saveLayout().main ?? null) as Dock<Widget> | null;
+    return layoutOf(main, (one) => (one instanceof Pane ? one.args : null));
+  }
+
+  #dock(): DockPanel | null {
+    const docked = this.tracker.find((pane) => pane.parent instanceof DockPanel);
+    return docked ? (docked.parent as DockPanel) : null;
+  }
+
+  #open(args: PaneArgs, place: Place): Pane {
+    const pane = new Pane(args, this.services);
+    pane.id = idOf(args.view, args.run, args.key);
+    pane.title.icon = this.icons[args.view];
+    if (this.area === "down") pane.addClass("wb-pane-below");
+    pane.onArgsChanged = () => void this.tracker.save(pane);
+    this.shell.add(pane, this.area, { ...place });
+    void this.tracker.add(pane);
+    return pane;
+  }
+
+  /** Several panes of one view differ by it; the first has none. */
+  #freeKey(tab: Tab): string {
+    const taken = new Set<string>();
+    this.tracker.forEach((pane) => taken.add(pane.id));
+    for (let number = 1; ; number++) {
+      const key = number === 1 ? "" : String(number);
+      if (!taken.has(idOf(tab.view, tab.run, key))) return key;
+    }
+  }
+}
+
+function idOf(view: string, run: string, key: string): string {
+  return ["workbench-pane", view, run, key].filter(Boolean).join("-");
+}

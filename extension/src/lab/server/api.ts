@@ -1,0 +1,68 @@
+// The REST interface of our server extension.
+import { ServerConnection } from "@jupyterlab/services";
+import type { Replay, Runs } from "../../models";
+import type { ClusterInfo } from "./messages";
+
+const ROOT = "workbench/api/";
+
+/** Where the page's WebSocket is opened. */
+export function openSocket(settings: ServerConnection.ISettings): WebSocket {
+  const token = settings.appendToken && settings.token ? `?token=${encodeURIComponent(settings.token)}` : "";
+  return new settings.WebSocket(`${settings.wsUrl}${ROOT}socket${token}`);
+}
+
+export class Api {
+  constructor(private readonly settings: ServerConnection.ISettings) {}
+
+  start(replicas: number): Promise<ClusterInfo> {
+    return this.#ask("POST", "clusters", { replicas });
+  }
+
+  scale(id: string, replicas: number): Promise<ClusterInfo> {
+    return this.#ask("PATCH", `clusters/${id}`, { replicas });
+  }
+
+  /** Stops a cluster; forgets one that has stopped. */
+  stop(id: string): Promise<void> {
+    return this.#ask("DELETE", `clusters/${id}`);
+  }
+
+  /** Tells the kernels of this machine which layouts are saved here. */
+  keepLayoutNames(names: readonly string[]): Promise<void> {
+    return this.#ask("PUT", "layouts", { names });
+  }
+
+  runs(compare: readonly string[] = []): Promise<Runs> {
+    const query = compare.map((path) => `compare=${encodeURIComponent(path)}`).join("&");
+    return this.#ask("GET", `runs${query && `?${query}`}`);
+  }
+
+  /** A recorded run, or of its steps the first to the last of two. */
+  run(path: string, steps: readonly number[] = []): Promise<Replay> {
+    const query = steps.map((step) => `step=${step}`).join("&");
+    return this.#ask(
+      "GET",
+      `runs/${path.split("/").map(encodeURIComponent).join("/")}${query && `?${query}`}`,
+    );
+  }
+
+  /** The views as one module, which the extension brings along beside its own bundle. */
+  async viewsCode(): Promise<string> {
+    const address = `${this.settings.baseUrl}lab/extensions/workbench-lab/static/views.js`;
+    const response = await ServerConnection.makeRequest(address, { method: "GET" }, this.settings);
+    if (!response.ok) throw new Error(`${response.status} ${response.statusText}`);
+    return response.text();
+  }
+
+  async #ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
+    const response = await ServerConnection.makeRequest(
+      this.settings.baseUrl + ROOT + path,
+      init,
+      this.settings,
+    );
+    if (response.ok) return (response.status === 204 ? undefined : await response.json()) as T;
+    const said = (await response.json().catch(() => ({}))) as { message?: string };
+    throw new Error(said.message ?? `${response.status} ${response.statusText}`);
+  }
+}

@@ -1,0 +1,72 @@
+// What the Jupyter server says, as workbench/server defines it; tests/extension compares the two.
+import type { Change } from "../../delta";
+import type { Collectives, Models } from "../../models";
+
+export interface StrategySummary {
+  label: string;
+  replicas: number;
+  status: string;
+  step: number;
+}
+
+export interface Summary {
+  status: string;
+  text: string;
+  replicas: number;
+  replicas_live: number;
+  hosts: number;
+  busbw: number | null;
+  alerts: number;
+  nan: number;
+  stuck: number;
+  embedded: boolean;
+  strategies: StrategySummary[];
+}
+
+export interface ClusterInfo {
+  id: string;
+  /** "driver": a notebook or script that drives a cluster; "workers": waiting for one. */
+  kind: string;
+  name: string;
+  pid: number;
+  started: number;
+  /** Id of the Jupyter kernel that drives it, "" for a script. */
+  kernel: string;
+  workers_of: string;
+  connect_code: string;
+  summary: Summary;
+}
+
+/** View -> the channel of a cluster that it draws. */
+export const CHANNEL_OF = {
+  topology: "topology",
+  values: "values",
+  array_sharding: "array_sharding",
+  dataset_sharding: "dataset_sharding",
+  collective_table: "collectives",
+  lanes: "collectives",
+  sweep: "collectives",
+  heat_map: "collectives",
+  stuck: "collectives",
+  log: "collectives",
+  collectives: "collectives",
+  devices: "devices",
+} as const satisfies Partial<Record<keyof Models, string>>;
+
+/** Watched of the cluster "", as it is of none: the list of recorded runs. */
+export const RUNS = "runs";
+
+export type Channel = (typeof CHANNEL_OF)[keyof typeof CHANNEL_OF] | typeof RUNS;
+export type AnyModel = Models[keyof Models];
+
+export type ServerMessage =
+  | { type: "clusters"; clusters: ClusterInfo[] }
+  | { type: "model"; cluster: string; channel: string; model: AnyModel }
+  | { type: "part"; cluster: string; channel: string; part: Partial<AnyModel> }
+  | {
+      type: "feed";
+      cluster: string;
+      channel: string;
+      frame: Omit<Collectives, "snapshot">;
+      change: Change;
+    };

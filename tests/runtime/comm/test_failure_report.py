@@ -1,0 +1,54 @@
+"""How a replica's exception travels."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from tblib import pickling_support
+
+from workbench.errors import InvalidArgumentError
+from workbench.runtime.comm.failure_report import rebuild, report
+
+
+class Picky(Exception):
+    """Cannot be made again from its arguments."""
+
+    def __init__(self, what: SimpleNamespace) -> None:
+        super().__init__(what.name)
+
+
+def raised() -> InvalidArgumentError:
+    try:
+        raise InvalidArgumentError("told") from Picky(SimpleNamespace(name="x"))
+    except InvalidArgumentError as error:
+        return error
+
+
+@pytest.mark.parametrize("with_cause", [False, True])
+def test_an_error_arrives_also_where_its_cause_cannot(with_cause: bool) -> None:
+    error = raised()
+    if with_cause:  # as Dask arranges for all exceptions that it knows
+        pickling_support.install(error)
+
+    arrived = rebuild(report(1, error))
+
+    assert type(arrived) is InvalidArgumentError
+    assert str(arrived) == "told"
+    assert isinstance(error.__cause__, Picky)  # still there for those who hold it
+
+
+def test_the_frames_of_a_replica_travel_as_text_which_has_the_lines_that_ran() -> None:
+    error = raised()
+    pickling_support.install(error)  # frames come back as if each function began at the line where it was
+
+    arrived = rebuild(report(1, error))
+
+    assert arrived.__traceback__ is None
+    assert error.__traceback__ is not None
+    (note,) = arrived.__notes__
+    first, place, source = note.splitlines()[:3]
+    assert first == "raised on replica 1:"
+    assert place.startswith('  File "')
+    assert place.endswith(", in raised")
+    assert source == '    raise InvalidArgumentError("told") from Picky(SimpleNamespace(name="x"))'

@@ -1,0 +1,70 @@
+"""Since when a result has been NaN, from the small results of the newest steps."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from workbench.runtime.comm.messages import RemoteLeaf
+from workbench.runtime.driver.recent_results import RecentResults
+
+NAN = math.nan
+
+
+def step(number: int, *values: Any, site: str = "a.py:1") -> Any:
+    """A step whose result on each replica is one of `values`."""
+    leaves = [[value if type(value) is RemoteLeaf else (value,)] for value in values]
+    return SimpleNamespace(number=number, site=site, name="step", leaves=leaves)
+
+
+def recent(*steps: Any) -> RecentResults:
+    results = RecentResults()
+    for each in steps:
+        results.add(each)
+    return results
+
+
+def test_it_began_after_the_last_step_in_which_the_result_was_finite() -> None:
+    steps = [step(k, 1.0, NAN if k in (2, 5, 6, 7) else 1.0) for k in range(9)]
+    results = recent(*steps)
+    assert results.bad_since(steps[7], 0, 1) == (5, True)
+    assert results.bad_since(steps[5], 0, 1) == (5, True)
+    assert results.bad_since(steps[2], 0, 1) == (2, True)
+
+
+def test_what_is_not_known_to_have_been_finite_before_is_told_apart() -> None:
+    steps = [step(k, NAN) for k in range(3, 6)]
+    assert recent(*steps).bad_since(steps[-1], 0, 0) == (3, False)
+    assert RecentResults().bad_since(steps[-1], 0, 0) == (5, False)
+
+
+def test_functions_and_places_are_told_apart() -> None:
+    other = step(1, 1.0, site="a.py:9")
+    bad = step(2, NAN)
+    assert recent(step(0, NAN), other, bad).bad_since(bad, 0, 0) == (0, False)
+
+
+def test_large_results_and_those_that_stayed_away_are_not_kept() -> None:
+    large = step(0, np.ones(100))
+    away = step(1, RemoteLeaf("numpy.ndarray", "float32", (), 8), site="a.py:2")
+    many = step(2, 1.0, site="a.py:3")
+    many.leaves = [[(1.0,)] * 5]
+    results = recent(large, away, many)
+    assert results.bad_since(step(3, NAN), 0, 0) == (3, False)
+    assert not any(results._places.values())
+
+
+def test_a_result_that_stays_away_later_ends_what_is_known() -> None:
+    bad = step(2, NAN)
+    results = recent(step(0, 1.0), step(1, RemoteLeaf("numpy.ndarray", "float32", (99,), 396)), bad)
+    assert results.bad_since(bad, 0, 0) == (2, False)
+
+
+def test_memory_is_bounded_in_steps_and_places() -> None:
+    results = recent(*(step(k, 1.0, site=f"a.py:{k % 40}") for k in range(3000)))
+    assert len(results._places) == 16
+    endless = recent(*(step(k, 1.0) for k in range(3000)))
+    assert [len(steps) for steps in endless._places.values()] == [1024]

@@ -1,0 +1,148 @@
+"""What replicas talk through: the seam between the collectives and everything above."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+
+from workbench.communicators.core.options import Algorithm, Options
+from workbench.communicators.core.position import Flight, Status
+from workbench.telemetry.records import Signature
+
+
+class Communicator(Protocol):
+    """One replica's end of its group.
+
+    Only the replica's own thread may use it, except `abort`, `status` and `flight`. Inputs are any arrays that
+    `backends.numpy.view` accepts and are never written; results are owned and of the caller's type. Every method that
+    communicates raises
+
+    * `CollectiveMismatch` if replicas ask for different things, or one leaves the step while others wait for it;
+    * `CollectiveAborted` after an `abort` by any replica, `ReplicaLost` when a peer's process is seen to be gone;
+    * `DeadlineExceededError`, naming who is missing, after `options.timeout_seconds`.
+
+    After such an error the group is broken: every replica's next call raises too. Close all its communicators and
+    connect new ones (`Bootstrap`, next generation); processes and threads can stay.
+
+    Attributes:
+      rank: Position of the replica in the group.
+      size: Number of replicas.
+      generation: How often the group had been rebuilt.
+      transport: What it runs over, such as "threads + shared memory".
+    """
+
+    rank: int
+    size: int
+    generation: int
+    transport: str
+
+    def begin(self, step: int, order: int | None = None) -> None:
+        """Starts a step: collectives are counted from 0 again.
+
+        Args:
+          step: Its number, for people.
+          order: What replicas tell steps apart by; must grow from step to step. The number, where that grows.
+        """
+
+    def finish(self) -> None:
+        """Ends the step: peers that still wait in one of its collectives get `CollectiveMismatch` at once."""
+
+    def all_reduce(
+        self,
+        arrays: Sequence[Any],
+        op: str,
+        *,
+        site: str = "",
+        options: Options | None = None,
+        shared: bool = False,
+        algorithm: Algorithm = "auto",
+        packs: int | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """Combines each array elementwise over all replicas.
+
+        Args:
+          arrays: Same number, dtypes and shapes on every replica.
+          op: "sum", "mean", "min", "max" or "prod". A mean of integers is float64; float16 and bfloat16 accumulate in
+            float32.
+          site: Where the user called it, for errors and telemetry.
+          options: Packing, deadline, implementation.
+          shared: Let replicas of a host share one read-only result.
+          algorithm: "one_device" combines at one replica, "ring" splits each array over the replicas, "hierarchical"
+            combines within threads, then processes, then hosts; "auto" takes the fastest.
+          packs: Combine arrays of one dtype in so many packs, 0 for one per array; overrides `options.bytes_per_pack`.
+          nesting: The structure that the arrays came in, such as "[*, *]"; must be equal on all replicas.
+
+        Returns:
+          One result per array, of its shape.
+        """
+
+    def reduce_scatter(self, array: Any, op: str, *, site: str = "", options: Options | None = None) -> Any:
+        """Combines `array` over all replicas and returns this replica's part along axis 0 (as np.array_split)."""
+
+    def all_gather(self, array: Any, axis: int, *, site: str = "", options: Options | None = None) -> Any:
+        """Concatenates every replica's array along `axis`, in rank order; only that dimension may differ."""
+
+    def all_gather_arrays(
+        self,
+        arrays: Sequence[Any],
+        axis: int,
+        *,
+        site: str = "",
+        options: Options | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """Concatenates each of several arrays as `all_gather` does; those on the host in a single collective.
+
+        Args:
+          arrays: Same number, dtypes and ranks on every replica; shapes may differ along `axis`.
+          axis: The dimension; negative ones count from the end.
+          site: Where the user called it, for errors and telemetry.
+          options: The deadline.
+          nesting: The structure that the arrays came in; must be equal on all replicas.
+        """
+
+    def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
+        """Returns the array of replica `root`; others may pass None, or an array whose type the result gets."""
+
+    def reduce(
+        self, arrays: Sequence[Any], op: str, root: int, *, site: str = "", options: Options | None = None
+    ) -> list[Any]:
+        """Combines as `all_reduce`; replicas other than `root` get None for each array."""
+
+    def barrier(self, *, site: str = "", options: Options | None = None) -> None:
+        """Returns once every replica has called it."""
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
+        """An array, not initialised, that peers can read in place: `all_reduce` of it copies nothing in."""
+
+    def paused(self, what: str, site: str = "") -> AbstractContextManager[None]:
+        """Makes `status` say that the replica waits in `what` (such as "merge_call") meanwhile."""
+
+    def record(self, signature: Signature, step: int, seq: int, *numbers: int) -> None:
+        """Records a collective that something else has carried out, such as a compiled program."""
+
+    def internal(self, purpose: str) -> AbstractContextManager[None]:
+        """Marks the collectives within as workbench's own, so that views of the user's leave them out.
+
+        Args:
+          purpose: What they are for, such as "input".
+        """
+
+    def status(self) -> Status:
+        """Where the replica is. Any thread."""
+
+    def flight(self) -> list[Flight]:
+        """Its last 2,000 collectives, oldest first. Any thread."""
+
+    def abort(self, error: BaseException) -> None:
+        """Breaks the group: all replicas that wait, also in other processes, raise. Any thread; first one wins."""
+
+    def give_back(self, before: float) -> None:
+        """Frees memory of collectives that was not used since `before`, a `time.monotonic` time. Any thread."""
+
+    def close(self) -> None:
+        """Gives back everything; idempotent."""

@@ -1,0 +1,133 @@
+"""A reduction prepared for repetition: what is compared with the peers, how arrays are packed, what results are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy import vdot
+
+from workbench.backends import numpy as backend
+from workbench.backends.users_line import apply_at_users_line
+from workbench.communicators.core.call import Call, describe
+from workbench.communicators.core.finiteness import ALWAYS, reads_at_once
+from workbench.communicators.core.link import Link
+from workbench.communicators.core.options import CommunicationImplementation, Options
+from workbench.communicators.core.packing import Pack, flatten, packs_of
+from workbench.communicators.core.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An all_reduce, or what reduces likewise, of arrays of certain dtypes and shapes; nothing depends on the values.
+
+    Attributes:
+      call: What peers are asked for.
+      packs: How the arrays travel.
+      dtypes: Of the results, array by array.
+      plain: The shape of a single array that needs neither packing nor conversion, None otherwise.
+      read: Whether it can have NaN in it at all.
+      small: Whether one call tells that it has none.
+    """
+
+    call: Call
+    packs: tuple[Pack, ...]
+    dtypes: tuple[np.dtype, ...]
+    plain: tuple[int, ...] | None
+    read: bool
+    small: bool
+
+    def combine(
+        self, link: Link, position: Position, views: Sequence[np.ndarray], shared: bool
+    ) -> list[np.ndarray]:
+        """Combines arrays, for which this was planned, over all replicas; `shared` as for `Link.reduce`."""
+        if self.plain is not None:
+            flat = views[0].reshape(-1)
+            total = link.reduce(position, flat, shared=shared)
+            # Afterwards: peers must not wait for it. The common case first, as a method more costs a third of it.
+            inputs = position.inputs
+            if inputs is not None and self.read and not (self.small and isfinite(vdot(flat, flat))):
+                inputs.look(flat)
+            return [total.reshape(self.plain)]
+        results: list[Any] = [None] * len(views)
+        for pack in self.packs:
+            flat = flatten(pack, views, link.scratch(pack.count * pack.dtype.itemsize))
+            total = link.reduce(position, flat, shared=shared)
+            position.look(flat)
+            for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
+                part = total[low:high].reshape(views[index].shape)
+                if part.dtype != self.dtypes[index]:
+                    part = backend.narrowed(part, self.dtypes[index], self.call.apply)
+                results[index] = part
+        if not self.packs:
+            link.exchange(position, {})
+        return results
+
+
+def planned(
+    name: str,
+    views: Sequence[np.ndarray],
+    op: str,
+    *,
+    site: str,
+    options: Options | None,
+    shared: bool,
+    purpose: str,
+    algorithm: str = "auto",
+    packs: int | None = None,
+    nesting: str = "",
+    count: int | None = None,
+) -> Plan:
+    """Prepares a reduction.
+
+    Args:
+      name: Of the collective, such as "all_reduce".
+      views: Arrays of the dtypes and shapes in question, of any strides.
+      op: Such as "sum".
+      site: Where the user called it.
+      options: How it is packed, and with which algorithm unless `algorithm` says so.
+      shared: Whether replicas may get one result together.
+      purpose: See `Call.purpose`.
+      algorithm: The one asked for.
+      packs: In how many packs per dtype, see `packs_of`.
+      nesting: The structure that the arrays came in.
+      count: Elements as telemetry counts them; all of them unless given.
+
+    Raises:
+      ValueError: If there is no such `op`.
+      TypeError: If an array does not hold numbers.
+    """
+    backend.ufunc(op)
+    found = {view.dtype for view in views}
+    for dtype in found:  # NumPy would add texts up, and cut the sum to their length
+        backend.require_numbers(dtype, f"one of dtype {backend.dtype_text(dtype)}")
+    if getattr(options, "implementation", None) is CommunicationImplementation.RING and algorithm == "auto":
+        algorithm = "ring"
+    layout = packs_of(views, op, options=options, packs=packs)
+    results = {
+        dtype: (backend.mean_dtype(dtype) if op == "mean" else dtype).newbyteorder("=") for dtype in found
+    }
+    dtypes = tuple([results[view.dtype] for view in views])
+    names = {dtype.name for dtype in found}
+    call = Call(
+        name,
+        op,
+        describe(views),
+        site,
+        nesting,
+        f"{algorithm}, {len(layout)} packs, {'shared' if shared else 'own'} result",
+        sum(view.size for view in views) if count is None else count,
+        sum(view.nbytes for view in views),
+        names.pop() if len(names) == 1 else "mixed",
+        algorithm,
+        len(layout),
+        purpose,
+        apply_at_users_line(),
+    )
+    plain = len(views) == 1 and layout[0].dtype == views[0].dtype == dtypes[0]
+    read = plain and dtypes[0].kind not in "biu"
+    small = read and reads_at_once(dtypes[0]) and views[0].size <= ALWAYS
+    return Plan(call, layout, dtypes, views[0].shape if plain else None, read, small)

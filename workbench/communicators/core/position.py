@@ -1,0 +1,159 @@
+"""Where a replica is right now, and its last collectives: read by heartbeats and by diagnosis, from other threads."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+
+from workbench.communicators.core.call import Asked, Call
+from workbench.communicators.core.finiteness import Finiteness
+
+_REMEMBERED = 2000
+OUTSIDE = Call("", "", "", "", "", "", 0, 0, "", "")
+"""Stands for "in no collective"."""
+
+
+class Status(NamedTuple):
+    """Where a replica is.
+
+    Attributes:
+      step: The step it is in, -1 before the first.
+      seq: Number of its latest collective in this step, from 0; -1 before the first.
+      op: That collective, or what the replica pauses in, such as "merge_call"; "" in between.
+      phase: "running" (user code), "waiting" (for peers), "moving" (data), or "paused".
+      site: Where the user called it, or "".
+    """
+
+    step: int
+    seq: int
+    op: str
+    phase: str
+    site: str
+
+
+class Flight(NamedTuple):
+    """One collective in the flight recorder; times by `time.monotonic_ns`."""
+
+    step: int
+    seq: int
+    op: str
+    redop: str
+    what: str
+    site: str
+    state: str
+    enter_ns: int
+    start_ns: int
+    end_ns: int
+
+
+class Position:
+    """Mutable record of one replica: written by its thread, read by any (each field alone is consistent).
+
+    Attributes:
+      rank: The replica.
+      step: The step it is in, -1 before the first.
+      seq: Number of its latest collective in this step, from 0; -1 before the first.
+      call: The collective it is in, `OUTSIDE` in between.
+      phase: As in `Status`.
+      pause: Name and site of what it pauses in, ("", "") otherwise.
+      deadline_ns: When the present collective must be done by `time.monotonic_ns`, 0 for no limit.
+      entered_ns: When a collective with a deadline was called.
+      given_up: Fingerprint of the last collective that ended with an error, 0 before.
+      order: What tells steps apart and grows with each; the number of the step, unless the caller counts otherwise.
+      started_ns: When the last peer had arrived at the present collective.
+      moved: Elements, bytes and dtype of the present collective, where only its exchange has told them.
+      algorithm: How the present collective is carried out, "" as long as no link has said so.
+      flights: The last collectives, oldest first.
+      inputs: Tells whether what the replica gives to the present collective is finite; None if nobody records that.
+    """
+
+    __slots__ = (
+        "algorithm",
+        "call",
+        "deadline_ns",
+        "entered_ns",
+        "flights",
+        "given_up",
+        "inputs",
+        "moved",
+        "order",
+        "pause",
+        "phase",
+        "rank",
+        "seq",
+        "started_ns",
+        "step",
+    )
+
+    def __init__(self, rank: int, *, reads: bool = False) -> None:
+        """A replica in no collective; it `reads` what it gives to collectives."""
+        self.rank = rank
+        self.step = -1
+        self.order = -1
+        self.seq = -1
+        self.call = OUTSIDE
+        self.phase = "running"
+        self.pause = ("", "")
+        self.deadline_ns = 0
+        self.entered_ns = 0
+        self.given_up = 0
+        self.algorithm = ""
+        self.moved: tuple[int, int, str] | None = None
+        self.started_ns = 0
+        self.inputs = Finiteness() if reads else None
+        self.flights: deque[tuple[int, int, Call, str, int, int, int]] = deque(maxlen=_REMEMBERED)
+
+    def status(self) -> Status:
+        """What the replica does now."""
+        call, (pause, site) = self.call, self.pause
+        if call is not OUTSIDE:
+            return Status(self.step, self.seq, call.op, self.phase, call.site)
+        return Status(self.step, self.seq, pause, "paused" if pause else "running", site)
+
+    def arrived(self, when_ns: int = 0) -> None:
+        """Notes that all peers have come to the present collective (now or at `when_ns`), and that data moves."""
+        self.started_ns = when_ns or time.monotonic_ns()
+        self.phase = "moving"
+
+    def look(self, array: np.ndarray) -> None:
+        """Reads what the replica gives to the present collective, if somebody records that and there is time."""
+        if self.inputs is not None:
+            self.inputs.look(array)
+
+    def asked(self) -> Asked:
+        """The present call in words."""
+        return self.call.asked(self.rank, self.step, self.seq)
+
+    def fingerprint(self) -> int:
+        """Of the present call; see `Call.fingerprint`."""
+        return self.call.fingerprint(self.order, self.seq)
+
+    def came_to(self, fingerprint: int) -> bool:
+        """Whether the replica is in the collective of that fingerprint, or was until it failed. Any thread."""
+        if self.call is not OUTSIDE and self.fingerprint() == fingerprint:
+            return True
+        return self.given_up == fingerprint  # looked at last, as it is set before the replica leaves
+
+    def waited_seconds(self) -> float:
+        """Time since the present collective was called; it must have a deadline."""
+        return (time.monotonic_ns() - self.entered_ns) * 1e-9
+
+    def expired(self) -> bool:
+        """Whether the deadline of the present collective has passed."""
+        return self.deadline_ns > 0 and time.monotonic_ns() >= self.deadline_ns
+
+    def seconds_left(self, at_most: float) -> float:
+        """Seconds until the deadline, but no more than `at_most`; waiters look around at least that often."""
+        if not self.deadline_ns:
+            return at_most
+        return min(at_most, max(0.0, (self.deadline_ns - time.monotonic_ns()) * 1e-9))
+
+    def flight(self) -> list[Flight]:
+        """The last 2,000 collectives, oldest first."""
+        return [
+            Flight(step, seq, call.op, call.redop, call.what, call.site, state, enter, start, end)
+            for step, seq, call, state, enter, start, end in self.flights.copy()
+        ]

@@ -1,0 +1,465 @@
+"""The communicator of a replica: arrays of any library above, a link to the peers below."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic_ns as _now
+from typing import Any
+
+import numpy as np
+
+from workbench.backends import numpy as backend
+from workbench.communicators.core.blocks import bytes_of, described, header
+from workbench.communicators.core.call import Call
+from workbench.communicators.core.failure import Failure
+from workbench.communicators.core.finiteness import FINITE, NOT_READ
+from workbench.communicators.core.gathering import GatherLayout
+from workbench.communicators.core.link import Blocks, Link
+from workbench.communicators.core.options import Algorithm, Options
+from workbench.communicators.core.plan import Plan, planned
+from workbench.communicators.core.position import OUTSIDE, Flight, Position, Status
+from workbench.communicators.core.roll_call import RollCall
+from workbench.errors import CollectiveAborted, CollectiveMismatch, StaleGeneration, WorkbenchError
+from workbench.faults import fault
+from workbench.telemetry.recording.flight_memory import POSITION
+from workbench.telemetry.recording.ring import Ring
+from workbench.telemetry.recording.shared_ring import SharedRing
+from workbench.telemetry.records import Signature, message_bytes
+
+_MAX_PLANS = 4096  # call sites × shapes remembered; a notebook makes new call sites in every cell
+
+
+class ReplicaCommunicator:
+    """The one implementation of `Communicator`; links make the difference between threads, processes and hosts."""
+
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        link: Link,
+        *,
+        roll_call: RollCall,
+        generation: int = 0,
+        group: str = "",
+        ring: Ring | SharedRing | None = None,
+    ) -> None:
+        self.rank = rank
+        self.size = size
+        self.generation = generation
+        self.transport = link.transport
+        self._link = link
+        self._group = group
+        self._ring = ring
+        self._memory = ring.memory if isinstance(ring, Ring) else None
+        self._where = None if self._memory is None else self._memory.words
+        self._position = Position(rank, reads=ring is not None)
+        roll_call.watch(self._position)
+        self._purpose = ""
+        self._plans: dict[Any, Plan] = {}
+        self._closed = False
+        self._closing = threading.Lock()  # two threads must not close the same descriptors
+
+    def begin(self, step: int, order: int | None = None) -> None:
+        """Starts a step; see `Communicator.begin`."""
+        position = self._position
+        position.step = step
+        position.order = step if order is None else order
+        position.seq = -1
+        if self._memory is not None:
+            self._memory.begin(step)
+
+    def finish(self) -> None:
+        """Ends the step: peers that still wait in one of its collectives get `CollectiveMismatch` at once."""
+        self._link.finish(self._position)
+
+    def all_reduce(
+        self,
+        arrays: Sequence[Any],
+        op: str,
+        *,
+        site: str = "",
+        options: Options | None = None,
+        shared: bool = False,
+        algorithm: Algorithm = "auto",
+        packs: int | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """Combines each array elementwise over all replicas (see `Communicator.all_reduce`)."""
+        views = [x if type(x) is np.ndarray else backend.view(x) for x in arrays]
+        # The common case first: in it, a fifth of the time of a small array would go into the key.
+        if len(views) == 1:
+            what: Any = (views[0].dtype, views[0].shape)
+        else:
+            what = tuple([(view.dtype, view.shape) for view in views])
+        key = (op, site, options, shared, algorithm, packs, nesting, self._purpose, what)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = planned(
+                "all_reduce",
+                views,
+                op,
+                site=site,
+                options=options,
+                shared=shared,
+                purpose=self._purpose,
+                algorithm=algorithm,
+                packs=packs,
+                nesting=nesting,
+            )
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            self._plans[key] = plan
+        enter = self._enter(plan.call, options)
+        try:
+            results = plan.combine(self._link, self._position, views, shared)
+        except BaseException as error:
+            self._give_up(enter, error)
+            raise
+        self._leave(enter, "ok")
+        if plan.plain is not None and views[0] is arrays[0]:
+            return results
+        return [
+            result if type(x) is np.ndarray else backend.like(result, x)
+            for result, x in zip(results, arrays, strict=True)
+        ]
+
+    def reduce(
+        self, arrays: Sequence[Any], op: str, root: int, *, site: str = "", options: Options | None = None
+    ) -> list[Any]:
+        """Combines as `all_reduce`; replicas other than `root` get None for each array."""
+        self._check_root(root)
+        views = [backend.view(x) for x in arrays]
+        plan = planned(
+            "reduce",
+            views,
+            op,
+            site=site,
+            options=options,
+            shared=True,
+            purpose=self._purpose,
+            algorithm=f"root={root}",
+        )
+        totals = self._run(plan.call, options, lambda: plan.combine(self._link, self._position, views, True))
+        if self.rank != root:
+            return [None] * len(totals)
+        return [backend.like(total.copy(), x) for total, x in zip(totals, arrays, strict=True)]
+
+    def reduce_scatter(self, array: Any, op: str, *, site: str = "", options: Options | None = None) -> Any:
+        """Combines `array` over all replicas and returns this replica's part along axis 0 (as np.array_split)."""
+        value = backend.view(array)
+        if value.ndim == 0:
+            raise ValueError("reduce_scatter needs at least one dimension to split, got a scalar")
+        plan = planned(
+            "reduce_scatter",
+            [value],
+            op,
+            site=site,
+            options=options,
+            shared=True,
+            purpose=self._purpose,
+            count=self._part(value),
+        )
+        (total,) = self._run(
+            plan.call, options, lambda: plan.combine(self._link, self._position, [value], True)
+        )
+        part = np.array_split(total, self.size)[self.rank]
+        return backend.like(part.copy(), array)
+
+    def all_gather(self, array: Any, axis: int, *, site: str = "", options: Options | None = None) -> Any:
+        """Concatenates every replica's array along `axis`, in rank order; only that dimension may differ."""
+        value = backend.view(array)
+        if value.ndim == 0:
+            raise ValueError("all_gather needs at least one dimension to concatenate along, got a scalar")
+        if not -value.ndim <= axis < value.ndim:
+            raise ValueError(f"all_gather along axis {axis} of an array of {value.ndim} dimensions")
+        axis %= value.ndim
+        value = backend.native(value)
+        sizes = ["*" if i == axis else str(n) for i, n in enumerate(value.shape)]
+        what = f"{backend.dtype_text(value.dtype)}[{','.join(sizes)}]"
+        nbytes = message_bytes("all_gather", value.size, value.itemsize, self.size)
+        mode = f"axis={axis}"
+        call = self._call("all_gather", what, site, mode, value.size, nbytes, value.dtype.name)
+        extent = np.array([value.shape[axis]]).view(np.uint8)
+        mine = {self.rank: bytes_of(value), ~self.rank: extent}
+        return backend.like(self._run(call, options, lambda: self._gathered(mine, value, axis)), array)
+
+    def all_gather_arrays(
+        self,
+        arrays: Sequence[Any],
+        axis: int,
+        *,
+        site: str = "",
+        options: Options | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """Concatenates each array as `all_gather` does, in one collective (see `Communicator.all_gather_arrays`)."""
+        views = [backend.native(backend.view(x)) for x in arrays]
+        for view in views:
+            if not -view.ndim <= axis < view.ndim:
+                raise ValueError(f"all_gather along axis {axis} of an array of {view.ndim} dimensions")
+        layout = GatherLayout(views, [axis % view.ndim for view in views])
+        names = {view.dtype.name for view in views}
+        dtype = names.pop() if len(names) == 1 else "mixed"
+        count = sum(view.size for view in views)
+        nbytes = sum(view.nbytes for view in views)
+        call = self._call(
+            "all_gather", layout.what, site, f"axis={axis}", count, nbytes * self.size, dtype, nesting
+        )
+
+        def body() -> list[np.ndarray]:
+            ranks, mine = range(self.size), layout.block()
+            brought = {self.rank: mine, ~self.rank: layout.extents.view(np.uint8)}
+            blocks = self._link.exchange(self._position, brought)
+            for flat in layout.by_dtype(mine):
+                self._position.look(flat)
+            extents = [blocks[~rank].view(np.int64) for rank in ranks]
+            together = layout.concatenated([blocks[rank] for rank in ranks], extents)
+            self._position.moved = count, sum(each.nbytes for each in together), dtype
+            return together
+
+        found = self._run(call, options, body)
+        return [backend.like(result, x) for result, x in zip(found, arrays, strict=True)]
+
+    def _gathered(self, mine: Blocks, value: np.ndarray, axis: int) -> np.ndarray:
+        blocks = self._link.exchange(self._position, mine)
+        self._position.look(value)
+        shape = list(value.shape)
+        parts = []
+        for rank in range(self.size):
+            shape[axis] = int(blocks[~rank].view(np.int64)[0])
+            parts.append(blocks[rank].view(value.dtype).reshape(shape))
+        together = np.concatenate(parts, axis=axis)
+        self._position.moved = value.size, together.nbytes, value.dtype.name
+        return together
+
+    def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
+        """Returns the array of replica `root`; others may pass None, or an array whose type the result gets."""
+        self._check_root(root)
+        mine: Blocks = {}
+        call = self._call("broadcast", "", site, f"root={root}")
+        if self.rank == root:
+            value = backend.view(array)
+            mine = {root: bytes_of(value), ~root: header(value)}
+        return self._run(call, options, lambda: self._broadcast(mine, root, array))
+
+    def _broadcast(self, mine: Blocks, root: int, array: Any) -> Any:
+        blocks = self._link.exchange(self._position, mine)
+        dtype, shape = described(blocks[~root])
+        value: np.ndarray = blocks[root].view(dtype).reshape(shape).copy()
+        if self.rank == root:
+            self._position.look(value)
+        self._position.moved = value.size, value.nbytes, value.dtype.name
+        return value if array is None else backend.like(value, array)
+
+    def barrier(self, *, site: str = "", options: Options | None = None) -> None:
+        """Returns once every replica has called it."""
+        call = self._call("barrier", "", site, "")
+        self._run(call, options, lambda: self._link.exchange(self._position, {}))
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
+        """An array, not initialised, that peers can read in place: `all_reduce` of it copies nothing in."""
+        dtype = np.dtype(dtype)
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        array: np.ndarray = self._link.empty(nbytes).view(dtype).reshape(shape)
+        return array
+
+    def carry_out(
+        self, call: Call, options: Options | None, body: Callable[[Link, Position], tuple[Any, bool]]
+    ) -> Any:
+        """Runs `body` as one collective of this replica.
+
+        Args:
+          call: What is asked for.
+          options: The deadline.
+          body: Returns the result, and whether its telemetry is written elsewhere, once a device has carried it out.
+        """
+        enter = self._enter(call, options)
+        if self._position.inputs is not None:
+            self._position.inputs.found = NOT_READ  # they are not on this host
+        try:
+            result, recorded = body(self._link, self._position)
+        except BaseException as error:
+            self._give_up(enter, error)
+            raise
+        self._leave(enter, "ok", recorded=recorded)
+        return result
+
+    @contextmanager
+    def paused(self, what: str, site: str = "") -> Iterator[None]:
+        """Makes `status` say that the replica waits in `what` (such as "merge_call") meanwhile."""
+        before = self._position.pause
+        self._position.pause = (what, site)
+        try:
+            yield
+        finally:
+            self._position.pause = before
+
+    def record(self, signature: Signature, step: int, seq: int, *numbers: int) -> None:
+        """Records a collective that something else has carried out, such as a compiled program.
+
+        Args:
+          signature: What it was; its generation and group are filled in.
+          step: Its step.
+          seq: Its number in the step; tells it apart on all replicas.
+          *numbers: Elements, bytes, and when it was entered, began to move data and ended, as for `Ring.write`.
+        """
+        if self._ring is not None:
+            known = signature._replace(generation=self.generation, group=self._group)
+            self._ring.write(self._ring.number(known), step, seq, *numbers)
+
+    @contextmanager
+    def internal(self, purpose: str) -> Iterator[None]:
+        """Marks the collectives within as workbench's own; see `Communicator.internal`."""
+        before, self._purpose = self._purpose, purpose
+        try:
+            yield
+        finally:
+            self._purpose = before
+
+    def status(self) -> Status:
+        """Where the replica is. Any thread."""
+        return self._position.status()
+
+    def flight(self) -> list[Flight]:
+        """Its last 2,000 collectives, oldest first. Any thread."""
+        return self._position.flight()
+
+    def abort(self, error: BaseException) -> None:
+        """Breaks the group: all replicas that wait, also in other processes, raise. Any thread; first one wins."""
+        self._link.fail(Failure.of(error, self.generation))
+
+    def give_back(self, before: float) -> None:
+        """Frees memory of collectives that was not used since `before`, a `time.monotonic` time. Any thread."""
+        with self._closing:
+            if not self._closed:
+                self._link.give_back(before)
+
+    def close(self) -> None:
+        """Gives back everything; idempotent. Any thread."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self._link.close()
+
+    def _part(self, value: np.ndarray) -> int:
+        """Elements of this replica's part of an array that is split along axis 0."""
+        rows = len(value)
+        mine = rows // self.size + (self.rank < rows % self.size)
+        return value.size // rows * mine if rows else 0
+
+    def _call(
+        self,
+        op: str,
+        what: str,
+        site: str,
+        mode: str,
+        count: int = 0,
+        nbytes: int = 0,
+        dtype: str = "",
+        nesting: str = "",
+    ) -> Call:
+        """A call that combines nothing."""
+        return Call(op, "", what, site, nesting, mode, count, nbytes, dtype, "", purpose=self._purpose)
+
+    def _run(self, call: Call, options: Options | None, body: Callable[[], Any]) -> Any:
+        enter = self._enter(call, options)
+        try:
+            result = body()
+        except BaseException as error:
+            self._give_up(enter, error)
+            raise
+        self._leave(enter, "ok")
+        return result
+
+    def _enter(self, call: Call, options: Options | None) -> int:
+        position = self._position
+        position.seq = seq = position.seq + 1
+        if (where := self._where) is not None:
+            where[POSITION] = seq
+        position.phase = "waiting"
+        position.started_ns = 0
+        position.algorithm = ""
+        position.moved = None
+        position.call = call
+        enter = _now()
+        if (inputs := position.inputs) is not None:
+            inputs.found = FINITE
+            inputs.entered_ns = enter
+        seconds = options.timeout_seconds if options is not None else None
+        if seconds:
+            position.entered_ns = enter
+            position.deadline_ns = enter + int(seconds * 1e9)
+        else:
+            position.deadline_ns = 0
+        fault(call.entering, replica=self.rank)
+        if self._closed:
+            raise StaleGeneration(f"{call.op} on a closed communicator: connect the group again")
+        return enter
+
+    def _give_up(self, enter: int, error: BaseException) -> None:
+        if isinstance(error, WorkbenchError) and not error.collective:
+            # Who breaks a group from outside does not know what each replica was in.
+            error.collective = self._position.asked().collective
+        self._position.given_up = self._position.fingerprint()
+        self._leave(enter, _state(error))
+
+    def _leave(self, enter: int, state: str, *, recorded: bool = False) -> None:
+        position = self._position
+        call, now = position.call, _now()
+        start, end = position.started_ns or enter, now
+        ring, inputs = self._ring, position.inputs
+        if ring is None or inputs is None:
+            position.call = OUTSIDE
+            position.flights.append((position.step, position.seq, call, state, enter, start, end))
+            return
+        inputs.inside_ns += now - enter
+        if inputs.spent_ns:
+            end -= inputs.spent_ns
+            inputs.spent_ns = 0
+        position.call = OUTSIDE
+        position.flights.append((position.step, position.seq, call, state, enter, start, end))
+        if recorded:
+            return
+        count, nbytes = call.count, call.nbytes
+        if position.moved is not None:
+            count, nbytes, _ = position.moved
+        number = call.numbers[inputs.found].get(position.algorithm) if state == "ok" else None
+        if number is None:
+            number = self._number(ring, call, state, inputs.found)
+        ring.write(number, position.step, position.seq, count, nbytes, enter, start, end)
+
+    def _number(self, ring: Ring | SharedRing, call: Call, state: str, inputs: str) -> int:
+        algorithm, moved = self._position.algorithm, self._position.moved
+        signature = Signature(
+            self.generation,
+            self._group,
+            call.op,
+            call.redop,
+            call.dtype if moved is None else moved[2],
+            algorithm or call.algorithm,
+            call.packs,
+            self.transport,
+            state,
+            call.site,
+            call.purpose,
+            inputs if state == "ok" else NOT_READ,
+        )
+        number = ring.number(signature)
+        if state == "ok":
+            call.numbers[inputs][algorithm] = number
+        return number
+
+    def _check_root(self, root: int) -> None:
+        if not 0 <= root < self.size:
+            raise ValueError(f"root must be a replica of this group, 0 to {self.size - 1}, got {root}")
+
+
+def _state(error: BaseException) -> str:
+    if isinstance(error, CollectiveMismatch):
+        return "mismatch"
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    return "aborted" if isinstance(error, (CollectiveAborted, WorkbenchError)) else "error"

@@ -1,0 +1,429 @@
+"""The communicator of a replica on a GPU: arrays on the host go the host's way, arrays on GPUs never leave them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from time import monotonic_ns as _now
+from typing import Any
+
+import numpy as np
+
+from workbench.backends import numpy as backend
+from workbench.communicators.core.blocks import bytes_of, described, header
+from workbench.communicators.core.call import Call, describe
+from workbench.communicators.core.link import Blocks, Link
+from workbench.communicators.core.options import Algorithm, CommunicationImplementation, Options
+from workbench.communicators.core.packing import Pack, packs_of
+from workbench.communicators.core.position import Flight, Position, Status
+from workbench.communicators.core.replica_communicator import ReplicaCommunicator
+from workbench.communicators.gpu.nccl import wire_dtype
+from workbench.communicators.gpu.plane import GpuPlane, Launch
+from workbench.communicators.gpu.work import Work, native
+from workbench.communicators.threads.rendezvous import together
+from workbench.errors import BackendUnavailable
+from workbench.telemetry.records import Signature, message_bytes
+
+_BYTE = np.dtype(np.uint8)
+_ON_HOST = 1 << 40  # number of the block that says so; beyond all ranks
+
+
+class GpuCommunicator:
+    """`Communicator` of one replica on a GPU, around the one that its host's processes have.
+
+    Collectives of GPU arrays return as soon as they are queued: the replica's current stream waits for them, its
+    thread does not. `finish` waits, and raises if what was queued has not come out right.
+    """
+
+    def __init__(self, host: ReplicaCommunicator, plane: GpuPlane) -> None:
+        self.rank = host.rank
+        self.size = host.size
+        self.generation = host.generation
+        self.transport = f"{'gpu' if plane.fused else 'nccl'}, {host.transport} for host arrays"
+        self._host = host
+        self._plane = plane
+        self._gpu = plane.accelerator
+        self._ordinal = plane.ordinals[host.rank]
+        self._purpose = ""
+
+    def begin(self, step: int, order: int | None = None) -> None:
+        """Starts a step."""
+        self._host.begin(step, order)
+
+    def finish(self) -> None:
+        """Ends the step once its collectives have happened on the GPU."""
+        self._plane.settle(self.rank)
+        self._host.finish()
+
+    def all_reduce(
+        self,
+        arrays: Sequence[Any],
+        op: str,
+        *,
+        site: str = "",
+        options: Options | None = None,
+        shared: bool = False,
+        algorithm: Algorithm = "auto",
+        packs: int | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """As `Communicator.all_reduce`; a structure with arrays of both kinds takes one collective for each."""
+        on_gpu = [index for index, array in enumerate(arrays) if self._gpu.owns(array)]
+        results: list[Any] = [None] * len(arrays)
+        on_host = [index for index in range(len(arrays)) if index not in on_gpu]
+        if on_host or not on_gpu:
+            combined = self._host.all_reduce(
+                [arrays[index] for index in on_host], op, site=site, options=options, shared=shared,
+                algorithm=algorithm, packs=packs, nesting=nesting,
+            )  # fmt: skip
+            for index, result in zip(on_host, combined, strict=True):
+                results[index] = result
+        if on_gpu:
+            mine = [self._view(arrays[index]) for index in on_gpu]
+            mode = f"{algorithm}, on GPU"
+            combined = self._combined(
+                "all_reduce",
+                mine,
+                op,
+                None,
+                site=site,
+                options=options,
+                packs=packs,
+                nesting=nesting,
+                mode=mode,
+            )
+            for index, result in zip(on_gpu, combined, strict=True):
+                results[index] = self._gpu.like(result, arrays[index])
+        return results
+
+    def reduce(
+        self, arrays: Sequence[Any], op: str, root: int, *, site: str = "", options: Options | None = None
+    ) -> list[Any]:
+        """As `Communicator.reduce`; all arrays must be of one kind."""
+        if not self._all_on_gpu(arrays):
+            return self._host.reduce(arrays, op, root, site=site, options=options)
+        self._check_root(root)
+        mine = [self._view(array) for array in arrays]
+        combined = self._combined(
+            "reduce", mine, op, root, site=site, options=options, mode=f"root={root}, on GPU"
+        )
+        if self.rank != root:
+            return [None] * len(arrays)
+        return [self._gpu.like(result, x) for result, x in zip(combined, arrays, strict=True)]
+
+    def reduce_scatter(self, array: Any, op: str, *, site: str = "", options: Options | None = None) -> Any:
+        """As `Communicator.reduce_scatter`."""
+        if not self._gpu.owns(array):
+            return self._host.reduce_scatter(array, op, site=site, options=options)
+        value = self._view(array)
+        if value.ndim == 0:
+            raise ValueError("reduce_scatter needs at least one dimension to split, got a scalar")
+        backend.ufunc(op)
+        rows = [len(part) for part in np.array_split(np.empty((value.shape[0], 0)), self.size)]
+        row = value.size // value.shape[0] if value.shape[0] else 0
+        bounds = np.cumsum([0, *(n * row for n in rows)]).tolist()
+        mine = bounds[self.rank + 1] - bounds[self.rank]
+        call = self._call("reduce_scatter", [value], op, site=site, mode="on GPU", count=mine)
+        dtype = self._wide(value.dtype, op)
+        with self._gpu.on(self._ordinal):
+            source = self._gpu.flat([value], dtype)
+            out = backend.mean_dtype(dtype) if op == "mean" else dtype
+            target = self._gpu.empty(mine, out)
+        self._carry_out(
+            call, options, [source], [target], lambda ops, works: ops.reduce_scatter(op, works, bounds)
+        )
+        result = self._converted(target, self._result_dtype(value.dtype, op))
+        return self._gpu.like(result.reshape((rows[self.rank], *value.shape[1:])), array)
+
+    def all_gather_arrays(
+        self,
+        arrays: Sequence[Any],
+        axis: int,
+        *,
+        site: str = "",
+        options: Options | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """As `Communicator.all_gather_arrays`; arrays on the GPU one by one."""
+        if any(self._gpu.owns(array) for array in arrays):
+            return [self.all_gather(array, axis, site=site, options=options) for array in arrays]
+        return self._host.all_gather_arrays(arrays, axis, site=site, options=options, nesting=nesting)
+
+    def all_gather(self, array: Any, axis: int, *, site: str = "", options: Options | None = None) -> Any:
+        """As `Communicator.all_gather`."""
+        if not self._gpu.owns(array):
+            return self._host.all_gather(array, axis, site=site, options=options)
+        value = self._view(array)
+        if value.ndim == 0:
+            raise ValueError("all_gather needs at least one dimension to concatenate along, got a scalar")
+        if not -value.ndim <= axis < value.ndim:
+            raise ValueError(f"all_gather along axis {axis} of an array of {value.ndim} dimensions")
+        axis %= value.ndim
+        sizes = ["*" if i == axis else str(n) for i, n in enumerate(value.shape)]
+        what = f"{value.dtype.name}[{','.join(sizes)}]"
+        nbytes = message_bytes("all_gather", value.size, value.dtype.itemsize, self.size)
+        call = Call(
+            "all_gather", "", what, site, "", f"axis={axis}, on GPU", value.size, nbytes, value.dtype.name, "",
+            purpose=self._purpose,
+        )  # fmt: skip
+        extent = np.array([value.shape[axis]]).view(np.uint8)
+
+        def body(link: Link, position: Position) -> tuple[Any, bool]:
+            blocks = link.exchange(position, {self.rank: extent})
+            shapes = []
+            for rank in range(self.size):
+                shape = list(value.shape)
+                shape[axis] = int(blocks[rank].view(np.int64)[0])
+                shapes.append(tuple(shape))
+            counts = [_count(shape) * value.dtype.itemsize for shape in shapes]
+            position.moved = value.size, sum(counts), value.dtype.name
+            with self._gpu.on(self._ordinal):
+                source = self._gpu.flat([value], value.dtype).view(_BYTE)
+                target = self._gpu.empty(sum(counts), _BYTE)
+            self._queue(link, position, [source], [target], lambda ops, works: ops.all_gather(works, counts))
+            with self._gpu.on(self._ordinal):
+                return self._assembled(target.view(value.dtype), shapes, axis), True
+
+        return self._gpu.like(self._host.carry_out(call, options, body), array)
+
+    def _assembled(self, flat: Any, shapes: Sequence[tuple[int, ...]], axis: int) -> Any:
+        """Everybody's parts, which lie behind each other, as one array."""
+        parts, low = [], 0
+        for shape in shapes:
+            high = low + _count(shape)
+            parts.append(flat[low:high].reshape(shape))
+            low = high
+        return self._gpu.concatenate(parts, axis)
+
+    def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
+        """As `Communicator.broadcast`; whether it is a GPU array is told by the root."""
+        self._check_root(root)
+        call = Call("broadcast", "", "", site, "", f"root={root}", 0, 0, "", "", purpose=self._purpose)
+        value: Any = None
+        mine: Blocks = {}
+        if self.rank == root and self._gpu.owns(array):
+            value = self._view(array)
+            mine = {root: bytes_of(np.zeros(0)), ~root: header(value)}
+        elif self.rank == root:
+            on_host = backend.view(array)
+            mine = {root: bytes_of(on_host), ~root: header(on_host), _ON_HOST: np.zeros(1, np.uint8)}
+
+        def body(link: Link, position: Position) -> tuple[Any, bool]:
+            blocks = link.exchange(position, mine)
+            dtype, shape = described(blocks[~root])
+            position.moved = _count(shape), _count(shape) * dtype.itemsize, dtype.name
+            if _ON_HOST in blocks:
+                copy = blocks[root].view(dtype).reshape(shape).copy()
+                return copy if array is None else backend.like(copy, array), False
+            with self._gpu.on(self._ordinal):
+                target = self._gpu.empty(_count(shape) * dtype.itemsize, _BYTE)
+                sources = [] if value is None else [self._gpu.flat([value], value.dtype).view(_BYTE)]
+            self._queue(link, position, sources, [target], lambda ops, works: ops.broadcast(works, root))
+            result = target.view(dtype).reshape(shape)
+            return result if array is None else self._gpu.like(result, array), True
+
+        return self._host.carry_out(call, options, body)
+
+    def barrier(self, *, site: str = "", options: Options | None = None) -> None:
+        """Returns once every replica has called it; what is queued on GPUs may still run."""
+        self._plane.poll()
+        self._host.barrier(site=site, options=options)
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
+        """Memory of the host; arrays of the GPU's library make their own."""
+        return self._host.empty(shape, dtype)
+
+    def paused(self, what: str, site: str = "") -> AbstractContextManager[None]:
+        """As `Communicator.paused`."""
+        return self._host.paused(what, site)
+
+    def record(self, signature: Signature, step: int, seq: int, *numbers: int) -> None:
+        """As `Communicator.record`."""
+        self._host.record(signature, step, seq, *numbers)
+
+    @contextmanager
+    def internal(self, purpose: str) -> Iterator[None]:
+        """As `Communicator.internal`."""
+        before, self._purpose = self._purpose, purpose
+        try:
+            with self._host.internal(purpose):
+                yield
+        finally:
+            self._purpose = before
+
+    def status(self) -> Status:
+        """Where the replica is. Any thread."""
+        return self._host.status()
+
+    def flight(self) -> list[Flight]:
+        """Its last 2,000 collectives; those of GPU arrays end when they are queued. Any thread."""
+        return self._host.flight()
+
+    def abort(self, error: BaseException) -> None:
+        """Breaks the group: first the host link, so that peers know, then what is queued. Any thread."""
+        self._host.abort(error)
+        self._plane.abort()
+
+    def give_back(self, before: float) -> None:
+        """Frees memory of the host that was not used since `before`, a `time.monotonic` time. Any thread."""
+        self._host.give_back(before)
+
+    def close(self) -> None:
+        """Gives back everything; idempotent."""
+        self._plane.drain()
+        self._host.close()
+        self._plane.close(self.rank)
+
+    # -- one collective ----------------------------------------------------------------------------------------
+
+    def _combined(
+        self,
+        name: str,
+        values: Sequence[Any],
+        op: str,
+        root: int | None,
+        *,
+        site: str,
+        options: Options | None,
+        mode: str,
+        packs: int | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        backend.ufunc(op)
+        self._check_implementation(options)
+        layout = packs_of(
+            values, op, options=options, packs=packs, dtype_of=native if self._plane.fused else wire_dtype
+        )
+        call = self._call(
+            name,
+            values,
+            op,
+            site=site,
+            mode=f"{mode}, {len(layout)} packs",
+            packs=len(layout),
+            nesting=nesting,
+        )
+        receives = root is None or root == self.rank
+        with self._gpu.on(self._ordinal):
+            sources = [self._gpu.flat([values[i] for i in pack.indices], pack.dtype) for pack in layout]
+            targets = [
+                self._gpu.empty(pack.count, backend.mean_dtype(pack.dtype) if op == "mean" else pack.dtype)
+                for pack in layout
+                if receives
+            ]
+
+        def launch(ops: Any, works: Sequence[Work]) -> None:
+            if root is None:
+                ops.all_reduce(op, works)
+            else:
+                ops.reduce(op, works, root)
+
+        self._carry_out(call, options, sources, targets, launch)
+        return self._split(layout, targets, values, op) if receives else []
+
+    def _split(
+        self, layout: Sequence[Pack], totals: Sequence[Any], values: Sequence[Any], op: str
+    ) -> list[Any]:
+        results: list[Any] = [None] * len(values)
+        for pack, total in zip(layout, totals, strict=True):
+            for index, low, high in zip(pack.indices, pack.offsets, pack.offsets[1:], strict=False):
+                part = self._converted(total[low:high], self._result_dtype(values[index].dtype, op))
+                results[index] = part.reshape(values[index].shape)
+        return results
+
+    def _converted(self, flat: Any, dtype: np.dtype) -> Any:
+        with self._gpu.on(self._ordinal):
+            return self._gpu.flat([flat], dtype)
+
+    def _carry_out(
+        self, call: Call, options: Options | None, sources: list[Any], targets: list[Any], launch: Launch
+    ) -> None:
+        def body(link: Link, position: Position) -> tuple[Any, bool]:
+            self._queue(link, position, sources, targets, launch)
+            return None, True
+
+        self._host.carry_out(call, options, body)
+
+    def _queue(
+        self, link: Link, position: Position, sources: list[Any], targets: list[Any], launch: Launch
+    ) -> None:
+        """Queues the present collective with the others' and has this replica's stream wait for it.
+
+        Buffers are made on the replica's own stream. CuPy's pool gives memory back to the stream that it was made on,
+        so whoever reuses it runs after this stream's wait for the result.
+        """
+        enter_ns = _now()
+        self._plane.poll()
+        with self._gpu.on(self._ordinal):
+            ready = self._gpu.event()
+            self._gpu.record(ready)
+        work = Work(self.rank, position.call, position.step, position.seq, enter_ns, ready, sources, targets)
+        work.moved = position.moved
+
+        def execute(works: list[Any], _blocks: Blocks, exchange: Any) -> None:
+            self._plane.run(position, sorted(works, key=lambda each: each.rank), exchange, launch)
+
+        together(link, position, work, {}, execute)
+        with self._gpu.on(self._ordinal):
+            self._gpu.wait(work.finished)
+
+    def _call(
+        self,
+        name: str,
+        values: Sequence[Any],
+        op: str,
+        *,
+        site: str,
+        mode: str,
+        packs: int = 1,
+        count: int | None = None,
+        nesting: str = "",
+    ) -> Call:
+        names = {value.dtype.name for value in values}
+        return Call(
+            name, op, describe(values), site, nesting, mode,
+            sum(value.size for value in values) if count is None else count,
+            sum(value.nbytes for value in values), names.pop() if len(names) == 1 else "mixed", "auto", packs,
+            self._purpose,
+        )  # fmt: skip
+
+    def _view(self, array: Any) -> Any:
+        value = self._gpu.view(array)
+        found = self._gpu.ordinal(value)
+        if found != self._ordinal:
+            raise BackendUnavailable(
+                f"replica {self.rank} runs on GPU {self._ordinal} of its worker and got an array on GPU {found}; make "
+                f"arrays with ctx.xp, which uses the replica's own GPU",
+                replica=self.rank,
+            )
+        return value
+
+    def _all_on_gpu(self, arrays: Sequence[Any]) -> bool:
+        owned = {self._gpu.owns(array) for array in arrays}
+        if len(owned) > 1:
+            raise ValueError("reduce needs arrays that are all on the GPU, or all on the host; got both")
+        return owned == {True}
+
+    def _wide(self, dtype: np.dtype, op: str) -> np.dtype:
+        return native(dtype, op) if self._plane.fused else wire_dtype(dtype, op)
+
+    def _result_dtype(self, dtype: np.dtype, op: str) -> np.dtype:
+        return (backend.mean_dtype(dtype) if op == "mean" else dtype).newbyteorder("=")
+
+    def _check_implementation(self, options: Options | None) -> None:
+        asked = getattr(options, "implementation", None)
+        if asked is CommunicationImplementation.NCCL and self._plane.fused and self.size > 1:
+            raise BackendUnavailable(
+                f"NCCL was asked for, and the {self.size} replicas share one GPU, where it cannot work: leave the "
+                f"implementation (or NcclAllReduce) out, which takes our own kernel, or use a GPU per replica",
+                replica=self.rank,
+            )
+
+    def _check_root(self, root: int) -> None:
+        if not 0 <= root < self.size:
+            raise ValueError(f"root must be a replica of this group, 0 to {self.size - 1}, got {root}")
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return math.prod(shape)

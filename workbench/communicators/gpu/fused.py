@@ -1,0 +1,71 @@
+"""Several replicas of one process on one GPU: one kernel reads all their buffers and writes all results.
+
+A mode for correctness and teaching: the replicas share one GPU's time and memory, so nothing gets faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.backends.accelerator import Accelerator
+from workbench.communicators.gpu.work import Work
+
+
+class SharedGpuOps:
+    """`GpuOps` where all replicas of the group are in this process and on one GPU; also for a single replica."""
+
+    name = "fused"
+
+    def __init__(self, accelerator: Accelerator, ordinal: int) -> None:
+        self._gpu = accelerator
+        self._ordinal = ordinal
+
+    def all_reduce(self, op: str, works: Sequence[Work]) -> None:
+        """By the fused kernel: every source is read once, every target written once."""
+        for position in range(len(works[0].sources)):
+            self._combine(op, works, position, [work.targets[position] for work in works])
+
+    def reduce(self, op: str, works: Sequence[Work], root: int) -> None:
+        """By the fused kernel, with one target."""
+        for position in range(len(works[0].sources)):
+            self._combine(op, works, position, [works[root].targets[position]])
+
+    def reduce_scatter(self, op: str, works: Sequence[Work], bounds: Sequence[int]) -> None:
+        """One kernel per replica, on its part of all sources."""
+        mean_over = len(works) if op == "mean" else 0
+        with self._gpu.on(self._ordinal, works[0].stream):
+            for work in works:
+                part = slice(bounds[work.rank], bounds[work.rank + 1])
+                self._gpu.combine(
+                    op, [other.sources[0][part] for other in works], work.targets, mean_over=mean_over
+                )
+
+    def all_gather(self, works: Sequence[Work], counts: Sequence[int]) -> None:
+        """By copies."""
+        with self._gpu.on(self._ordinal, works[0].stream):
+            for work in works:
+                at = 0
+                for other in works:
+                    self._gpu.copy(other.sources[0], work.targets[0][at : at + counts[other.rank]])
+                    at += counts[other.rank]
+
+    def broadcast(self, works: Sequence[Work], root: int) -> None:
+        """By copies."""
+        with self._gpu.on(self._ordinal, works[0].stream):
+            for work in works:
+                self._gpu.copy(works[root].sources[0], work.targets[0])
+
+    def abort(self) -> None:
+        """Nothing here waits for anybody."""
+
+    def error(self) -> str:
+        """Nothing runs in the background."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _combine(self, op: str, works: Sequence[Work], position: int, targets: Sequence[object]) -> None:
+        mean_over = len(works) if op == "mean" else 0
+        with self._gpu.on(self._ordinal, works[0].stream):
+            self._gpu.combine(op, [work.sources[position] for work in works], targets, mean_over=mean_over)

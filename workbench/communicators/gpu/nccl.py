@@ -1,0 +1,472 @@
+"""Replicas on GPUs of their own, in one process or many: NVIDIA's NCCL moves the data.
+
+NCCL takes raw pointers and believes everything: dtypes, sizes and lifetimes are checked before, by the host link that
+compares fingerprints. A missing peer blocks its calls for ever; `GpuPlane` watches that from outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from workbench.backends.accelerator import Accelerator, GpuIdentity
+from workbench.backends.numpy import accumulator
+from workbench.communicators.core.topology import Topology
+from workbench.communicators.gpu.work import Work
+from workbench.communicators.threads.rendezvous import Exchange
+from workbench.errors import BackendUnavailable
+
+_TYPES = {
+    **{name: name.upper() for name in ("int8", "int32", "int64", "uint8", "uint32", "uint64")},
+    **{name: name.upper() for name in ("float32", "float64")},
+    "bool": "UINT8",
+    "complex64": "FLOAT32",
+    "complex128": "FLOAT64",
+}
+_WIDENED = {"int16": np.dtype(np.int32), "uint16": np.dtype(np.uint32)}
+_OPS = {"sum": "SUM", "mean": "SUM", "min": "MIN", "max": "MAX", "prod": "PROD"}
+_BOOL_OPS = {"sum": "MAX", "max": "MAX", "min": "MIN", "prod": "MIN"}  # any and all
+_UNIQUE_ID = -1  # number of the block that carries it
+_FLUSH_SECONDS = 2.0
+"""How long closing waits for NCCL to send what peers still wait for."""
+
+
+def wire_dtype(dtype: np.dtype, op: str) -> np.dtype:
+    """The dtype in which NCCL combines arrays of `dtype`: float16 and bfloat16 in float32, int16 in int32."""
+    wide = accumulator(dtype, op).newbyteorder("=")
+    return _WIDENED.get(wide.name, wide)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wire:
+    """How arrays of a dtype are handed to NCCL: its numbers for dtype and reduction, and its elements per element."""
+
+    dtype: int
+    op: int
+    factor: int
+
+
+class NcclOps:
+    """`GpuOps` over NCCL. Ranks of NCCL are numbered along hosts and PCI addresses, others by the strategy.
+
+    `_ending` guards who gives the communicators back: that frees their memory, so it happens once, and never while
+    another thread asks them for errors. Threads that queue work do not take the lock: one that is stuck in NCCL must
+    not prevent the abort that frees it.
+    """
+
+    name = "nccl"
+
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        communicators: Mapping[int, Any],
+        ordinals: Mapping[int, int],
+        *,
+        order: Sequence[int],
+    ) -> None:
+        """`order` has the strategy's rank of each rank of NCCL."""
+        self._gpu = accelerator
+        self._nccl = accelerator.nccl
+        self._communicators = dict(communicators)
+        self._ordinals = dict(ordinals)
+        self._order = tuple(order)
+        self._place = {rank: place for place, rank in enumerate(order)}
+        self._size = len(order)
+        self._ending = threading.Lock()
+        self._ended = False
+
+    def all_reduce(self, op: str, works: Sequence[Work]) -> None:
+        """`ncclAllReduce`, a group for each pack, with all local replicas in it."""
+        for position in range(len(works[0].sources)):
+            dtype, count = works[0].sources[position].dtype, works[0].sources[position].size
+            if count == 0:
+                continue
+            if _needs_gather(op, dtype):
+                self._gather_and_combine(op, works, position, works)
+                continue
+            wire = self._wire(op, dtype)
+            with self._prepared(op, works, position) as sources, self._grouped(works):
+                for work, source in zip(works, sources, strict=True):
+                    self._communicators[work.rank].allReduce(
+                        self._gpu.pointer(source),
+                        self._gpu.pointer(work.targets[position]),
+                        count * wire.factor,
+                        wire.dtype,
+                        wire.op,
+                        self._gpu.stream_pointer(work.stream),
+                    )
+            self._restore(op, works, position)
+
+    def reduce(self, op: str, works: Sequence[Work], root: int) -> None:
+        """`ncclReduce`."""
+        at_root = [work for work in works if work.rank == root]
+        for position in range(len(works[0].sources)):
+            dtype, count = works[0].sources[position].dtype, works[0].sources[position].size
+            if count == 0:
+                continue
+            if _needs_gather(op, dtype):
+                self._gather_and_combine(op, works, position, at_root)
+                continue
+            with self._prepared(op, works, position) as sources, self._grouped(works):
+                for work, source in zip(works, sources, strict=True):
+                    target = work.targets[position] if work.rank == root else source
+                    self._reduce_part(op, dtype, work, source, slice(0, count), target=target, root=root)
+            self._restore(op, at_root, position)
+
+    def reduce_scatter(self, op: str, works: Sequence[Work], bounds: Sequence[int]) -> None:
+        """A group of `ncclReduce`, one per part, which may differ in size; `ncclReduceScatter` if they do not."""
+        dtype = works[0].sources[0].dtype
+        if bounds[-1] == 0:
+            return
+        if _needs_gather(op, dtype):
+            whole = [self._with_scratch(work, work.sources[0].size, dtype) for work in works]
+            self._gather_and_combine(op, whole, 0, whole)
+            for work, full in zip(works, whole, strict=True):
+                with self._gpu.on(self._ordinals[work.rank], work.stream):
+                    part = full.targets[0][bounds[work.rank] : bounds[work.rank + 1]]
+                    self._gpu.copy(part, work.targets[0])
+                work.temporary += [*full.targets, *full.temporary]
+            return
+        sizes = {high - low for low, high in pairwise(bounds)}
+        in_order = self._order == tuple(range(self._size))
+        wire = self._wire(op, dtype)
+        with self._prepared(op, works, 0) as sources, self._grouped(works):
+            for work, source in zip(works, sources, strict=True):
+                if len(sizes) == 1 and in_order:
+                    self._communicators[work.rank].reduceScatter(
+                        self._gpu.pointer(source),
+                        self._gpu.pointer(work.targets[0]),
+                        work.targets[0].size * wire.factor,
+                        wire.dtype,
+                        wire.op,
+                        self._gpu.stream_pointer(work.stream),
+                    )
+                    continue
+                for root in range(self._size):
+                    part = slice(bounds[root], bounds[root + 1])
+                    target = work.targets[0] if root == work.rank else source[part]
+                    self._reduce_part(op, dtype, work, source, part, target=target, root=root)
+        self._restore(op, works, 0)
+
+    def all_gather(self, works: Sequence[Work], counts: Sequence[int]) -> None:
+        """`ncclAllGather`, or a group of broadcasts where sizes differ. Elements are single bytes."""
+        if not any(counts):
+            return
+        even = len(set(counts)) == 1 and self._order == tuple(range(self._size))
+        byte = self._nccl_constant("UINT8")
+        starts = np.cumsum([0, *counts]).tolist()
+        with self._grouped(works):
+            for work in works:
+                communicator = self._communicators[work.rank]
+                stream = self._gpu.stream_pointer(work.stream)
+                source = self._gpu.pointer(work.sources[0])
+                target = self._gpu.pointer(work.targets[0])
+                if even:
+                    communicator.allGather(source, target, counts[0], byte, stream)
+                    continue
+                for root in range(self._size):
+                    if counts[root]:
+                        sent = source if root == work.rank else target + starts[root]
+                        communicator.broadcast(
+                            sent, target + starts[root], counts[root], byte, self._place[root], stream
+                        )
+
+    def broadcast(self, works: Sequence[Work], root: int) -> None:
+        """`ncclBroadcast` of bytes."""
+        if works[0].targets[0].size == 0:
+            return
+        byte = self._nccl_constant("UINT8")
+        with self._grouped(works):
+            for work in works:
+                target = self._gpu.pointer(work.targets[0])
+                source = self._gpu.pointer(work.sources[0]) if work.rank == root else target
+                self._communicators[work.rank].broadcast(
+                    source,
+                    target,
+                    work.targets[0].size,
+                    byte,
+                    self._place[root],
+                    self._gpu.stream_pointer(work.stream),
+                )
+
+    def abort(self) -> None:
+        """`ncclCommAbort`: streams that wait for a peer go on, with garbage. Happens once for all callers."""
+        if self._ends():
+            for communicator in self._communicators.values():
+                communicator.abort()
+
+    def error(self) -> str:
+        """`ncclCommGetAsyncError` of every local communicator."""
+        with self._ending:  # an abort that begins meanwhile frees what is read here
+            if self._ended:
+                return ""
+            for rank, communicator in self._communicators.items():
+                try:
+                    communicator.check_async_error()
+                except Exception as error:  # the library's own class, which this file does not know
+                    return f"NCCL reports at replica {rank}: {error}"
+        return ""
+
+    def close(self) -> None:
+        """`ncclCommDestroy`, which first sends what peers on other hosts still wait for.
+
+        It blocks when a peer is gone, and ranks of one host wait for each other in it: so each communicator has its own
+        thread. What takes longer than a moment is left to that thread, as nothing may abort a communicator while it is
+        being destroyed.
+        """
+        if not self._ends():
+            return
+        threads = [
+            threading.Thread(target=self._destroy, args=(rank,), name="workbench-gpu-close", daemon=True)
+            for rank in self._communicators
+        ]
+        for thread in threads:
+            thread.start()
+        ends = time.monotonic() + _FLUSH_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, ends - time.monotonic()))
+
+    def _destroy(self, rank: int) -> None:
+        # The group is closed; an error of NCCL's has nobody left who could use it.
+        with contextlib.suppress(Exception), self._gpu.on(self._ordinals[rank]):
+            self._communicators[rank].destroy()
+
+    def _ends(self) -> bool:
+        """Whether it is the calling thread that gives the communicators back."""
+        with self._ending:
+            first, self._ended = not self._ended, True
+        return first
+
+    # -- one collective ----------------------------------------------------------------------------------------
+
+    def _reduce_part(
+        self, op: str, dtype: np.dtype, work: Work, source: Any, part: slice, *, target: Any, root: int
+    ) -> None:
+        wire = self._wire(op, dtype)
+        count = part.stop - part.start
+        if count:
+            self._communicators[work.rank].reduce(
+                self._gpu.pointer(source[part]),
+                self._gpu.pointer(target),
+                count * wire.factor,
+                wire.dtype,
+                wire.op,
+                self._place[root],
+                self._gpu.stream_pointer(work.stream),
+            )
+
+    @contextmanager
+    def _prepared(self, op: str, works: Sequence[Work], position: int) -> Iterator[list[Any]]:
+        """The sources as NCCL shall read them; floats under min and max as integers, so that NaNs are kept."""
+        sources = [work.sources[position] for work in works]
+        if _is_ordered(op, sources[0].dtype):
+            for index, work in enumerate(works):
+                with self._gpu.on(self._ordinals[work.rank], work.stream):
+                    sources[index] = self._gpu.ordered(sources[index], op)
+                work.temporary.append(sources[index])
+        yield sources
+
+    def _restore(self, op: str, works: Sequence[Work], position: int) -> None:
+        for work in works:
+            target = work.targets[position]
+            with self._gpu.on(self._ordinals[work.rank], work.stream):
+                if _is_ordered(op, target.dtype):
+                    self._gpu.unordered(target, op)
+                elif op == "mean":
+                    self._gpu.divide(target, self._size)
+
+    def _gather_and_combine(
+        self, op: str, works: Sequence[Work], position: int, receivers: Sequence[Work]
+    ) -> None:
+        """What NCCL cannot combine: everybody gets all parts and combines them itself, in rank order."""
+        dtype = works[0].sources[position].dtype
+        count = works[0].sources[position].size
+        nbytes = count * dtype.itemsize
+        gathering = []
+        for work in works:
+            with self._gpu.on(self._ordinals[work.rank], work.stream):
+                everything = self._gpu.empty(self._size * count, dtype)
+            work.temporary.append(everything)
+            gathering.append(self._bytes_of(work, work.sources[position], everything))
+        self.all_gather(gathering, [nbytes] * self._size)
+        for work in receivers:
+            everything = next(other.temporary[-1] for other in works if other.rank == work.rank)
+            parts = [everything[rank * count : (rank + 1) * count] for rank in range(self._size)]
+            with self._gpu.on(self._ordinals[work.rank], work.stream):
+                self._gpu.combine(op, parts, [work.targets[position]])
+
+    def _bytes_of(self, work: Work, source: Any, target: Any) -> Work:
+        byte = np.dtype(np.uint8)
+        return Work(
+            work.rank, work.call, work.step, work.seq, work.enter_ns, work.ready,
+            [source.view(byte)], [target.view(byte)], work.stream,
+        )  # fmt: skip
+
+    def _with_scratch(self, work: Work, count: int, dtype: np.dtype) -> Work:
+        with self._gpu.on(self._ordinals[work.rank], work.stream):
+            scratch = self._gpu.empty(count, dtype)
+        return Work(
+            work.rank, work.call, work.step, work.seq, work.enter_ns, work.ready,
+            work.sources, [scratch], work.stream,
+        )  # fmt: skip
+
+    @contextmanager
+    def _grouped(self, works: Sequence[Work]) -> Iterator[None]:
+        """Calls for several devices or roots must be started together, or the first one may wait for the second."""
+        with _group(self._nccl, self._gpu.on(self._ordinals[works[0].rank])):
+            yield
+
+    def _wire(self, op: str, dtype: np.dtype) -> _Wire:
+        sent = np.dtype(f"i{dtype.itemsize}") if _is_ordered(op, dtype) else dtype
+        reduction = _BOOL_OPS[op] if dtype.kind == "b" else _OPS[op]
+        return _Wire(
+            self._nccl_constant(_TYPES[sent.name]),
+            self._nccl_constant(reduction),
+            2 if dtype.kind == "c" else 1,
+        )
+
+    def _nccl_constant(self, name: str) -> int:
+        return int(getattr(self._nccl, f"NCCL_{name}"))
+
+
+def _is_ordered(op: str, dtype: np.dtype) -> bool:
+    return op in ("min", "max") and dtype.kind == "f"
+
+
+def _needs_gather(op: str, dtype: np.dtype) -> bool:
+    return dtype.kind == "c" and op not in ("sum", "mean")
+
+
+@contextmanager
+def _group(nccl: Any, device: contextlib.AbstractContextManager[None]) -> Iterator[None]:
+    """A group of calls, ended on `device`, also where a call fails: what is queued in an open group never starts."""
+    nccl.groupStart()
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Exception), device:  # the error of the call says more
+            nccl.groupEnd()
+        raise
+    with device:
+        nccl.groupEnd()
+
+
+# -- connecting -------------------------------------------------------------------------------------------------
+
+
+class Blocking(Protocol):
+    """Carries out calls that may block in C for ever."""
+
+    def __call__(self, what: str, call: Callable[[], Any], undo: Callable[[Any], None]) -> Any:
+        """What `call` returns, which runs on another thread.
+
+        Args:
+          what: The call in words.
+          call: It.
+          undo: Is given the result of a call that has been given up when it returns.
+
+        Raises:
+          WorkbenchError: if the group breaks, or a deadline passes, before it returns.
+        """
+
+
+def connect(
+    accelerator: Accelerator,
+    topology: Topology,
+    ordinals: Mapping[int, int],
+    *,
+    exchange: Exchange,
+    blocking: Blocking,
+) -> NcclOps:
+    """Connects the group's GPUs; every process must call it at the same point.
+
+    Args:
+      accelerator: The GPU library.
+      topology: Of the whole group.
+      ordinals: Device of each local rank.
+      exchange: Gives everybody's blocks to everybody, over the host link.
+      blocking: Carries out the initialisation, which waits for all ranks.
+
+    Raises:
+      BackendUnavailable: if NCCL is missing, or two replicas are on one GPU.
+    """
+    nccl = accelerator.nccl
+    blocks = exchange({rank: _encoded(accelerator.identity(at)) for rank, at in ordinals.items()})
+    identities = [_decoded(blocks[rank]) for rank in range(topology.size)]
+    refuse_duplicates(topology, identities)
+    # Made only now: it starts a thread of NCCL that waits for all ranks.
+    made = {_UNIQUE_ID: np.frombuffer(bytes(nccl.get_unique_id()), np.uint8)} if 0 in ordinals else {}
+    unique_id = exchange(made)[_UNIQUE_ID].tobytes()
+    hosts = topology.hosts
+    order = sorted(
+        range(topology.size),
+        key=lambda rank: (hosts.index(topology.members[rank].host), identities[rank].pci, rank),
+    )
+    places = {rank: (ordinal, order.index(rank)) for rank, ordinal in ordinals.items()}
+    communicators = blocking(
+        "connecting the GPUs (NCCL)",
+        lambda: _communicators(accelerator, nccl, places, topology.size, unique_id),
+        _abort_all,
+    )
+    return NcclOps(accelerator, communicators, ordinals, order=order)
+
+
+def _communicators(
+    accelerator: Accelerator, nccl: Any, places: Mapping[int, tuple[int, int]], size: int, unique_id: bytes
+) -> dict[int, Any]:
+    """A communicator for each local rank; `places` has its device and its rank in NCCL."""
+    made: dict[int, Any] = {}
+    try:
+        with _group(nccl, contextlib.nullcontext()):
+            for rank, (ordinal, place) in places.items():
+                with accelerator.on(ordinal):
+                    made[rank] = nccl.NcclCommunicator(size, unique_id, place)
+    except BaseException:
+        _abort_all(made)
+        raise
+    return made
+
+
+def _abort_all(communicators: Mapping[int, Any]) -> None:
+    for communicator in communicators.values():
+        with contextlib.suppress(Exception):  # of one that was never connected
+            communicator.abort()
+
+
+def refuse_duplicates(topology: Topology, identities: Sequence[GpuIdentity]) -> None:
+    """NCCL needs a GPU per replica, and says so less clearly.
+
+    Raises:
+      BackendUnavailable: naming replicas, host and GPU.
+    """
+    if os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE") == "1":
+        return  # NCCL's own experiment since 2.30
+    seen: dict[str, int] = {}
+    for rank, identity in enumerate(identities):
+        host = topology.members[rank].host
+        other = seen.setdefault(identity.uuid, rank)
+        if other != rank:
+            raise BackendUnavailable(
+                f"replicas {other} and {rank} are both on the {identity.name or 'GPU'} at {identity.pci} of host "
+                f"{host}; NCCL needs one GPU per replica: start one worker per GPU (wb.connect() does), set "
+                f"CUDA_VISIBLE_DEVICES for each worker, or put several replicas on one with wb.connect(gpu_replicas=…)"
+            )
+
+
+def _encoded(identity: GpuIdentity) -> np.ndarray:
+    text = json.dumps([identity.uuid, identity.pci, identity.name])
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+def _decoded(block: np.ndarray) -> GpuIdentity:
+    return GpuIdentity(*json.loads(block.tobytes()))

@@ -1,0 +1,392 @@
+"""The GPUs of one process in one group: queues collectives, times them, watches over what can block for ever.
+
+The host link has compared all calls before anything is queued here, so NCCL never sees a mismatch. What remains are
+peers that die or hang in between. A watching thread sees that (deadlines, NCCL's own errors, the host link) and
+
+1. publishes the failure on the host link, so that whoever finds its stream drained also finds the reason,
+2. aborts NCCL, after which streams go on with garbage,
+3. reports a thread or a device that is stuck all the same, or has failed: only ending the process helps then.
+
+Results count only after `settle`, which looks for a failure after everything has happened.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.backends.accelerator import Accelerator
+from workbench.communicators.core.failure import Failure
+from workbench.communicators.core.link import Link
+from workbench.communicators.core.position import Position
+from workbench.communicators.core.topology import Topology
+from workbench.communicators.gpu import nccl
+from workbench.communicators.gpu.fused import SharedGpuOps
+from workbench.communicators.gpu.timing import Lane, Launched, Pair, retire
+from workbench.communicators.gpu.work import GpuOps, Work
+from workbench.communicators.threads.rendezvous import Exchange
+from workbench.errors import CollectiveAborted, WorkbenchError
+from workbench.telemetry.recording.shared_ring import SharedRing
+from workbench.telemetry.records import Signature
+
+POLL_SECONDS = 0.025
+DEADLINE_SECONDS = 300.0
+"""Of a queued collective whose call gives no timeout; its peers had all arrived, so only a failure takes so long."""
+CONNECT_SECONDS = 60.0
+GRACE_SECONDS = 5.0
+"""How long a thread may stay inside NCCL after its failure was published, before the process is given up."""
+_IDLE_SECONDS = 0.5
+_JOIN_SECONDS = 5.0
+_DRAIN_SECONDS = 2.0
+"""How long closing waits for what is queued, while nothing has failed."""
+
+Launch = Callable[[GpuOps, Sequence[Work]], None]
+
+
+@dataclass(slots=True)
+class _Guard:
+    """A call that may block for ever, on a thread of its own; `lock` guards who gets its result.
+
+    Attributes:
+      what: The call in words.
+      deadline_ns: When it must have returned, by `time.monotonic_ns`.
+      reported_ns: When it was first seen that the group is broken meanwhile; 0 before.
+      given_up: Nobody waits for its result any more.
+      outcome: What it returned or raised; empty before.
+    """
+
+    what: str
+    deadline_ns: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    returned: threading.Event = field(default_factory=threading.Event)
+    reported_ns: int = 0
+    given_up: bool = False
+    outcome: list[Any] = field(default_factory=list)
+
+
+class GpuPlane:
+    """One process's GPUs in one generation of a group.
+
+    `_lock` guards what is queued and the ops; replica threads and the watching thread take it, never for long.
+
+    Attributes:
+      accelerator: The GPU library.
+      fused: All replicas are in this process and share one GPU.
+      ordinals: Device of each local rank.
+    """
+
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        topology: Topology,
+        ordinals: Mapping[int, int],
+        *,
+        link: Link,
+        generation: int,
+        group: str,
+        rings: Mapping[int, SharedRing],
+        on_stuck: Callable[[str], None] | None = None,
+        connect_seconds: float = CONNECT_SECONDS,
+    ) -> None:
+        """`on_stuck(why)` is called when a thread stays inside NCCL: the process should be ended then.
+
+        Without it, as where replicas are threads of the notebook, that thread is left behind and nobody waits for it.
+        """
+        self.accelerator = accelerator
+        self.ordinals = dict(ordinals)
+        self.fused = len(ordinals) == topology.size and len(set(ordinals.values())) == 1
+        self._topology = topology
+        self._link = link
+        self._generation = generation
+        self._group = group
+        self._rings = dict(rings)
+        self._on_stuck = on_stuck
+        self._connect_seconds = connect_seconds
+        self._lock = threading.Lock()
+        self._lanes: dict[int, Lane] = {}
+        self._ops: GpuOps | None = None
+        self._queued: deque[Launched] = deque()
+        self._guards: list[_Guard] = []
+        self._aborted = False
+        self._aborted_ns = 0
+        self._device_error = ""
+        self._closed = False
+        self._drained: bool | None = None
+        self._wake = threading.Event()
+        self._watching: threading.Thread | None = None
+        self._open = set(ordinals)
+
+    # -- replicas' threads -------------------------------------------------------------------------------------
+
+    def run(self, position: Position, works: Sequence[Work], exchange: Exchange, launch: Launch) -> None:
+        """Queues one collective for all replicas of the process; connects the GPUs first if need be.
+
+        Raises:
+          CollectiveAborted: if NCCL refuses it, or the group is broken.
+        """
+        self._check()
+        try:
+            ops = self._connected(exchange)
+            position.algorithm = ops.name
+            launched = self._launch(ops, works, launch, position)
+        except WorkbenchError:
+            raise
+        except Exception as error:
+            if type(error).__name__ != "NcclError":
+                raise
+            raise CollectiveAborted(f"{position.asked()}: NCCL: {error}") from error
+        with self._lock:
+            self._queued.append(launched)
+        self._wake.set()
+        self._check()
+
+    def _launch(self, ops: GpuOps, works: Sequence[Work], launch: Launch, position: Position) -> Launched:
+        gpu, pairs = self.accelerator, []
+        for ordinal, lane in self._lanes.items():
+            local = [work for work in works if self.ordinals[work.rank] == ordinal]
+            start, end = lane.event(), lane.event()
+            with gpu.on(ordinal, lane.stream):
+                for work in local:
+                    work.stream = lane.stream
+                    gpu.wait(work.ready)
+                gpu.record(start)
+            pairs.append(Pair(lane, start, end, local, lane.base))
+        launch(ops, works)
+        for pair in pairs:
+            with gpu.on(pair.lane.ordinal, pair.lane.stream):
+                gpu.record(pair.end)
+                for work in pair.works:
+                    # Not of the pool: the replica waits for it when the pair may be gone.
+                    work.finished = gpu.event()
+                    gpu.record(work.finished)
+        deadline_ns = position.deadline_ns or time.monotonic_ns() + int(DEADLINE_SECONDS * 1e9)
+        return Launched(pairs, deadline_ns, str(position.asked()), ops.name)
+
+    def settle(self, rank: int) -> None:
+        """Waits until everything queued has happened, and only then looks whether the group was broken meanwhile.
+
+        Raises:
+          WorkbenchError: if it was: a stream that drains after an abort looks like success.
+        """
+        pause = 0.0
+        while self._queued and self._failure() is None:
+            if not self.poll():
+                time.sleep(pause)  # the first rounds only give way; a collective may take milliseconds
+                pause = min(0.0005, pause + 0.00002)
+        if self._ops is not None:
+            self._check()
+
+    def drain(self) -> None:
+        """The first replica to close waits a moment for what is queued, before the host link is closed.
+
+        Peers may still wait for it: NCCL is given back by `close` only where all of it has happened, else by aborting.
+        """
+        if self._drained is not None:
+            return
+        ends = time.monotonic() + _DRAIN_SECONDS
+        while self._queued and not self._is_broken() and time.monotonic() < ends:
+            if not self.poll():
+                time.sleep(0.0005)
+        self._drained = not self._queued and not self._is_broken()
+
+    def _is_broken(self) -> bool:
+        """Whether something has failed; that a peer has closed its end before is none, as NCCL is closed by all."""
+        failure = self._failure()
+        return self._aborted or (failure is not None and failure.kind != "closed")
+
+    def close(self, rank: int) -> None:
+        """One replica closes its end; the last one gives back streams and communicators."""
+        self._open.discard(rank)
+        if self._open or self._closed:
+            return
+        self._closed = True
+        self._wake.set()
+        if self._ops is not None and self._drained and not self._queued:
+            self._ops.close()
+        self.abort()
+        if (
+            self._watching is not None
+            and self._watching is not threading.current_thread()
+            and not self._guards
+        ):
+            self._watching.join(_JOIN_SECONDS)
+        with self._lock:
+            self._queued.clear()
+            self._lanes = {}  # another one: a replica's thread may be going through this one
+        if self._device_error and self._on_stuck is not None:
+            self._on_stuck(f"the GPU has failed, which only a new process gets over: {self._device_error}")
+
+    # -- any thread --------------------------------------------------------------------------------------------
+
+    def abort(self) -> None:
+        """Gives up what is queued. The failure must be on the host link by then: peers' streams may drain at once."""
+        with self._lock:
+            self._aborted = True
+            self._aborted_ns = self._aborted_ns or time.monotonic_ns()
+            ops = self._ops
+        if ops is not None:
+            ops.abort()
+
+    def poll(self) -> bool:
+        """Retires what has happened; whether something had."""
+        retired = False
+        with self._lock:
+            while self._queued and self._happened(self._queued[0]):
+                launched = self._queued.popleft()
+                launched.state = "aborted" if self._aborted else "ok"
+                retire(self.accelerator, launched, self._record)
+                retired = True
+        return retired
+
+    def _happened(self, launched: Launched) -> bool:
+        try:
+            return all(self.accelerator.done(pair.end) for pair in launched.pairs)
+        except Exception as error:  # an error of the device, which stays: the deadline or the next call tells
+            self._device_error = str(error)
+            self._link.fail(Failure.of(error, self._generation))
+            return False
+
+    def _record(self, work: Work, start_ns: int, end_ns: int, algorithm: str, state: str) -> None:
+        ring, call = self._rings.get(work.rank), work.call
+        if ring is not None:
+            count, nbytes, dtype = work.moved or (call.count, call.nbytes, call.dtype)
+            signature = Signature(
+                self._generation, self._group, call.op, call.redop, dtype, algorithm, call.packs,
+                "gpu" if self.fused else "nccl", state, call.site, call.purpose,
+            )  # fmt: skip
+            ring.write(
+                ring.number(signature), work.step, work.seq, count, nbytes, work.enter_ns, start_ns, end_ns
+            )
+
+    def _failure(self) -> Failure | None:
+        return self._link.broken()
+
+    def _check(self) -> None:
+        failure = self._failure()
+        if failure is not None:
+            self.abort()
+            raise failure.error()
+
+    # -- connecting --------------------------------------------------------------------------------------------
+
+    def _connected(self, exchange: Exchange) -> GpuOps:
+        if self._ops is None:
+            ordinals = sorted(set(self.ordinals.values()))
+            self._lanes = {ordinal: Lane(self.accelerator, ordinal) for ordinal in ordinals}
+            self._watching = threading.Thread(target=self._watch, name="workbench-gpu-watch", daemon=True)
+            self._watching.start()
+            if self.fused:
+                self._ops = SharedGpuOps(self.accelerator, ordinals[0])
+            else:
+                self._ops = nccl.connect(
+                    self.accelerator,
+                    self._topology,
+                    self.ordinals,
+                    exchange=exchange,
+                    blocking=self.carry_out,
+                )
+            self._check()
+        return self._ops
+
+    def carry_out(self, what: str, call: Callable[[], Any], undo: Callable[[Any], None]) -> Any:
+        """`call()`, which may block for ever in C: on a thread of its own, watched; see `nccl.Blocking`.
+
+        Raises:
+          WorkbenchError: if the group breaks first, by the deadline of this call or otherwise.
+        """
+        guard = _Guard(what, time.monotonic_ns() + int(self._connect_seconds * 1e9))
+        self._guards.append(guard)
+        self._wake.set()
+        threading.Thread(
+            target=self._attempt, args=(guard, call, undo), name="workbench-gpu-connect", daemon=True
+        ).start()
+        while not guard.returned.wait(POLL_SECONDS):
+            failure = self._failure()
+            if failure is not None:
+                with guard.lock:
+                    guard.given_up = not guard.outcome
+                if guard.given_up:
+                    raise failure.error()
+        (outcome,) = guard.outcome
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def _attempt(self, guard: _Guard, call: Callable[[], Any], undo: Callable[[Any], None]) -> None:
+        try:
+            outcome = call()
+        except BaseException as error:
+            outcome = error
+        with guard.lock:
+            guard.outcome.append(outcome)
+            late = guard.given_up
+        if late and not isinstance(outcome, BaseException):
+            undo(outcome)
+        self._forget(guard)
+        guard.returned.set()
+
+    def _forget(self, guard: _Guard) -> None:
+        with suppress(ValueError):  # the watching thread and that of the call may both have done with it
+            self._guards.remove(guard)
+
+    # -- the watching thread -----------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        while not self._closed or self._guards:
+            busy = bool(self._queued or self._guards)
+            self._wake.wait(POLL_SECONDS if busy else _IDLE_SECONDS)
+            if not busy:
+                self._wake.clear()
+                continue
+            time.sleep(POLL_SECONDS)
+            self.poll()
+            self._look_for_failures()
+            for lane in list(self._lanes.values()):
+                if lane.base_is_old:
+                    lane.rebase()
+
+    def _look_for_failures(self) -> None:
+        now = time.monotonic_ns()
+        queued = self._queued
+        text = self._ops.error() if self._ops is not None and not self._aborted else ""
+        try:
+            oldest = queued[0]
+        except IndexError:
+            oldest = None
+        if text:
+            self._link.fail(Failure("aborted", text, generation=self._generation))
+        elif oldest is not None and now > oldest.deadline_ns and not self._aborted:
+            self._link.fail(
+                Failure(
+                    "deadline",
+                    f"{oldest.asked} exceeded its timeout on the GPU: all replicas had started it, so one of them or "
+                    f"the network between them has failed",
+                    generation=self._generation,
+                )
+            )
+        for guard in tuple(self._guards):
+            self._look_at(guard, now)
+        if (failure := self._failure()) is not None and (queued or self._guards):
+            self.abort()
+            if queued and now - self._aborted_ns > GRACE_SECONDS * 1e9 and self._on_stuck is not None:
+                self._on_stuck(f"what is queued on the GPU does not end after: {failure.text}")
+
+    def _look_at(self, guard: _Guard, now: int) -> None:
+        if now > guard.deadline_ns and self._failure() is None:
+            text = f"{guard.what} took longer than {self._connect_seconds:.0f} s: a replica is missing or unreachable"
+            self._link.fail(Failure("deadline", text, generation=self._generation))
+        failure = self._failure()
+        if failure is None:
+            return
+        if not guard.reported_ns:
+            guard.reported_ns = now
+        elif now - guard.reported_ns > GRACE_SECONDS * 1e9:
+            if self._on_stuck is None:
+                self._forget(guard)  # its thread is left behind, in C, with nothing that could end it
+            else:
+                self._on_stuck(f"a replica is stuck in {guard.what} after: {failure.text}")

@@ -1,0 +1,84 @@
+"""What one replica brings to a collective between GPUs, and the seam of the two ways to carry it out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from workbench.communicators.core.call import Call
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """One replica's part. Arrays are contiguous, one-dimensional, on its device, made on its compute stream.
+
+    Attributes:
+      rank: The replica.
+      call: What it asked for.
+      step: In which step.
+      seq: As which collective of the step.
+      enter_ns: When it asked.
+      ready: Event of its compute stream: everything before is in `sources`.
+      sources: To be read.
+      targets: To be written.
+      stream: Where it is carried out; set by the plane.
+      finished: Event after which `targets` hold the result; set by the plane.
+      temporary: Buffers that must live until then; set by the plane.
+      moved: Elements, bytes and dtype, where only the exchange has told them.
+    """
+
+    rank: int
+    call: Call
+    step: int
+    seq: int
+    enter_ns: int
+    ready: Any
+    sources: Sequence[Any]
+    targets: Sequence[Any]
+    stream: Any = None
+    finished: Any = None
+    temporary: list[Any] = field(default_factory=list)
+    moved: tuple[int, int, str] | None = None
+
+
+class GpuOps(Protocol):
+    """Queues a collective on the streams of this process's replicas; waits for nothing.
+
+    `works` are those of all replicas of the process, by rank.
+    """
+
+    @property
+    def name(self) -> str:
+        """For telemetry: the algorithm."""
+
+    def all_reduce(self, op: str, works: Sequence[Work]) -> None:
+        """Each source of each replica is combined over the group into the target of the same position."""
+
+    def reduce(self, op: str, works: Sequence[Work], root: int) -> None:
+        """The same, but only the targets of `root` get the results."""
+
+    def reduce_scatter(self, op: str, works: Sequence[Work], bounds: Sequence[int]) -> None:
+        """Replica r's target gets elements `bounds[r]` to `bounds[r + 1]` of the combined source."""
+
+    def all_gather(self, works: Sequence[Work], counts: Sequence[int]) -> None:
+        """Everybody's target gets the sources behind each other, `counts[r]` elements of replica r."""
+
+    def broadcast(self, works: Sequence[Work], root: int) -> None:
+        """Everybody's target gets the source of `root`."""
+
+    def abort(self) -> None:
+        """Gives up what is queued: streams go on, results are garbage. Any thread."""
+
+    def error(self) -> str:
+        """What the library says went wrong in the background, "" if nothing. Any thread."""
+
+    def close(self) -> None:
+        """Gives everything back, with nothing queued any more."""
+
+
+def native(dtype: np.dtype, op: str) -> np.dtype:
+    """The fused kernel widens while it reads: arrays are packed as they are."""
+    return dtype.newbyteorder("=")

@@ -1,0 +1,1 @@
+"""Hosts, in a ring of TCP connections."""

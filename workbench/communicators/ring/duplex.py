@@ -1,0 +1,226 @@
+"""The two connections of a host in a ring: from the host before it, and to the next one.
+
+Payload flows forward only. The other direction of the connection from the host before is used to tell it about a
+failure, which it may have to learn in the middle of a payload.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+import struct
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from workbench import forks
+from workbench.communicators.core.position import Position
+from workbench.communicators.core.wake import Wake, wake
+
+_HEADER = struct.Struct("<5q")
+_TICK_SECONDS = 0.5  # how often a blocked host looks around; wake-ups do not depend on it
+_PIECE_BYTES = 1024 * 1024
+_UNSENT_BYTES = 64 * 1024
+_TOGETHER_BYTES = 64 * 1024  # up to here a copy is cheaper than another packet
+_LONGEST_TEXT_BYTES = 65536
+
+CALL, ASKED, FINISHED, FAILED, DATA = range(5)
+
+
+class Frame(NamedTuple):
+    """A message between neighbours; text of `nbytes` bytes follows, for DATA payload.
+
+    Attributes:
+      kind: CALL (what a replica asks for), ASKED (the same in words), FINISHED (it has left the step), FAILED, DATA.
+      order: Order of the sender's step.
+      seq: Number of the collective in it; for FINISHED how many there were.
+      value: A fingerprint (CALL), a rank (FINISHED), or the length of the table that precedes the payload (DATA).
+      nbytes: Length of what follows.
+    """
+
+    kind: int
+    order: int
+    seq: int
+    value: int
+    nbytes: int = 0
+
+
+class Duplex:
+    """Moves bytes in both directions at once, and stops when that has become pointless. One thread, except `wake`."""
+
+    def __init__(
+        self, preceding: socket.socket, following: socket.socket, look: Callable[[Position], None]
+    ) -> None:
+        """Takes over both connections.
+
+        Args:
+          preceding: From the host before.
+          following: To the next host.
+          look: Called whenever a wait is interrupted; raises to end it.
+        """
+        self._preceding = forks.descriptor(preceding)
+        self._following = forks.descriptor(following)
+        self._look = look
+        self._wake = Wake()
+        self._unsent = bytearray()  # of small frames that found no room
+        self._early = bytearray()  # received while nobody waited for it
+        self._whole = True  # whether the last frame has been sent completely
+        self._complaint = bytearray()  # what the next host says about a failure
+        self._poll = select.poll()
+        self._poll.register(self._wake.read_fd, select.POLLIN)
+
+    @property
+    def following_fd(self) -> int:
+        """Becomes readable when the next host complains or is gone."""
+        return self._following.fileno()
+
+    def watch(self, fds: Sequence[int]) -> None:
+        """Makes waits end when one of `fds` becomes readable, too."""
+        for fd in fds:
+            self._poll.register(fd, select.POLLIN)
+
+    def wake(self) -> None:
+        """Interrupts a wait. Any thread."""
+        wake(self._wake.write_fd)
+
+    def swap(self, position: Position, frame: Frame, text: bytes = b"") -> tuple[Frame, bytes]:
+        """Sends a frame to the next host and receives one from the host before."""
+        header = bytearray(_HEADER.size)
+        self.move(position, memoryview(_HEADER.pack(*frame[:4], len(text)) + text), memoryview(header))
+        received = Frame(*_HEADER.unpack(header))
+        return received, self._text(position, received)
+
+    def again(self, position: Position) -> tuple[Frame, bytes]:
+        """Receives another frame."""
+        header = bytearray(_HEADER.size)
+        self.move(position, memoryview(b""), memoryview(header))
+        received = Frame(*_HEADER.unpack(header))
+        return received, self._text(position, received)
+
+    def _text(self, position: Position, frame: Frame) -> bytes:
+        if frame.kind == DATA or not frame.nbytes:
+            return b""
+        if not 0 < frame.nbytes <= _LONGEST_TEXT_BYTES:
+            raise ConnectionError(f"a frame claims {frame.nbytes} bytes of text")
+        text = bytearray(frame.nbytes)
+        self.move(position, memoryview(b""), memoryview(text))
+        return bytes(text)
+
+    def move(self, position: Position, outgoing: memoryview, incoming: memoryview) -> None:
+        """Sends all of `outgoing` to the next host while `incoming` is filled by the host before (bytes both)."""
+        if self._early:
+            taken = min(len(self._early), len(incoming))
+            incoming[:taken] = self._early[:taken]
+            del self._early[:taken]
+            incoming = incoming[taken:]
+        while outgoing or incoming or self._unsent:
+            sent = received = 0
+            if self._unsent:
+                self._flush()
+            elif outgoing:
+                self._whole = False
+                sent = _send(self._following, outgoing)
+                outgoing = outgoing[sent:]
+                self._whole = not outgoing
+            if incoming:
+                received = _receive_into(self._preceding, incoming)
+                incoming = incoming[received:]
+            if not sent and not received and (outgoing or incoming):
+                self._wait(position, sending=bool(outgoing or self._unsent), receiving=bool(incoming))
+            elif not outgoing and not incoming:
+                return  # small frames still unsent can wait: nobody waits for them now
+
+    def begin(self, frame: Frame, payload: memoryview) -> memoryview:
+        """Sends a frame and what follows it, as far as there is room; returns the rest, for `move`."""
+        if len(payload) <= _TOGETHER_BYTES:
+            payload = memoryview(_HEADER.pack(*frame[:4], 0) + payload)
+        else:
+            self.post(frame)
+        if self._unsent:
+            return payload
+        payload = payload[_send(self._following, payload) :]
+        self._whole = not payload
+        return payload
+
+    def post(self, frame: Frame, text: bytes = b"") -> None:
+        """Sends a small frame to the next host as far as there is room; the rest goes with the next `move`."""
+        if self._whole and len(self._unsent) < _UNSENT_BYTES:
+            self._unsent += _HEADER.pack(*frame[:4], len(text)) + text
+            self._flush()
+
+    def complain(self, text: bytes) -> None:
+        """Tells both neighbours about a failure, as far as that is possible without waiting."""
+        self.post(Frame(FAILED, 0, 0, 0), text)
+        try:
+            _send(self._preceding, memoryview(len(text).to_bytes(4, "little") + text))
+            if not self._whole:
+                self._following.shutdown(socket.SHUT_WR)  # in the middle of a payload there is no other way
+        except OSError:
+            pass  # it is gone already
+
+    def complaint(self) -> bytes | None:
+        """What the next host has said about a failure, None if nothing; b"" if its connection has ended."""
+        try:
+            data = self._following.recv(_LONGEST_TEXT_BYTES)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return None
+        except OSError:
+            return b""
+        if not data:
+            return b""
+        self._complaint += data
+        length = int.from_bytes(self._complaint[:4], "little")
+        return bytes(self._complaint[4 : 4 + length]) if len(self._complaint) >= 4 + length else None
+
+    def drain_finished(self) -> None:
+        """Takes FINISHED frames out of the way, so that they never fill the connection while nobody reads it."""
+        piece = bytearray(4096)
+        try:
+            count = _receive_into(self._preceding, memoryview(piece))
+        except ConnectionError:
+            return  # the next collective will see it
+        self._early += piece[:count]
+        size = _HEADER.size
+        while len(self._early) >= 2 * size:
+            first, second = (Frame(*_HEADER.unpack_from(self._early, at)) for at in (0, size))
+            if first.kind != FINISHED or second.kind != FINISHED:
+                return
+            del self._early[:size]
+
+    def close(self) -> None:
+        """Closes both connections."""
+        self._preceding.close()
+        self._following.close()
+        self._wake.close()
+
+    def _flush(self) -> None:
+        try:
+            del self._unsent[: _send(self._following, memoryview(bytes(self._unsent)))]
+        except ConnectionError:
+            self._unsent.clear()  # receiving will tell
+
+    def _wait(self, position: Position, *, sending: bool, receiving: bool) -> None:
+        # The next host says nothing in normal times, so that its direction is always watched.
+        self._poll.register(self._following, select.POLLIN | (select.POLLOUT if sending else 0))
+        self._poll.register(self._preceding, select.POLLIN if receiving else 0)
+        for fd, _ in self._poll.poll(position.seconds_left(_TICK_SECONDS) * 1e3):
+            if fd == self._wake.read_fd:
+                self._wake.clear()
+        self._look(position)
+
+
+def _send(connection: socket.socket, data: memoryview) -> int:
+    try:
+        return connection.send(data[:_PIECE_BYTES])
+    except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        return 0
+
+
+def _receive_into(connection: socket.socket, buffer: memoryview) -> int:
+    try:
+        count = connection.recv_into(buffer)
+    except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        return 0
+    if count == 0:
+        raise ConnectionError("the connection has ended")
+    return count

@@ -1,0 +1,287 @@
+"""Rounds: how processes of a host wait for each other, and learn that waiting is in vain.
+
+Each process counts the rounds it has reached in its control page, and a round is complete when all have reached it.
+A process first spins for some microseconds if there are cores enough, then sets its SLEEPING word and blocks; the last
+one to arrive wakes it. Store, fence, look (here: set SLEEPING, look at ARRIVED; there: set ARRIVED, look at SLEEPING)
+makes sure that at least one of the two sees the other.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from collections.abc import Callable, Sequence
+from os import sched_yield
+
+from workbench import allowance
+from workbench.communicators.core.call import difference, left_early
+from workbench.communicators.core.control_page import (
+    ARRIVED,
+    FAILED,
+    FINGERPRINT,
+    FINISHED_COUNT,
+    FINISHED_ORDER,
+    SLEEPING,
+    Control,
+)
+from workbench.communicators.core.failure import Failure, Kind
+from workbench.communicators.core.position import Position
+from workbench.communicators.core.roll_call import RollCall
+from workbench.communicators.core.wake import Wake, wake
+from workbench.communicators.shm.handshake import Peer
+from workbench.faults import fault
+
+# Looks at a peer's word before blocking, if every process has a core: some at once, then some that offer the core to
+# others first. Whoever only spins may hold the very core that its peer needs while other programs keep the rest busy.
+_LOOKS = 30
+_YIELDING_LOOKS = 120
+_YIELDS = 20  # offers of the core to others before blocking, if there are more processes than cores
+_TICK_SECONDS = 0.5  # how often a blocked process looks around; wake-ups do not depend on it
+
+
+class Barrier:
+    """One process's end. Used by one thread, except `fail`, which any thread may call.
+
+    Attributes:
+      round: The round that this process has reached; its parity selects between double buffers.
+      words: Control words of all processes, in order.
+      peers: Positions of the other processes.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        controls: Sequence[Control],
+        connections: Sequence[Peer],
+        own_wake: Wake,
+        *,
+        ranks: Sequence[Sequence[int]],
+        generation: int,
+        roll_call: RollCall,
+    ) -> None:
+        """Joins.
+
+        Args:
+          index: Position of this process.
+          controls: Pages of all processes, in order.
+          connections: The others, in order.
+          own_wake: What this process blocks on.
+          ranks: The replicas of each process.
+          generation: Of the group.
+          roll_call: Tells who is missing.
+        """
+        self.round = 0
+        self.words = [control.words for control in controls]
+        self.peers = [p for p in range(len(controls)) if p != index]
+        self._index = index
+        self._own = self.words[index]
+        self._others = [self.words[p] for p in self.peers]
+        self._controls = controls
+        self._sockets = {peer.socket.fileno(): p for p, peer in zip(self.peers, connections, strict=True)}
+        self._wakes = {p: peer.wake_fd for p, peer in zip(self.peers, connections, strict=True)}
+        self._own_wake = own_wake
+        self._ranks = ranks
+        self._generation = generation
+        self._roll_call = roll_call
+        self._looks = _LOOKS + _YIELDING_LOOKS if len(controls) <= allowance.cores() else 0
+        self._fence = threading.Lock()  # its atomic operations order our stores and loads
+        # Guards _failure, the writing of this process's record, and _wakes.
+        self._failing = threading.Lock()
+        self._failure: Failure | None = None
+        self._outer: Callable[[], Failure | None] = _unbroken
+        self._poll = select.poll()
+        for fd in self.fds:
+            self._poll.register(fd, select.POLLIN)
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """What becomes readable when `glance` has something to see."""
+        return (self._own_wake.read_fd, *self._sockets)
+
+    def watch(self, fd: int, broken: Callable[[], Failure | None]) -> None:
+        """Makes waits end when `fd` becomes readable and `broken` says why: the outer level has failed."""
+        self._outer = broken
+        self._poll.register(fd, select.POLLIN)
+
+    def next(self, position: Position) -> None:
+        """Reaches the next round and waits until all others have."""
+        self.round = target = self.round + 1
+        own = self._own
+        own[ARRIVED] = target
+        self._fence.acquire()
+        self._fence.release()
+        others = self._others
+        for words in others:
+            if words[SLEEPING]:
+                self._attend()
+                break
+        looks = self._looks
+        for words in others:
+            while words[ARRIVED] < target:
+                looks -= 1
+                if looks <= 0:
+                    self._block(position, target)
+                    return
+                if looks < _YIELDING_LOOKS:
+                    sched_yield()  # the peer may be waiting for this very core
+
+    def agree(self, position: Position, fingerprint: int) -> None:
+        """Compares what all asked for in the round just complete; all raise `CollectiveMismatch` unless it is equal."""
+        at = FINGERPRINT + (self.round & 1)
+        for words in self._others:
+            if words[at] != fingerprint:
+                self._explain(position)
+
+    def check(self) -> None:
+        """Raises if the group is broken."""
+        if self._failure is not None:
+            raise self._failure.error()
+
+    def finish(self, position: Position) -> None:
+        """Tells that this process has left its step."""
+        own = self._own
+        own[FINISHED_COUNT] = position.seq + 1
+        own[FINISHED_ORDER] = position.order + 2
+        with self._fence:
+            pass
+        for p in self.peers:
+            # It waits for a round that this process will not reach.
+            if self.words[p][SLEEPING] > own[ARRIVED]:
+                self._wake(p)
+
+    def fail(self, failure: Failure) -> None:
+        """Publishes what went wrong and wakes everybody; the first record wins. Any thread."""
+        with self._failing:
+            if self._failure is not None:
+                return
+            self._failure = failure
+            self._controls[self._index].write_failure(failure, time.monotonic_ns())
+            for fd in (*self._wakes.values(), self._own_wake.write_fd):
+                wake(fd)
+
+    def broken(self) -> Failure | None:
+        """Why the group is broken, None if it is not. Any thread."""
+        if self._failure is None:
+            self._adopt_failure()
+        return self._failure
+
+    def glance(self) -> Failure | None:
+        """As `broken`, for the thread that uses the barrier while it waits elsewhere for one of `fds`."""
+        self._own_wake.clear()
+        poll = select.poll()
+        for fd in self._sockets:
+            poll.register(fd, select.POLLIN)
+        ended = {fd: self._sockets[fd] for fd, _ in poll.poll(0)}
+        if self.broken() is None and ended:
+            ranks = self._ranks[next(iter(ended.values()))]
+            self.fail(Failure("lost", _gone(ranks), ranks[0], self._generation))
+        return self._failure
+
+    def close(self) -> None:
+        """Breaks the group and wakes the thread that waits; no other one uses wake-ups any more when this returns."""
+        self.fail(Failure("closed", "a replica closed its communicator", generation=self._generation))
+        with self._failing:
+            self._wakes.clear()
+        self._outer = _unbroken  # a cycle would keep the mapped memory until the next garbage collection
+
+    def _block(self, position: Position, target: int) -> None:
+        own, others = self._own, self._others
+        for _ in range(0 if self._looks else _YIELDS):
+            sched_yield()
+            if all(words[ARRIVED] >= target for words in others):
+                return
+        fault(position.call.waiting, replica=position.rank)
+        own[SLEEPING] = target
+        try:
+            self._wait(position, target)
+        except BaseException:
+            # So that whoever comes later finds out, who would find the round complete.
+            own[SLEEPING] = -target
+            raise
+        own[SLEEPING] = 0
+
+    def _wait(self, position: Position, target: int) -> None:
+        others = self._others
+        while True:
+            with self._fence:
+                pass
+            finished = [words[FINISHED_ORDER] for words in others]  # before ARRIVED: a peer writes it later
+            if all(words[ARRIVED] >= target for words in others):
+                return
+            self._look_around(position, target, finished)
+            self._sleep(position)
+
+    def _sleep(self, position: Position) -> None:
+        for fd, _ in self._poll.poll(position.seconds_left(_TICK_SECONDS) * 1e3):
+            if fd == self._own_wake.read_fd:
+                self._own_wake.clear()
+            elif fd in self._sockets:
+                self._lost(position, self._sockets[fd])
+            elif (failure := self._outer()) is not None:
+                self.fail(failure)
+
+    def _attend(self) -> None:
+        """Fails with peers that gave their round up; wakes those whose round is complete (so the last one finds it)."""
+        for p in self.peers:
+            target = self.words[p][SLEEPING]
+            if target < 0:
+                self._adopt_failure()
+                self.check()
+            elif target and all(words[ARRIVED] >= target for q, words in enumerate(self.words) if q != p):
+                self._wake(p)
+
+    def _wake(self, p: int) -> None:
+        with self._failing:  # `close`, on another thread, takes the descriptors away
+            if p in self._wakes:
+                wake(self._wakes[p])
+
+    def _look_around(self, position: Position, target: int, finished: list[int]) -> None:
+        self._adopt_failure()
+        self.check()
+        for p, order in zip(self.peers, finished, strict=True):
+            words = self.words[p]
+            if order >= position.order + 2 and words[ARRIVED] < target:
+                text = left_early(self._ranks[p][0], words[FINISHED_COUNT], position.asked())
+                self._raise("mismatch", text, position, self._ranks[p][0])
+        if position.expired():
+            self._publish(self._roll_call.overdue(position))
+
+    def _adopt_failure(self) -> None:
+        """Takes over the earliest failure that any process has published."""
+        failed = [(words[FAILED], p) for p, words in enumerate(self.words) if words[FAILED]]
+        if failed and (first := min(failed)[1]) != self._index:
+            with self._failing:
+                self._failure = self._controls[first].read_failure()
+
+    def _lost(self, position: Position, p: int) -> None:
+        self._adopt_failure()  # a peer that closed or failed has said so before its connection ended
+        self.check()
+        ranks = self._ranks[p]
+        text = f"{_gone(ranks)}; replica {position.rank} waited for it in {position.asked()}"
+        self._raise("lost", text, position, ranks[0])
+
+    def _explain(self, position: Position) -> None:
+        """Some asked for something else: all tell in words what they asked for, then read the others' words."""
+        self._controls[self._index].write_asked(position.asked())
+        self.next(position)
+        text = difference([control.read_asked() for control in self._controls])
+        self._raise("mismatch", text, position, -1)
+
+    def _raise(self, kind: Kind, text: str, position: Position, replica: int) -> None:
+        collective = position.asked().collective
+        self._publish(Failure(kind, text, replica, self._generation, position.step, collective))
+
+    def _publish(self, failure: Failure) -> None:
+        """As `fail`, then raises what was published first."""
+        self.fail(failure)
+        self._adopt_failure()
+        self.check()
+
+
+def _gone(ranks: Sequence[int]) -> str:
+    return f"the process of replica {', '.join(map(str, ranks))} is gone"
+
+
+def _unbroken() -> Failure | None:
+    return None

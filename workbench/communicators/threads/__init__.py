@@ -1,0 +1,1 @@
+"""Replicas that are threads of one process."""

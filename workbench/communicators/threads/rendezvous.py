@@ -1,0 +1,289 @@
+"""Replicas in one process: they meet, and the last one to arrive combines for all.
+
+If the group has other processes too, that last one also speaks for the process on the outer link.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.backends import numpy as backend
+from workbench.communicators.core.call import difference, left_early
+from workbench.communicators.core.failure import Failure
+from workbench.communicators.core.link import Blocks, Link
+from workbench.communicators.core.position import Position
+from workbench.communicators.core.result_pool import ResultPool
+from workbench.communicators.core.roll_call import RollCall
+from workbench.faults import fault
+
+_TICK_SECONDS = (
+    0.5  # how long a wait lasts before it looks at its deadline again; wake-ups do not depend on it
+)
+
+Execute = Callable[[Position, list[Any]], Any]
+Exchange = Callable[[Blocks], Blocks]
+Together = Callable[[list[Any], Blocks, Exchange], Any]
+"""Called once per process: with what its replicas brought, everybody's blocks, and how to exchange more of them."""
+
+
+class Rendezvous:
+    """Where the replicas of one process meet.
+
+    `_lock` guards everything below it in `__init__`. A replica that waits blocks on its own gate, a lock used as a
+    binary semaphore; whoever clears its mark in `_waiting` releases the gate, so exactly one does.
+    """
+
+    def __init__(
+        self, ranks: Sequence[int], *, size: int, generation: int, outer: Link | None, roll_call: RollCall
+    ) -> None:
+        self.size = size
+        self.outer = outer
+        self.results = ResultPool()
+        self._ranks = tuple(ranks)
+        self._generation = generation
+        self._roll_call = roll_call
+        self._gates = [threading.Lock() for _ in ranks]
+        for gate in self._gates:
+            gate.acquire()
+        self._lock = threading.Lock()
+        self._waiting = [False] * len(ranks)
+        self._arrived: dict[int, tuple[Position, Any]] = {}
+        self._finished = [(-2, 0)] * len(ranks)  # order of the step, and count; orders count from -1
+        self._result: Any = None
+        self._failure: Failure | None = None
+        self._open = set(range(len(ranks)))
+
+    def meet(self, seat: int, position: Position, payload: Any, execute: Execute) -> Any:
+        """Waits for all replicas of the process; returns what `execute`, called by the last one, returns."""
+        with self._lock:
+            if self._failure is None:
+                self._arrived[seat] = (position, payload)
+                self._refuse_if_left(seat, position)
+            failure = self._failure
+            last = len(self._arrived) == len(self._ranks)
+            self._waiting[seat] = not last
+        if failure is not None:
+            self.fail(failure)
+            raise failure.error()
+        if not last:
+            self._wait(seat, position)
+            return self._result
+        return self._execute(position, execute)
+
+    def _wait(self, seat: int, position: Position) -> None:
+        fault(position.call.waiting, replica=position.rank)
+        if self.outer is not None:
+            self._roll_call.sit(position)
+        while not self._gates[seat].acquire(timeout=position.seconds_left(_TICK_SECONDS)):
+            if position.expired():
+                self.fail(self._roll_call.overdue(position))
+            elif self.outer is not None and (failure := self.outer.broken()) is not None:
+                self.fail(failure)  # nobody of this process is on the outer link to notice
+        if self._failure is not None:
+            raise self._failure.error()
+
+    def _execute(self, position: Position, execute: Execute) -> Any:
+        arrived = [self._arrived[seat] for seat in range(len(self._ranks))]
+        first = arrived[0][0]
+        calls = [(each.call.digest, each.order, each.seq) for each, _ in arrived]
+        if any(call != calls[0] for call in calls):
+            text = difference([each.asked() for each, _ in arrived])
+            self.fail(self._mismatch(text, first))
+        if self._failure is None:
+            try:
+                for each, _ in arrived:
+                    if each is not position:  # it reaches the point itself, in `execute`
+                        fault(each.call.sent, replica=each.rank)
+                self._result = execute(position, [payload for _, payload in arrived])
+            except BaseException as error:
+                self.fail(Failure.again(error, self._generation))
+                raise
+        with self._lock:  # an abort may come while execute() runs, so the lock is not held during it
+            self._arrived.clear()
+            if self._failure is not None:
+                raise self._failure.error()
+            result = self._result
+            for seat, (each, _) in enumerate(arrived):
+                each.started_ns = position.started_ns
+                each.algorithm = position.algorithm
+                self._release(seat)
+        return result
+
+    def finish(self, seat: int, position: Position) -> None:
+        """Marks that a replica has left its step; the last one tells the outer link."""
+        with self._lock:
+            self._finished[seat] = (position.order, position.seq + 1)
+            for waiter, (other, _) in self._arrived.items():
+                if self._failure is None and waiter != seat and self._waiting[waiter]:
+                    self._refuse_if_left(waiter, other)
+            failure = self._failure
+            last = self.outer is not None and all(order >= position.order for order, _ in self._finished)
+        if failure is not None:
+            self.fail(failure)  # hands it to the outer link, outside the lock
+        elif last and self.outer is not None:
+            self.outer.finish(position)
+
+    def give_back(self, before: float) -> None:
+        """Frees what was not used since `before`, here and on the outer link. Any thread."""
+        self.results.give_back(before)
+        if self.outer is not None:
+            self.outer.give_back(before)
+
+    def fail(self, failure: Failure) -> None:
+        """Breaks the group and wakes all who wait here; the first record wins."""
+        with self._lock:
+            self._failure = self._failure or failure
+            first = self._failure
+            for seat in range(len(self._ranks)):
+                self._release(seat)
+        if self.outer is not None:
+            self.outer.fail(first)
+
+    def broken(self) -> Failure | None:
+        """Why the group is broken, None if it is not known to be."""
+        if self._failure is None and self.outer is not None:
+            return self.outer.broken()
+        return self._failure
+
+    def close(self, seat: int) -> None:
+        """One replica closes its end; the last one closes the outer link."""
+        self.fail(Failure("closed", "the communicator was closed", generation=self._generation))
+        with self._lock:
+            self._open.discard(seat)
+            last = not self._open
+        if last and self.outer is not None:
+            self.outer.close()
+
+    def _release(self, seat: int) -> None:
+        if self._waiting[seat]:
+            self._waiting[seat] = False
+            self._gates[seat].release()
+
+    def _refuse_if_left(self, seat: int, position: Position) -> None:
+        for other, (order, count) in enumerate(self._finished):
+            if other != seat and order >= position.order and other not in self._arrived:
+                text = left_early(self._ranks[other], count, position.asked())
+                self._failure = self._mismatch(text, position, replica=self._ranks[other])
+                return
+
+    def _mismatch(self, text: str, position: Position, replica: int = -1) -> Failure:
+        name = position.asked().collective
+        return Failure("mismatch", text, replica, self._generation, position.step, name)
+
+
+class ThreadLink:
+    """The `Link` of one replica at a `Rendezvous`."""
+
+    def __init__(self, rendezvous: Rendezvous, seat: int) -> None:
+        self._rendezvous = rendezvous
+        self._seat = seat
+        self._results = ResultPool()
+        outer = rendezvous.outer
+        self.transport = "threads" if outer is None else f"threads + {outer.transport}"
+
+    def reduce(self, position: Position, flat: np.ndarray, *, shared: bool) -> np.ndarray:
+        """Combines in rank order; every replica copies its own result out, unless it is shared."""
+        total: np.ndarray = self._rendezvous.meet(self._seat, position, flat, self._combine)
+        if shared:
+            total = total[:]
+            total.flags.writeable = False
+            return total
+        own = self._results.take(total.size, total.dtype)
+        np.copyto(own, total)
+        return own
+
+    def exchange(self, position: Position, blocks: Blocks) -> Blocks:
+        """Merges everybody's blocks."""
+        merged: Blocks = self._rendezvous.meet(self._seat, position, blocks, self._merge)
+        return merged
+
+    def together(self, position: Position, brought: Any, blocks: Blocks, execute: Together) -> Any:
+        """Once all replicas of the group have made this call, the last of the process executes it for all of them."""
+
+        def last(position: Position, arrived: list[Any]) -> Any:
+            merged = self._merge(position, [part for _, part in arrived])
+            return execute([own for own, _ in arrived], merged, exchange)
+
+        def exchange(more: Blocks) -> Blocks:
+            outer = self._rendezvous.outer
+            return more if outer is None else outer.exchange(position, more)
+
+        return self._rendezvous.meet(self._seat, position, (brought, blocks), last)
+
+    def scratch(self, nbytes: int) -> np.ndarray:
+        """Ordinary memory: peers can read all of it."""
+        return self._results.take(nbytes, np.dtype(np.uint8))
+
+    def empty(self, nbytes: int) -> np.ndarray:
+        """Ordinary memory: peers can read all of it."""
+        return np.empty(nbytes, np.uint8)
+
+    def give_back(self, before: float) -> None:
+        """Frees what was not used since `before`, a `time.monotonic` time. Any thread."""
+        self._results.give_back(before)
+        self._rendezvous.give_back(before)
+
+    def finish(self, position: Position) -> None:
+        """Marks that the replica has left its step."""
+        self._rendezvous.finish(self._seat, position)
+
+    def broken(self) -> Failure | None:
+        """Why the group is broken, None if it is not known to be. Any thread."""
+        return self._rendezvous.broken()
+
+    def fail(self, failure: Failure) -> None:
+        """Breaks the group, here and on the outer link."""
+        self._rendezvous.fail(failure)
+
+    def close(self) -> None:
+        """Leaves the rendezvous and does not come back."""
+        self._rendezvous.close(self._seat)
+
+    def _combine(self, position: Position, flats: list[Any]) -> np.ndarray:
+        rendezvous = self._rendezvous
+        redop, apply = position.call.redop, position.call.apply
+        first: np.ndarray = flats[0]
+        outer = rendezvous.outer
+        if outer is None:
+            total = rendezvous.results.take(first.size, first.dtype)
+        else:
+            total = outer.scratch(first.nbytes).view(first.dtype)
+        if outer is None:
+            position.algorithm = "one_device"  # whoever comes last combines for all
+            position.arrived()
+            fault(position.call.sent, replica=position.rank)
+        backend.combine(backend.ufunc(redop), flats, total, apply)
+        if outer is not None:
+            return outer.reduce(position, total, shared=True)
+        backend.finish(redop, total, rendezvous.size, apply)
+        return total
+
+    def _merge(self, position: Position, parts: list[Any]) -> Blocks:
+        blocks: Blocks = {number: block for part in parts for number, block in part.items()}
+        if self._rendezvous.outer is not None:
+            return self._rendezvous.outer.exchange(position, blocks)
+        position.algorithm = "one_device"  # whoever comes last hands everything round
+        position.arrived()
+        fault(position.call.sent, replica=position.rank)
+        # Copied, since a replica may change its array as soon as it has its own result.
+        return {number: block.copy() for number, block in blocks.items()}
+
+
+def together(link: Link, position: Position, brought: Any, blocks: Blocks, execute: Together) -> Any:
+    """Validates a call like any other collective, then has one thread of each process carry it out by other means.
+
+    Args:
+      link: The replica's own.
+      position: Who asks, for what, until when.
+      brought: What this replica adds to the list that `execute` gets, ordered by rank.
+      blocks: As for `Link.exchange`.
+      execute: What to do; its result is every replica's result.
+    """
+    if isinstance(link, ThreadLink):
+        return link.together(position, brought, blocks, execute)
+    merged = link.exchange(position, blocks)
+    return execute([brought], merged, lambda more: link.exchange(position, more))

@@ -1,0 +1,66 @@
+"""The link of the only replica of a group."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.communicators.core.failure import Failure
+from workbench.communicators.core.link import Blocks
+from workbench.communicators.core.position import Position
+from workbench.communicators.core.result_pool import ResultPool
+
+
+class SoloLink:
+    """A `Link` without peers: every result is a copy of what came in."""
+
+    transport = "none"
+
+    def __init__(self) -> None:
+        self._failure: Failure | None = None
+        self._results = ResultPool()
+
+    def reduce(self, position: Position, flat: np.ndarray, *, shared: bool) -> np.ndarray:
+        """Copies `flat`, as its replica is the whole group."""
+        self._check()
+        total = self._results.take(flat.size, flat.dtype)
+        np.copyto(total, flat)
+        total.flags.writeable = not shared
+        position.arrived()
+        return total
+
+    def exchange(self, position: Position, blocks: Blocks) -> Blocks:
+        """Returns `blocks`."""
+        self._check()
+        position.arrived()
+        return blocks
+
+    def scratch(self, nbytes: int) -> np.ndarray:
+        """Ordinary memory."""
+        return np.empty(nbytes, np.uint8)
+
+    def empty(self, nbytes: int) -> np.ndarray:
+        """Ordinary memory."""
+        return np.empty(nbytes, np.uint8)
+
+    def give_back(self, before: float) -> None:
+        """Frees what was not used since `before`, a `time.monotonic` time. Any thread."""
+        self._results.give_back(before)
+
+    def finish(self, position: Position) -> None:
+        """Nobody to tell."""
+
+    def broken(self) -> Failure | None:
+        """Why the group is broken, None if it is not."""
+        return self._failure
+
+    def fail(self, failure: Failure) -> None:
+        """Breaks the group, so that its next collective raises."""
+        self._failure = self._failure or failure
+
+    def close(self) -> None:
+        """Makes later collectives raise `StaleGeneration`."""
+        self.fail(Failure("closed", "the communicator was closed"))
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure.error()

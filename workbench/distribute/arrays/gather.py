@@ -1,0 +1,109 @@
+"""Gathering one leaf on every replica: its checks, and texts, which the collectives do not carry."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.distribute.arrays.as_array import as_array, as_operand, describe
+from workbench.distribute.arrays.host_reduce import reduce_slices, require_dense
+from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.arrays.reduce_op import as_reduce_op
+from workbench.errors import InvalidArgumentError
+
+_OBJECT = np.dtype(object)
+
+if TYPE_CHECKING:
+    from workbench.communicators.communicator import Communicator
+    from workbench.communicators.core.options import Options
+    from workbench.runtime.replica.env import ReplicaEnv
+
+
+def checked_axis(value: Any, axis: int) -> int:
+    """`axis` counted from the front.
+
+    Raises:
+      InvalidArgumentError: If `value` is a scalar or has no such axis.
+      NotImplementedError: If it is IndexedSlices.
+    """
+    require_dense(value)
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise TypeError(f"axis must be an integer, got {axis!r}")
+    array = value if hasattr(value, "ndim") else as_array(value)
+    if array.ndim == 0:
+        raise InvalidArgumentError(
+            f"all_gather needs arrays with at least one dimension, got a scalar {value!r:.40}; "
+            "give it one with x[np.newaxis], or use all_reduce"
+        )
+    if not -array.ndim <= axis < array.ndim:
+        raise InvalidArgumentError(
+            f"axis {axis} is out of range for {describe(as_operand(value))}; use one of 0 to {array.ndim - 1}"
+        )
+    return axis % int(array.ndim)
+
+
+def all_gather_leaves(
+    communicator: Communicator,
+    leaves: Sequence[Any],
+    axis: int,
+    site: str,
+    options: Options | None,
+    nesting: str,
+) -> list[Any]:
+    """Concatenates each leaf of a structure over all replicas: arrays in one collective, texts one by one.
+
+    Args:
+      communicator: The replica's.
+      leaves: Arrays that `checked_axis` has accepted.
+      axis: As the user gave it.
+      site: Where they called.
+      options: The deadline.
+      nesting: The structure in words.
+    """
+    together = [n for n, leaf in enumerate(leaves) if getattr(leaf, "dtype", None) not in (None, _OBJECT)]
+    if len(together) < 2:
+        return [all_gather_leaf(communicator, leaf, axis, site, options) for leaf in leaves]
+    arrays = [leaves[n] for n in together]
+    gathered = communicator.all_gather_arrays(arrays, axis, site=site, options=options, nesting=nesting)
+    found = dict(zip(together, gathered, strict=True))
+    return [
+        found[n] if n in found else all_gather_leaf(communicator, leaf, axis, site, options)
+        for n, leaf in enumerate(leaves)
+    ]
+
+
+def all_gather_leaf(
+    communicator: Communicator, value: Any, axis: int, site: str, options: Options | None
+) -> Any:
+    """Concatenates one array of every replica along `axis`; texts travel pickled."""
+    axis = checked_axis(value, axis)
+    if getattr(value, "dtype", None) != np.dtype(object):
+        if isinstance(value, (list, tuple)):
+            value = as_array(value)
+        return communicator.all_gather(value, axis, site=site, options=options)
+    payload = np.frombuffer(pickle.dumps(as_array(value), protocol=5), np.uint8)
+    sizes = communicator.all_gather(np.array([payload.size], np.int64), 0, site=site, options=options)
+    together = communicator.all_gather(payload, 0, site=site, options=options)
+    ends = np.cumsum(sizes)
+    parts = [
+        pickle.loads(together[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)
+    ]
+    return np.concatenate(parts, axis=axis)
+
+
+def all_reduce_slices(
+    env: ReplicaEnv, rows: IndexedSlices, op: str, site: str, options: Options | None
+) -> IndexedSlices:
+    """Rows of all replicas together, duplicates kept; for the mean divided by the number of replicas."""
+    values: np.ndarray[Any, Any] = env.communicator.all_gather(rows.values, 0, site=site, options=options)
+    indices = env.communicator.all_gather(rows.indices, 0, site=site, options=options)
+    together = IndexedSlices(values, indices, rows.dense_shape)
+    if op == "sum":
+        return together
+    if env.traced:
+        return IndexedSlices(together.values / env.size, indices, rows.dense_shape)
+    mean = reduce_slices(as_reduce_op(op), [together])  # dtype rules; one part, so nothing is divided yet
+    return IndexedSlices(mean.values / env.size, indices, rows.dense_shape)

@@ -1,0 +1,202 @@
+"""Reducing and gathering components on the host: the numbers behind `Strategy.reduce` and `Strategy.gather`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.backends import numpy as backend
+from workbench.backends.users_line import Apply, apply_at_users_line
+from workbench.distribute.arrays.as_array import Array, as_array, describe
+from workbench.distribute.arrays.indexed_slices import IndexedSlices, concatenate
+from workbench.distribute.arrays.reduce_op import ReduceOp
+from workbench.errors import InvalidArgumentError
+
+_NO_NUMBERS = "bOSUMm"
+Axis = int | tuple[int, ...] | None
+
+
+def as_axis(axis: Any) -> Axis:
+    """`axis` of a reduction: None, an integer, or several.
+
+    Raises:
+      TypeError: If it is something else.
+    """
+    if axis is None:
+        return None
+    if isinstance(axis, (tuple, list)):
+        return tuple(_integer(item) for item in axis)
+    return _integer(axis)
+
+
+def _integer(axis: Any) -> int:
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise TypeError(f"axis must be None, an integer or a tuple of integers, got {axis!r}")
+    return int(axis.__index__())
+
+
+def reduce_components(reduce_op: ReduceOp, components: Sequence[Any], axis: Axis) -> Any:
+    """Combines one value per replica.
+
+    Args:
+      reduce_op: SUM or MEAN; a mean of integers is float64.
+      components: Arrays, numbers or IndexedSlices, in replica order.
+      axis: Dimensions to reduce within each component first, or None. A mean then divides by the number of elements
+        that there really are, so that uneven and empty components count for what they hold.
+
+    Returns:
+      An array of the type of the first component; IndexedSlices with all rows for IndexedSlices.
+
+    Raises:
+      InvalidArgumentError: If dtypes or shapes do not fit together, or the dtype cannot be reduced.
+    """
+    if isinstance(components[0], IndexedSlices):
+        if axis is not None:
+            components = [part.dense() for part in components]
+        else:
+            return reduce_slices(reduce_op, components)
+    arrays = [as_array(component) for component in components]
+    _check_dtypes(arrays)
+    apply = apply_at_users_line()
+    count: float = len(arrays)
+    dtype = arrays[0].dtype
+    wide = backend.accumulator(dtype)
+    if axis is not None:
+        for replica, array in enumerate(arrays):
+            check_axis(array, axis, f"replica {replica}")
+        count = sum(_extent(array, axis) for array in arrays)
+        summing = _summing(wide, reduce_op)
+        arrays = [np.asarray(apply(np.add.reduce, array, axis, dtype=summing)) for array in arrays]
+    _check_shapes(arrays, axis)
+    result = _total(arrays, _summing(wide, reduce_op), apply)
+    if reduce_op is ReduceOp.MEAN:
+        if count:
+            apply(np.divide, result, result.dtype.type(count), out=result)
+        else:  # a mean over no elements at all is NaN
+            with np.errstate(invalid="ignore", divide="ignore"):
+                result = np.asarray(np.divide(result, result.dtype.type(count)))
+        dtype = backend.mean_dtype(dtype)
+    if result.dtype != dtype:
+        result = backend.narrowed(result, dtype, apply)
+    return backend.like(result, components[0])
+
+
+def reduce_slices(reduce_op: ReduceOp, parts: Sequence[IndexedSlices]) -> IndexedSlices:
+    """The sum (all rows, duplicates kept) or mean of sparse rows."""
+    rows = concatenate(parts)
+    if reduce_op is ReduceOp.SUM:
+        return rows
+    values = np.asarray(rows.values)
+    mean = (values / len(parts)).astype(backend.mean_dtype(values.dtype), copy=False)
+    return IndexedSlices(mean, rows.indices, rows.dense_shape)
+
+
+def require_dense(value: Any) -> None:
+    """Refuses what cannot be gathered.
+
+    Raises:
+      NotImplementedError: If `value` is IndexedSlices.
+    """
+    if isinstance(value, IndexedSlices):
+        raise NotImplementedError(
+            "gather and all_gather do not take IndexedSlices; gather their values and indices, or their dense() array"
+        )
+
+
+def gather_components(components: Sequence[Any], axis: Any) -> Any:
+    """Concatenates one array per replica along `axis`, in replica order.
+
+    Raises:
+      InvalidArgumentError: If they are scalars, have no such axis, or differ in dtype, rank or another dimension.
+    """
+    axis = _integer(axis)
+    arrays = [part.dense() if isinstance(part, IndexedSlices) else as_array(part) for part in components]
+    first = arrays[0]
+    for replica, array in enumerate(arrays):
+        if array.ndim == 0:
+            raise InvalidArgumentError(
+                f"gather needs arrays with at least one dimension, replica {replica} has a scalar "
+                f"{describe(array)}; give it one with x[np.newaxis], or use reduce"
+            )
+        check_axis(array, axis, f"replica {replica}")
+        off_axis = [n for d, n in enumerate(array.shape) if d != axis % array.ndim]
+        wanted = [n for d, n in enumerate(first.shape) if d != axis % first.ndim]
+        if array.dtype != first.dtype or array.ndim != first.ndim or off_axis != wanted:
+            raise InvalidArgumentError(
+                f"gather along axis {axis}: replica 0 has {describe(first)}, replica {replica} has {describe(array)}; "
+                f"all must have one dtype, and shapes that differ along axis {axis} only"
+            )
+    return backend.like(np.concatenate(arrays, axis=axis), components[0])
+
+
+def _summing(wide: np.dtype[Any], reduce_op: ReduceOp) -> np.dtype[Any]:
+    return np.dtype(np.float64) if reduce_op is ReduceOp.MEAN and wide.kind in "iu" else wide
+
+
+def _total(arrays: Sequence[Array], wide: np.dtype[Any], apply: Apply) -> Array:
+    total = np.array(arrays[0], wide)
+    for array in arrays[1:]:
+        apply(np.add, total, array.astype(wide, copy=False), out=total)
+    return total
+
+
+def _check_dtypes(arrays: Sequence[Array]) -> None:
+    first = arrays[0]
+    require_reducible(first.dtype, "reduce")
+    for replica, array in enumerate(arrays):
+        if array.dtype != first.dtype:
+            raise InvalidArgumentError(
+                f"reduce needs one dtype: replica 0 has {describe(first)}, replica {replica} has {describe(array)}; "
+                f"convert them in the replica function"
+            )
+
+
+def require_reducible(dtype: Any, what: str) -> None:
+    """Refuses what has no sum in the reference: bools, texts, dates, objects and records.
+
+    Raises:
+      InvalidArgumentError: If arrays of `dtype`, of whatever library, are that.
+    """
+    kind = getattr(dtype, "kind", "")
+    if kind in _NO_NUMBERS if kind else str(dtype) == "torch.bool":
+        raise InvalidArgumentError(
+            f"{what} needs numbers, got dtype {dtype}; convert them first, for example with x.astype(np.int32)"
+        )
+    if kind == "V" and backend.is_record(dtype):
+        raise InvalidArgumentError(
+            f"{what} needs numbers, got records {backend.dtype_text(dtype)}; {backend.RECORD_REMEDY}"
+        )
+
+
+def _check_shapes(arrays: Sequence[Array], axis: Axis) -> None:
+    first = arrays[0]
+    for replica, array in enumerate(arrays):
+        if array.shape != first.shape:
+            after = "" if axis is None else f" after reducing axis {axis}"
+            raise InvalidArgumentError(
+                f"reduce needs equal shapes{after}: replica 0 has {describe(first)}, replica {replica} has "
+                f"{describe(array)}; name the dimension that differs (usually the batch, axis=0) as axis"
+            )
+
+
+def check_axis(array: Any, axis: Axis, whose: str = "each replica") -> None:
+    """Refuses axes that an array does not have.
+
+    Raises:
+      InvalidArgumentError: Naming `whose` array it is.
+    """
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    for item in axes:
+        if item is not None and not -array.ndim <= item < array.ndim:
+            raise InvalidArgumentError(
+                f"axis {item} is out of range: {whose} has {describe(array)} of rank {array.ndim}; "
+                + ("use axis=None for scalars" if array.ndim == 0 else f"use one of 0 to {array.ndim - 1}")
+            )
+
+
+def _extent(array: Array, axis: int | tuple[int, ...]) -> int:
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return math.prod(array.shape[item] for item in axes)

@@ -1,0 +1,25 @@
+"""Where something plain counts as living: what the `wb.device` scopes around its creation say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workbench import runtime
+from workbench.device_names import Device, current_device, place
+
+HERE = Device(kind="CPU", index=0, host="localhost", worker="", task=0, job="localhost")
+
+
+def device_here() -> str:
+    """Full name of the device that the scopes around the caller choose, CPU:0 where there is none.
+
+    It is one of the cluster's, or the CPU of this process without a cluster; devices of the first host are called
+    "localhost", as in programs for a single host.
+
+    Raises:
+      InvalidArgumentError: If no device has the job, replica and task that the scopes name.
+    """
+    cluster = runtime.current_cluster()
+    available = (HERE,) if cluster is None or cluster.closed else cluster.devices
+    chosen = place(current_device(), available)
+    return (replace(chosen, job="localhost") if chosen.task == 0 else chosen).string

@@ -1,0 +1,75 @@
+"""Chunk: elements that were fetched together, and where they came from: what reads them again when they are lost."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from workbench.distribute.input.programs import HEAD, Request
+from workbench.errors import StaleGeneration
+from workbench.runtime.driver.handle import Handle
+
+if TYPE_CHECKING:
+    from workbench.distribute.input.elements import RemoteElements
+    from workbench.distribute.input.source import InputSource
+
+
+class Chunk:
+    """Some successive elements on the replicas. Kept by every batch of it that is alive.
+
+    Attributes:
+      source: Where they come from.
+      request: What was asked for.
+    """
+
+    __slots__ = ("__weakref__", "_elements", "_handles", "request", "source")
+
+    divisible: Final = True
+
+    def __init__(
+        self, source: InputSource, request: Request, handles: Sequence[Handle], elements: RemoteElements
+    ) -> None:
+        """Notes what was asked for, and becomes the origin of the step that fetches it."""
+        self.source = source
+        self.request = request
+        # Weakly, as each of them keeps the step, and that keeps this.
+        self._handles = [weakref.ref(handle) for handle in handles]
+        self._elements = weakref.ref(elements)
+        handles[0].step.origin = self
+
+    def live(self) -> list[Handle]:
+        """Those of its leaves that somebody still holds; none if it never came."""
+        handles = [handle for one in self._handles[HEAD:] if (handle := one()) is not None]
+        return [] if not handles or not handles[0].ready or handles[0].failed else handles
+
+    def renewed(self, handle: Handle) -> Handle:
+        """The same leaf of the same element, split anew among the replicas that take part now.
+
+        Raises:
+          StaleGeneration: If nobody goes through the elements any more.
+        """
+        found = self.element_of(handle)
+        if found is None:
+            raise StaleGeneration(
+                f"a batch was split among {handle.size} replicas, and others take part now; the iterator that gave it "
+                f"is gone, so it cannot be split anew: iterate over the distributed dataset again"
+            )
+        elements, number, _ = found
+        return elements.split_anew(number)[(handle.leaf - HEAD) % self.source.width]
+
+    def element_of(self, handle: Handle) -> tuple[RemoteElements, int, list[Handle] | None] | None:
+        """The element that a leaf belongs to, if somebody still goes through the elements.
+
+        Returns:
+          Who gave it, its number, and all its leaves; None for these if one of them is not held any more.
+        """
+        elements = self._elements()
+        if elements is None or handle.leaf < HEAD:
+            return None
+        width = self.source.width
+        index = (handle.leaf - HEAD) // width
+        leaves = [
+            leaf for one in self._handles[HEAD + index * width :][:width] if (leaf := one()) is not None
+        ]
+        return elements, self.request.first + index, leaves if len(leaves) == width else None

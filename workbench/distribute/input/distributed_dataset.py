@@ -1,0 +1,218 @@
+"""DistributedDataset and DistributedIterator: a dataset as the replicas of a strategy get it, step by step."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from workbench import tree
+from workbench.data.context import InputContext, InputOptions
+from workbench.data.dataset import Dataset
+from workbench.data.distributed import HostPipeline, distribute_for_host, distribute_function_for_host
+from workbench.data.iterator import Elements, Optional
+from workbench.data.tables import Failed
+from workbench.distribute import contexts
+from workbench.distribute.input.elements import RemoteElements
+from workbench.distribute.input.plan import InputPlan, plan_input
+from workbench.distribute.input.progress import Trail
+from workbench.distribute.input.source import InputSource, PlanFor
+from workbench.distribute.values.distributed_values import PerReplica, PerReplicaSpec
+from workbench.errors import CaptureError, OutOfRangeError
+from workbench.runtime.placement_text import counted, one_line
+
+if TYPE_CHECKING:
+    from workbench.data.progress import InputProgress
+    from workbench.distribute.strategies.strategy import Strategy
+
+_NOTHING = object()
+
+
+class DistributedDataset:
+    """A dataset divided among replicas (as tf.distribute.DistributedDataset); iterate over it, nothing else.
+
+    Each element is a `PerReplica`, or the dataset's structure with a `PerReplica` for each array. The data stays on the
+    replicas: what comes here are handles. Iterating again starts a new epoch.
+
+    A lost worker costs no element. The batches that it held are read again by the process that takes its place, in the
+    same order: seeds that nobody chose are drawn when a dataset is described. A batch whose step was lost
+    (`ReplicaLost`) can be given to `Strategy.run` again; else the iterator gives it again before it gives the next one.
+    So each element is used once in the steps that succeed, whether a loop tries again or goes on. Steps of a
+    `wb.function` that were on their way are run again by themselves, before any other.
+
+    Where a strategy goes on with fewer replicas, or with more again (`minimum_replicas` of `wb.connect`), batches are
+    split anew from the next element on, and so is a batch that was given before, when a step takes it. With one input
+    pipeline, or hosts that take turns over the elements, each global batch stays what it was. Hosts that read files of
+    their own read others then: elements may be missing or come twice in that epoch. A function that makes the datasets
+    is called again.
+
+    Reading again repeats what has effects: a process that takes the place of one that read for its host opens files
+    and calls generators and functions of stages for the whole epoch so far. Elements that differ by call (random
+    numbers without a seed, a queue) differ then, too; what was kept by `cache()` in memory is made again. On TPUs all
+    hosts start anew when one is lost, and variables have to be given values again; the batches come back.
+
+    Attributes:
+      input: What the replicas read; None with the default strategy.
+    """
+
+    def __init__(self, strategy: Strategy, plan_for: PlanFor, source: Dataset | None = None) -> None:
+        """Distributes what a plan says; `source` is the dataset that was asked for, None if a function made several."""
+        self._strategy = strategy
+        self._planned = plan_for(strategy.devices)
+        self._source = source
+        self._trail = Trail()
+        self._epochs = itertools.count()
+        self.input: InputSource | None = None
+        if not strategy.is_default:
+            self.input = InputSource(self._planned, strategy.group, strategy.inputs, plan_for)
+            if source is not None:
+                strategy.inputs.follow(source, self._trail)
+
+    @property
+    def _plan(self) -> InputPlan:
+        """That for the replicas that take part now."""
+        return self._planned if self.input is None else self.input.plan
+
+    @property
+    def element_spec(self) -> Any:
+        """What elements look like: a `PerReplicaSpec` for each array."""
+        specs = [
+            tree.flatten(self._plan.pipeline_of(rank).element_spec) for rank in range(len(self._plan.places))
+        ]
+        columns = zip(*[leaves for leaves, _ in specs], strict=True)
+        return tree.unflatten(specs[0][1], [PerReplicaSpec(column) for column in columns])
+
+    @property
+    def cardinality(self) -> int:
+        """Number of steps of an epoch, as `Dataset.cardinality`: negative where it is infinite (-1) or unknown (-2)."""
+        return (self._source or self._plan.pipelines[0].datasets[0]).cardinality()
+
+    @property
+    def pipelines(self) -> tuple[HostPipeline, ...]:
+        """The input pipeline of each host."""
+        return self._plan.pipelines
+
+    @property
+    def source(self) -> Dataset | None:
+        """The dataset that was distributed; None if a function made one for each pipeline."""
+        return self._source
+
+    @property
+    def strategy(self) -> Strategy:
+        """Whose replicas get it."""
+        return self._strategy
+
+    @property
+    def progress(self) -> InputProgress | None:
+        """How far replicas are in the newest epoch, and how long each waited for its input; None before the first."""
+        return self._trail.now()
+
+    @property
+    def trail(self) -> Trail:
+        """What tells the `progress` also when this dataset is gone."""
+        return self._trail
+
+    def __iter__(self) -> DistributedIterator:
+        epoch = next(self._epochs)
+        if self.input is None:
+            return DistributedIterator(self, Elements(self._here(epoch)))
+        log = self._trail.begin(epoch, self.input.group)
+        return DistributedIterator(self, RemoteElements(self.input, epoch, log))
+
+    def _here(self, epoch: int) -> Iterator[Any]:
+        for step in self._plan.pipelines[0].values_for([0], epoch=epoch):
+            yield step if isinstance(step, Failed) else tree.map(lambda leaf: PerReplica((leaf,)), step[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise CaptureError(_KEEP_OUT.format("distributed dataset"))
+
+    def __repr__(self) -> str:
+        pipeline = self._plan.pipelines[0]
+        policy = "" if pipeline.choice is None else f"policy {pipeline.choice}"
+        replicas, hosts = (
+            counted(len(self._plan.places), "replica"),
+            counted(len(self._plan.pipelines), "host"),
+        )
+        return one_line("DistributedDataset", f"{replicas} on {hosts}", policy, pipeline.algorithm)
+
+
+class DistributedIterator:
+    """Goes through a distributed dataset once (as tf.distribute.DistributedIterator)."""
+
+    def __init__(self, dataset: DistributedDataset, elements: Iterator[Any]) -> None:
+        self._dataset = dataset
+        self._elements = elements
+
+    @property
+    def element_spec(self) -> Any:
+        """What elements look like, as `DistributedDataset.element_spec`."""
+        return self._dataset.element_spec
+
+    def __iter__(self) -> DistributedIterator:
+        return self
+
+    def __next__(self) -> Any:
+        strategy = self._dataset._strategy
+        try:
+            contexts.require_cross_replica(strategy, "next(iterator of a distributed dataset)")
+        except RuntimeError as error:
+            raise ValueError(str(error)) from None  # the class that the reference has for it
+        return next(self._elements)
+
+    def get_next(self) -> Any:
+        """The next element.
+
+        Raises:
+          OutOfRangeError: If there is none, also when asked again.
+          ValueError: In a replica function.
+        """
+        element = next(self, _NOTHING)
+        if element is _NOTHING:
+            raise OutOfRangeError("the distributed dataset has no further element; iterate over it again")
+        return element
+
+    def get_next_as_optional(self) -> Optional:
+        """The next element, or an `Optional` without a value at the end."""
+        element = next(self, _NOTHING)
+        return Optional() if element is _NOTHING else Optional(element)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise CaptureError(_KEEP_OUT.format("iterator of a distributed dataset"))
+
+
+_KEEP_OUT = (
+    "a {} cannot be used in a replica function; take elements outside and pass them as arguments: "
+    "for batch in distributed: strategy.run(step, args=(batch,))"
+)
+
+
+def distribute_dataset(
+    strategy: Strategy, dataset: Dataset, options: InputOptions | None
+) -> DistributedDataset:
+    """See `Strategy.distribute_dataset`."""
+    if not isinstance(dataset, Dataset):
+        raise TypeError(
+            f"distribute_dataset needs a wb.data.Dataset, got {type(dataset).__name__}; for arrays write "
+            f"wb.data.Dataset.from_tensor_slices(arrays).batch(global_batch_size)"
+        )
+
+    def make(hosts: int, host: int, per_host: int) -> HostPipeline:
+        return distribute_for_host(
+            dataset, num_hosts=hosts, host=host, replicas_per_host=per_host, options=options
+        )
+
+    return DistributedDataset(strategy, partial(plan_input, make=make), dataset)
+
+
+def distribute_datasets_from_function(
+    strategy: Strategy, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None
+) -> DistributedDataset:
+    """See `Strategy.distribute_datasets_from_function`."""
+
+    def make(hosts: int, host: int, per_host: int) -> HostPipeline:
+        return distribute_function_for_host(
+            dataset_fn, num_hosts=hosts, host=host, replicas_per_host=per_host, options=options
+        )
+
+    return DistributedDataset(strategy, partial(plan_input, make=make))

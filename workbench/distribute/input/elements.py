@@ -1,0 +1,241 @@
+"""The elements of a distributed dataset, fetched from the replicas chunk by chunk, as handles."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import weakref
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from workbench import tree
+from workbench.distribute.identity import new_id
+from workbench.distribute.input.programs import HEAD, Request
+from workbench.distribute.values.distributed_values import PerReplica
+from workbench.errors import ReplicaLost
+from workbench.runtime.driver.failures import failures_error
+from workbench.runtime.driver.group import MAX_IN_FLIGHT
+from workbench.runtime.driver.handle import Handle
+from workbench.runtime.driver.step_errors import LOSSES
+
+if TYPE_CHECKING:
+    from workbench.distribute.input.chunk import Chunk
+    from workbench.distribute.input.plan import InputPlan
+    from workbench.distribute.input.progress import ProgressLog
+    from workbench.distribute.input.source import InputSource
+
+# One message to the replicas fetches up to so many steps, of up to so many bytes per replica.
+_MOST_STEPS: Final = 16
+_CHUNK_BYTES: Final = 8 << 20
+# How often it is tried to fetch elements while replicas are lost, beyond what recovery itself does.
+_ATTEMPTS: Final = 4
+_GIVEN_AGAIN: Final = 3
+"""How often an element is given again because a replica was lost in its step; it may be what ends the replicas."""
+
+
+class RemoteElements:
+    """Goes through the elements once; while those of one chunk are given, the next chunk is on its way.
+
+    A replica that is lost costs no element. Those that it held are read again before the next step (`InputSource`). One
+    whose step was lost with it is given again, before any other, unless the user has run a step with it meanwhile.
+    An element that fails raises, once, and the next one follows; so does the failure of an earlier step, which leaves
+    the place where it is.
+    """
+
+    def __init__(self, source: InputSource, epoch: int, log: ProgressLog) -> None:
+        """Goes through the elements of an epoch.
+
+        Args:
+          source: Has the replicas fetch them.
+          epoch: Number of the epoch.
+          log: Is told how far it has come.
+        """
+        self._source = source
+        self._epoch = epoch
+        self._log = log
+        self._id = new_id()
+        self._structure = tree.flatten(source.plan.pipelines[0].element_spec)[1]
+        self._chunk: tuple[Handle, ...] = ()
+        self._first = 0  # number of the chunk's first element
+        self._available = 0
+        self._given = 0
+        self._next = 0  # number of the first element after the chunk
+        self._failure: BaseException | None = None  # of the one before that
+        self._count = 1  # elements to ask for next
+        self._asked: tuple[Chunk, tuple[Handle, ...]] | None = None
+        self._ended = False
+        self._recent: deque[weakref.ref[Chunk]] = deque(maxlen=2 * MAX_IN_FLIGHT)
+        self._owed: dict[int, list[Handle] | None] = {}
+        self._times_owed: Counter[int] = Counter()
+        self._places = source.places
+        self._anew: tuple[int, object, list[Handle]] = (-1, None, [])
+        weakref.finalize(self, source.registry.forget, source.id, self._id).atexit = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self._source.places is not self._places:
+            self._start_anew()
+        if self._owed:
+            return self._give_again(min(self._owed))
+        while self._given == self._available:
+            if self._failure is not None:
+                error, self._failure = self._failure, None
+                raise error
+            if self._ended:
+                raise StopIteration
+            self._take_chunk()
+        width = self._structure.num_leaves
+        leaves = self._chunk[HEAD + self._given * width :][:width]
+        self._given += 1
+        self._log.give(self._source.group.number)
+        return self._element(leaves)
+
+    # -- elements whose step was lost with a replica
+    # ---------------------------------------------------------------------------
+
+    @property
+    def owes(self) -> bool:
+        """Whether there is an element to be given again."""
+        return bool(self._owed)
+
+    def owe(self, number: int, leaves: list[Handle] | None) -> None:
+        """The step of an element was lost: it is the next to be given, unless a step takes it first.
+
+        Args:
+          number: Of the element.
+          leaves: Its leaves, as far as they are all still there.
+        """
+        if number not in self._owed:
+            self._times_owed[number] += 1
+        self._owed[number] = leaves
+
+    def settle(self, number: int) -> None:
+        """A step has run with an element."""
+        self._owed.pop(number, None)
+        self._times_owed.pop(number, None)
+
+    def _give_again(self, number: int) -> Any:
+        leaves = self._owed.pop(number)
+        times = self._times_owed[number]
+        if times > _GIVEN_AGAIN:
+            del self._times_owed[number]
+            raise ReplicaLost(
+                f"element {number} of a distributed dataset was given {times} times, and each time a replica was lost "
+                f"in the step that took it, so it may be what ends the process. It is not given again: ask for the "
+                f"next element to go on without it, or pass the batch that you have to strategy.run once more",
+                step=-1,
+            )
+        if leaves is None:
+            _, handles = self._come(number, 1, self._ask(number, 1))
+            leaves = list(handles[HEAD:])
+        return self._element(leaves)
+
+    # -- when other replicas take part
+    # ---------------------------------------------------------------------------------------
+
+    def split_anew(self, number: int) -> list[Handle]:
+        """The leaves of an element that was given before, for the replicas that take part now."""
+        known, places, leaves = self._anew
+        if known != number or places is not self._source.places:
+            _, handles = self._come(number, 1, self._ask(number, 1))
+            leaves = list(handles[HEAD:])
+            self._anew = number, handles[0].places, leaves
+        return leaves
+
+    def _start_anew(self) -> None:
+        """From the next element on, fetches by the new plan."""
+        if self._given < self._available or self._failure is not None:
+            self._next = self._first + self._given
+            self._ended = False
+        self._first, self._chunk, self._available, self._given = self._next, (), 0, 0
+        self._failure, self._asked, self._count = None, None, 1
+        self._owed = dict.fromkeys(self._owed)
+        self._recent.clear()
+        self._places = self._source.places
+
+    # -- fetching
+    # ---------------------------------------------------------------------------------------------------
+
+    def _element(self, leaves: Sequence[Handle]) -> Any:
+        return tree.unflatten(self._structure, [PerReplica(leaf) for leaf in leaves])
+
+    def _take_chunk(self) -> None:
+        """Makes what was asked for the present chunk, and asks for the one after it."""
+        first, count = self._next, self._count
+        asked, self._asked = self._asked, None  # whatever comes of it, it is not waited for twice
+        chunk, handles = self._come(first, count, asked)
+        counts = handles[0].values()
+        failures = [(have, data) for have, data in zip(counts, handles[2].values(), strict=True) if data]
+        # A host that has ended gets empty batches until all have; where one fails, all leave that element out.
+        available = min(have for have, _ in failures) if failures else max(counts)
+        self._log.wait(handles[1].values())
+        self._first, self._chunk, self._available, self._given = first, handles, available, 0
+        self._places = handles[0].places
+        self._next = first + available
+        if failures:
+            reports = [pickle.loads(data) for have, data in failures if have == available]
+            self._failure = failures_error(handles[0].step, reports)
+            self._next += 1
+        elif available < count:
+            self._ended = True
+            return
+        else:
+            self._count = _more_steps(count, handles, self._source.plan)
+        self._recent.append(weakref.ref(chunk))
+        self._asked = self._ask(self._next, self._count)
+
+    def _ask(self, first: int, count: int) -> tuple[Chunk, tuple[Handle, ...]]:
+        request = Request(self._source.id, self._id, self._epoch, first, count, self._keep(first))
+        return self._source.fetch(request, self)
+
+    def _keep(self, first: int) -> int:
+        """From which element on the readers keep what they have read, as a replica that is lost may need it again."""
+        while self._recent and self._recent[0]() is None:
+            self._recent.popleft()
+        oldest = self._recent[0]() if self._recent else None
+        held = first if oldest is None else oldest.request.first
+        return max(0, min(held, first - 1), first - MAX_IN_FLIGHT)
+
+    def _come(
+        self, first: int, count: int, asked: tuple[Chunk, tuple[Handle, ...]] | None
+    ) -> tuple[Chunk, tuple[Handle, ...]]:
+        """Waits for what was asked for; asks again where that was lost with a replica, or with an earlier step.
+
+        Raises:
+          ReplicaLost: If replicas are lost again and again.
+          BaseException: The failure of an earlier step, as far as the user was not shown it.
+        """
+        ahead, error = asked is not None, None
+        for _ in range(_ATTEMPTS):
+            if asked is None:
+                asked = self._ask(first, count)
+            # Looked at, not raised: its traceback would keep the handles, and so what they hold on the replicas.
+            error = asked[1][0].error()
+            if error is None:
+                return asked
+            if not isinstance(error, LOSSES) and not (ahead and isinstance(error, Exception)):
+                break
+            ahead, asked = False, None
+        if asked is not None:
+            asked[1][0].values()  # raises it, once its cause is known
+        assert error is not None
+        raise error
+
+
+def _more_steps(count: int, chunk: tuple[Handle, ...], plan: InputPlan) -> int:
+    """How many steps the next message fetches: more and more; pipelines with side effects stay close."""
+    most = _MOST_STEPS if plan.pure else max(1, min(_MOST_STEPS, plan.pipelines[0].read_ahead))
+    if count >= most:
+        return count
+    size = sum(_nbytes(handle) for handle in chunk[HEAD:]) // count
+    return max(1, min(most, 2 * count, _CHUNK_BYTES // max(1, size)))
+
+
+def _nbytes(handle: Handle) -> int:
+    spec = handle.spec(0)
+    return 0 if spec is None else math.prod(spec[1]) * np.dtype(spec[0]).itemsize

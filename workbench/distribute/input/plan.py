@@ -1,0 +1,114 @@
+"""InputPlan: which host reads what of a distributed dataset, and how its replicas get their part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from workbench.data.dataset import Dataset
+from workbench.data.distributed import HostPipeline
+from workbench.data.explain import Shape
+from workbench.data.sources.combine import Concatenated, Zipped
+from workbench.data.sources.counting import Counting
+from workbench.data.sources.memory import Slices, Whole
+from workbench.data.stages.batch import Batch
+from workbench.data.stages.select import AssertCardinality, Prefetch, Repeat, Shard, Skip, Take
+from workbench.data.stages.shuffle import Shuffle
+from workbench.data.stages.split import EvenSplit, Regroup
+from workbench.device_names import Device
+from workbench.errors import InvalidArgumentError
+
+# What only computes with row numbers of arrays in memory: doing it again in another process costs and changes nothing.
+_PURE_SOURCES = (Counting, Slices, Whole)
+_PURE_STAGES = (AssertCardinality, Batch, EvenSplit, Prefetch, Regroup, Repeat, Shard, Shuffle, Skip, Take)
+_COMBINATIONS = (Concatenated, Zipped)
+
+
+@dataclass(frozen=True, slots=True)
+class InputPlan:
+    """How the input of one strategy is read.
+
+    A host whose replicas live in one process has one reader. With several processes there are two ways. A pipeline that
+    only computes with row numbers is read in each of them: every replica gathers its own rows, and nothing has to be
+    handed on. Any other pipeline, one with user functions or files, runs once per host, in the process of the host's
+    first replica, which hands the others their batches through shared memory.
+
+    Attributes:
+      pipelines: One per host.
+      places: Per replica, its host's number and its position among the host's replicas.
+      leaders: Per host, its first replica.
+      pure: Whether the pipelines only compute with row numbers.
+    """
+
+    pipelines: tuple[HostPipeline, ...]
+    places: tuple[tuple[int, int], ...]
+    leaders: tuple[int, ...]
+    pure: bool
+
+    def pipeline_of(self, rank: int) -> HostPipeline:
+        """The pipeline that feeds a replica."""
+        return self.pipelines[self.places[rank][0]]
+
+    def ranks_of_host(self, host: int) -> list[int]:
+        """The replicas of a host, by position."""
+        return [rank for rank, (number, _) in enumerate(self.places) if number == host]
+
+    def exchanges(self, devices: Sequence[Device]) -> bool:
+        """Whether batches go from one process to another."""
+        return not self.pure and any(
+            len({devices[rank].worker for rank in self.ranks_of_host(host)}) > 1
+            for host in range(len(self.pipelines))
+        )
+
+
+def input_shape(devices: Sequence[Device]) -> Shape:
+    """Over how many hosts, and how many replicas on each, the input of replicas on `devices` is divided.
+
+    Raises:
+      InvalidArgumentError: If hosts have different numbers of replicas.
+    """
+    counts = Counter(device.host for device in devices)
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{host}: {count}" for host, count in counts.items())
+        raise InvalidArgumentError(
+            f"a dataset can only be distributed over hosts with equally many replicas, got {found}; choose the same "
+            f"number of devices on each host"
+        )
+    return Shape(len(counts), len(devices) // len(counts))
+
+
+def plan_input(devices: Sequence[Device], make: Callable[[int, int, int], HostPipeline]) -> InputPlan:
+    """Plans the input of replicas on `devices`.
+
+    Args:
+      devices: One per replica.
+      make: Called as `make(number of hosts, host, replicas per host)` for each host.
+
+    Raises:
+      InvalidArgumentError: If hosts have different numbers of replicas.
+    """
+    hosts = list(dict.fromkeys(device.host for device in devices))
+    positions = dict.fromkeys(hosts, 0)
+    places = []
+    for device in devices:
+        places.append((hosts.index(device.host), positions[device.host]))
+        positions[device.host] += 1
+    per_host = input_shape(devices).replicas_per_host
+    pipelines = tuple(make(len(hosts), host, per_host) for host in range(len(hosts)))
+    for pipeline in pipelines:
+        _ = pipeline.element_spec  # found out here: replicas shall not try user functions again
+    leaders = tuple(
+        next(r for r, (number, _) in enumerate(places) if number == host) for host in range(len(hosts))
+    )
+    pure = all(is_pure(dataset) for pipeline in pipelines for dataset in pipeline.datasets)
+    return InputPlan(pipelines, tuple(places), leaders, pure)
+
+
+def is_pure(dataset: Dataset) -> bool:
+    """Whether reading a dataset only computes with row numbers of arrays in memory."""
+    if not all(isinstance(stage, _PURE_STAGES) for stage in dataset.stages):
+        return False
+    if isinstance(dataset.source, _COMBINATIONS):
+        return all(is_pure(inner) for inner in dataset.source.inputs())
+    return isinstance(dataset.source, _PURE_SOURCES)

@@ -1,0 +1,79 @@
+"""ProgressLog: what the notebook knows of how far replicas are in an epoch; it travels with what they send anyway.
+
+A Trail has the log of a distributed dataset's newest epoch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from workbench.data.progress import InputProgress
+
+if TYPE_CHECKING:
+    from workbench.runtime.driver.group import Group
+
+_REMEMBERED: Final = 256  # elements: many times as many as there can be steps on their way
+
+
+class ProgressLog:
+    """The newest epoch of a distributed dataset. Written by the thread that iterates, read by any."""
+
+    def __init__(self, epoch: int, replicas: int) -> None:
+        self._epoch = epoch
+        self._given = 0
+        self._began = self._latest = time.monotonic()
+        self._turns: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
+        self._waited_ns = (0,) * replicas
+
+    def give(self, next_step: int) -> None:
+        """The notebook gets an element; the user's next step, whose number is told, may work with it."""
+        self._turns.append((self._given, next_step))
+        self._given += 1
+        self._latest = time.monotonic()
+
+    def wait(self, waited_ns: Sequence[int]) -> None:
+        """Replicas have got input, and each tells how long it waited for it."""
+        if len(waited_ns) != len(self._waited_ns):  # others take part since the last time
+            self._waited_ns = (0,) * len(waited_ns)
+        self._waited_ns = tuple(
+            before + more for before, more in zip(self._waited_ns, waited_ns, strict=True)
+        )
+
+    def now(self, group: Group) -> InputProgress:
+        """How far the replicas of `group` are."""
+        turns = self._turns.copy()
+        oldest = turns[0][0] - 1 if turns else -1
+        steps = tuple(
+            next((element for element, step in reversed(turns) if step <= at), oldest)
+            for at in group.at_steps()
+        )
+        return InputProgress(
+            epoch=self._epoch,
+            given=self._given,
+            elapsed_seconds=self._latest - self._began,
+            steps=steps,
+            waited_seconds=tuple(waited / 1e9 for waited in self._waited_ns),
+        )
+
+
+class Trail:
+    """Where the newest epoch of a distributed dataset has come to. Outlives the dataset: who looks may come later."""
+
+    def __init__(self) -> None:
+        self._newest: tuple[ProgressLog, Group] | None = None
+
+    def begin(self, epoch: int, group: Group) -> ProgressLog:
+        """The log of an epoch that begins."""
+        log = ProgressLog(epoch, group.size)
+        self._newest = log, group
+        return log
+
+    def now(self) -> InputProgress | None:
+        """How far replicas are; None before the first epoch."""
+        if self._newest is None:
+            return None
+        log, group = self._newest
+        return log.now(group)

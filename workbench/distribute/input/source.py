@@ -1,0 +1,167 @@
+"""InputSource: a plan on the replicas, which fetch elements by it, and fetch them again where they were lost."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from workbench import tree
+from workbench.device_names import Device
+from workbench.distribute.identity import new_id
+from workbench.distribute.input.chunk import Chunk
+from workbench.distribute.input.plan import InputPlan
+from workbench.distribute.input.programs import HEAD, ByReference, Request, fetch, fetch_again, open_input
+from workbench.runtime.driver.handle import Handle
+from workbench.runtime.shipping.captures import explain_unpicklable
+
+if TYPE_CHECKING:
+    from workbench.distribute.input.elements import RemoteElements
+    from workbench.distribute.input.registry import InputRegistry
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.shipping.function_registry import Prepared
+
+
+PlanFor = Callable[[Sequence[Device]], InputPlan]
+"""The plan for replicas on these devices."""
+
+
+class InputSource:
+    """Has the replicas of a group read by a plan. Lives as long as its dataset, an iterator or a batch does.
+
+    It does not keep the strategy: whose batches are all that is left of it can go.
+
+    Attributes:
+      plan: The plan.
+      group: The replicas.
+      registry: Knows it, and tells the replicas when it is gone.
+      id: Under which the replicas know it.
+      places: Where the replicas are that it is for; see `Group.places`.
+    """
+
+    def __init__(self, plan: InputPlan, group: Group, registry: InputRegistry, plan_for: PlanFor) -> None:
+        """Makes the plan known to the replicas.
+
+        Args:
+          plan: For the replicas that take part now.
+          group: The replicas.
+          registry: Learns of it.
+          plan_for: Gives the plan for other replicas, when others take part.
+
+        Raises:
+          CaptureError: If a function in it cannot travel.
+        """
+        self.plan = plan
+        self.group = group
+        self.registry = registry
+        self.id = new_id()
+        self.places = group.places
+        self._plan_for = plan_for
+        self._fetchers: dict[int, Prepared] = {}
+        self._again: Prepared | None = None
+        self._trouble: Exception | None = None  # why there is no plan for the replicas that take part now
+        self._chunks: weakref.WeakSet[Chunk] = weakref.WeakSet()
+        self._open(None)
+        registry.add(self)
+
+    def fetch(self, request: Request, elements: RemoteElements) -> tuple[Chunk, tuple[Handle, ...]]:
+        """Asks the replicas for elements; does not wait for them.
+
+        Args:
+          request: For which.
+          elements: What gives them to the user.
+
+        Returns:
+          What was asked for, and its leaves: those of `input_programs.fetch`.
+        """
+        self.group.make_ready()
+        if self._trouble is not None:
+            raise self._trouble
+        prepared = self._fetchers.get(request.count)
+        if prepared is None:
+            prepared = self._fetchers[request.count] = self._fetcher(request.count)
+        told = replace(request, dataset=self.id, forgotten=self.registry.take_forgotten())
+        handles: tuple[Handle, ...] = self.group.run(prepared, (told,), pipelined=True)
+        if handles[0].places is not self.places or told.dataset != self.id:
+            return self.fetch(request, elements)  # other replicas take part since just now
+        chunk = Chunk(self, request, handles, elements)
+        self._chunks.add(chunk)
+        return chunk, handles
+
+    def recover(self, lost: Sequence[int]) -> None:
+        """Makes the plan known to replicas that were replaced, and has every batch that they held read again."""
+        self._open(lost)
+        keep: dict[str, int] = {}
+        # In order, so that each replica that was replaced reads an epoch once.
+        for chunk in sorted(self._chunks, key=lambda one: one.request.first):
+            live = chunk.live()
+            if live:
+                oldest = keep.setdefault(chunk.request.iterator, chunk.request.first)
+                self._fetch_again(replace(chunk.request, keep=oldest, again=tuple(lost)), live)
+
+    def resize(self) -> None:
+        """Makes a plan for the replicas that take part now, by which elements are fetched from now on."""
+        self.places = self.group.places
+        self._chunks.clear()
+        self._trouble = None
+        try:
+            self.plan = self._plan_for(self.group.devices)
+        except Exception as error:  # of the user's function; or hosts have different numbers of replicas now
+            self._trouble = error  # who wants elements is told; steps without them go on
+            return
+        self.registry.forget_source(self.id)
+        self.id = new_id()
+        self._fetchers.clear()
+        self._again = None
+        self._open(None)
+
+    def _fetch_again(self, request: Request, live: Sequence[Handle]) -> None:
+        exchanges = self.plan.exchanges(self.group.devices)
+        if self._again is None:
+            self._again = self.group.prepare(fetch_again, user_function=fetch_again if exchanges else None)
+        step = live[0].step
+        had = [leaves[0][0] for leaves in step.leaves]
+        args = request, step.serial, [handle.leaf for handle in live], had
+        self.group.run(self._again, args, ranks=None if exchanges else request.again)
+
+    def _fetcher(self, count: int) -> Prepared:
+        # Where batches are exchanged the replicas communicate, and collectives are counted by step.
+        is_step = self.plan.exchanges(self.group.devices)
+        prepared = self.group.prepare(fetch, user_function=fetch if is_step else None)
+        # Known, so no fetch is waited for.
+        prepared.structure = tree.flatten((0,) * (HEAD + count * self.width))[1]
+        prepared.quiet = True
+        return prepared
+
+    @property
+    def width(self) -> int:
+        """Number of leaves of an element."""
+        return int(tree.flatten(self.plan.pipelines[0].element_spec)[1].num_leaves)
+
+    def _open(self, ranks: Sequence[int] | None) -> None:
+        group = self.group
+        plan = ByReference(self.plan) if group.gang.shipping.by_reference else _pickled(self.plan)
+        group.run(group.prepare(open_input), (self.id, plan), ranks=ranks)
+
+
+def _pickled(plan: InputPlan) -> bytes:
+    """The plan for other processes; functions of a notebook go by value.
+
+    Raises:
+      CaptureError: Naming what a function of a stage captures that cannot be pickled.
+    """
+    try:
+        data: bytes = cloudpickle.dumps(plan, protocol=5)
+        return data
+    except Exception as error:  # pickling calls code of whatever is in there
+        for dataset in plan.pipelines[0].datasets:
+            for stage in dataset.stages:
+                function: Any = getattr(stage, "fn", None)
+                try:
+                    cloudpickle.dumps(function)
+                except Exception as reason:
+                    raise explain_unpicklable(function, reason) from error
+        raise

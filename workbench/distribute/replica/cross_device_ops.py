@@ -1,0 +1,355 @@
+"""CrossDeviceOps: how values of several replicas are combined and copied, to be chosen or written by the user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.backends.users_line import Line, apply_at, users_line
+from workbench.communicators.core.options import (
+    Algorithm,
+    CommunicationImplementation,
+    CommunicationOptions,
+    Options,
+)
+from workbench.device_names import Device
+from workbench.device_spec import DeviceSpec
+from workbench.distribute import contexts
+from workbench.distribute.arrays.as_array import as_array
+from workbench.distribute.arrays.host_reduce import reduce_components
+from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.arrays.reduce_op import ReduceOp, ReduceOpLike, as_reduce_op
+from workbench.distribute.replica.reduce_leaf import unreduced
+from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
+from workbench.distribute.variables import traced_merge
+from workbench.errors import BackendUnavailable
+from workbench.extras import install_command
+from workbench.runtime.user_code.call_sites import users_call_site
+
+if TYPE_CHECKING:
+    from workbench.communicators.communicator import Communicator
+    from workbench.distribute.strategies.strategy import Strategy
+    from workbench.runtime.replica.env import ReplicaEnv
+
+_NUMBERS = re.compile(r"[<>=]?(u?int|b?float|complex|[iufc])\d\w*")
+_HOOKS = ("reduce_implementation", "batch_reduce_implementation", "broadcast_implementation")
+
+
+class CrossDeviceOps:
+    """Base of the ways to reduce and broadcast (as tf.distribute.CrossDeviceOps).
+
+    The public methods check what they are given and call the hooks `reduce_implementation`,
+    `batch_reduce_implementation` and `broadcast_implementation`. A subclass of yours may override these: a
+    strategy made with it then asks it for every reduction, also for `ReplicaContext.all_reduce`, which pauses the
+    replicas meanwhile.
+
+    The classes that come with the library work where the values are: on the replicas, through their communicators.
+    """
+
+    algorithm: Algorithm = "auto"
+    packs = 0
+    options: Options | None = None
+
+    def reduce(
+        self,
+        reduce_op: ReduceOpLike,
+        per_replica_value: Any,
+        destinations: Any,
+        options: Options | None = None,
+    ) -> Any:
+        """Combines a value over replicas and puts the result on `destinations`.
+
+        Args:
+          reduce_op: "SUM" or "MEAN".
+          per_replica_value: A distributed value; an ordinary array counts as a single component.
+          destinations: A device or an array, for a result on the host; or a distributed value or a variable (which
+            keeps its own), for a `Mirrored` on its devices, a plain array if it has one component only. Pass the value
+            itself for an all-reduce.
+          options: Packing, deadline and implementation.
+
+        Raises:
+          ValueError: If the value cannot be combined, or `destinations` is none of these.
+          RuntimeError: In a replica function.
+        """
+        _require_outside("reduce")
+        value, places = _checked_value(per_replica_value), _checked_destinations(destinations)
+        return self.reduce_implementation(
+            as_reduce_op(reduce_op), value, places, options or CommunicationOptions()
+        )
+
+    def batch_reduce(
+        self,
+        reduce_op: ReduceOpLike,
+        value_destination_pairs: Sequence[tuple[Any, Any]],
+        options: Options | None = None,
+    ) -> list[Any]:
+        """Combines several values at once; see `reduce`.
+
+        Args:
+          reduce_op: "SUM" or "MEAN".
+          value_destination_pairs: (value, destinations) tuples.
+          options: Packing, deadline and implementation.
+
+        Returns:
+          One result per pair.
+
+        Raises:
+          ValueError: If an item is no such tuple.
+        """
+        _require_outside("batch_reduce")
+        pairs = []
+        if isinstance(value_destination_pairs, (str, DistributedValues)):
+            raise ValueError(_PAIRS.format(value_destination_pairs))
+        for pair in value_destination_pairs:
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise ValueError(_PAIRS.format(pair))
+            pairs.append((_checked_value(pair[0]), _checked_destinations(pair[1])))
+        return self.batch_reduce_implementation(
+            as_reduce_op(reduce_op), pairs, options or CommunicationOptions()
+        )
+
+    def broadcast(self, tensor: Any, destinations: Any) -> Any:
+        """Copies an array to the devices of `destinations` (see `reduce`); a variable there is not changed.
+
+        Raises:
+          RuntimeError: In a replica function.
+        """
+        _require_outside("broadcast")
+        return self.broadcast_implementation(tensor, _checked_destinations(destinations))
+
+    def reduce_implementation(
+        self, reduce_op: ReduceOp, per_replica_value: DistributedValues, destinations: Any, options: Options
+    ) -> Any:
+        """What `reduce` does after its checks; override it together with `batch_reduce_implementation`."""
+        return self.batch_reduce_implementation(reduce_op, [(per_replica_value, destinations)], options)[0]
+
+    def batch_reduce_implementation(
+        self, reduce_op: ReduceOp, value_destination_pairs: Sequence[tuple[Any, Any]], options: Options
+    ) -> list[Any]:
+        """What `batch_reduce` does after its checks."""
+        results: list[Any] = [None] * len(value_destination_pairs)
+        together: dict[int, DistributedValues] = {}
+        env = traced_merge.merging_env()
+        for index, (value, destinations) in enumerate(value_destination_pairs):
+            if env is not None:
+                total = traced_merge.reduce(env, reduce_op, value, None)
+                results[index] = self.broadcast_implementation(total, destinations)
+            elif _has_several(destinations) and _strategy_for(value) is not None:
+                together[index] = value
+            else:
+                total = reduce_components(reduce_op, value.values, None)
+                results[index] = self.broadcast_implementation(total, destinations)
+        if together:
+            reduced = self._all_reduce(reduce_op, list(together.values()), options)
+            for index, result in zip(together, reduced, strict=True):
+                results[index] = result
+        return results
+
+    def broadcast_implementation(self, tensor: Any, destinations: Any) -> Any:
+        """What `broadcast` does after its checks."""
+        return Mirrored([tensor] * _count(destinations)) if _has_several(destinations) else tensor
+
+    def _all_reduce(
+        self, reduce_op: ReduceOp, values: Sequence[DistributedValues], options: Options
+    ) -> list[Mirrored]:
+        strategy = _strategy_for(values[0])
+        assert strategy is not None
+        handles = [value.handle_for(strategy.group) for value in values]
+        call = (self, handles, reduce_op.value.lower(), users_call_site(), options)
+        found = strategy.run_collective(_all_reduce_here, (users_line(), call))
+        return [Mirrored(handle) for handle in found]
+
+    def all_reduce_arrays(
+        self,
+        communicator: Communicator,
+        arrays: Sequence[Any],
+        op: str,
+        *,
+        site: str,
+        options: Options | None = None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """Combines arrays over all replicas by this object's algorithm; on a replica."""
+        return communicator.all_reduce(
+            arrays,
+            op,
+            site=site,
+            options=options or self.options,
+            nesting=nesting,
+            algorithm=self.algorithm,
+            packs=self.packs,
+        )
+
+    def check_devices(self, devices: Sequence[Device]) -> None:
+        """Raises if it cannot work on these devices; called when a strategy is made."""
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether a subclass overrides one of the hooks."""
+        return any(getattr(type(self), hook) is not getattr(CrossDeviceOps, hook) for hook in _HOOKS)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({f'num_packs={self.packs}' if self.packs else ''})"
+
+
+class ReductionToOneDevice(CrossDeviceOps):
+    """Copies everything to one replica, combines there, and copies back (as tf.distribute.ReductionToOneDevice).
+
+    Args:
+      reduce_to_device: Accepted, and without effect: replica 0 combines.
+      accumulation_fn: Accepted, and without effect: arrays are added.
+    """
+
+    algorithm: Algorithm = "one_device"
+
+    def __init__(self, reduce_to_device: str | None = None, accumulation_fn: Any = None) -> None:
+        if reduce_to_device is not None:
+            DeviceSpec.from_string(reduce_to_device)  # a typing mistake should not pass unseen
+
+
+class HierarchicalCopyAllReduce(CrossDeviceOps):
+    """Combines within threads, then processes, then hosts, and back (as tf.distribute.HierarchicalCopyAllReduce).
+
+    Args:
+      num_packs: In how many packs small arrays are combined together; 0 leaves every array alone.
+
+    Raises:
+      ValueError: If `num_packs` is negative.
+    """
+
+    algorithm: Algorithm = "hierarchical"
+
+    def __init__(self, num_packs: int = 1) -> None:
+        self.packs = _packs(num_packs)
+
+
+class RingAllReduce(CrossDeviceOps):
+    """Splits each array over the replicas and passes the parts round a ring: least traffic for large arrays.
+
+    Args:
+      num_packs: In how many packs small arrays are combined together; 0 chooses.
+    """
+
+    algorithm: Algorithm = "ring"
+
+    def __init__(self, num_packs: int = 0) -> None:
+        self.packs = _packs(num_packs)
+
+
+class NcclAllReduce(CrossDeviceOps):
+    """NVIDIA's collectives between GPUs (as tf.distribute.NcclAllReduce). A strategy with it needs GPUs and CuPy.
+
+    Args:
+      num_packs: In how many packs small arrays are combined together; 0 chooses.
+    """
+
+    options = CommunicationOptions(implementation=CommunicationImplementation.NCCL)
+
+    def __init__(self, num_packs: int = 1) -> None:
+        self.packs = _packs(num_packs)
+
+    def check_devices(self, devices: Sequence[Device]) -> None:
+        """Refuses devices that are no GPUs.
+
+        Raises:
+          BackendUnavailable: Telling what is needed, and what to use instead.
+        """
+        others = [device.short for device in devices if device.kind != "GPU"]
+        if others:
+            raise BackendUnavailable(
+                f"NcclAllReduce works between NVIDIA GPUs, the strategy has {', '.join(others)}. It needs one GPU per "
+                f"replica, the driver, and CuPy with NCCL: {install_command('gpu13')}. For CPUs leave "
+                f"cross_device_ops out, or use RingAllReduce() or HierarchicalCopyAllReduce()"
+            )
+
+
+_PAIRS = "batch_reduce needs a list of (value, destinations) tuples, got {!r}; write [(value, value)] for an all-reduce"
+
+
+def _packs(num_packs: int) -> int:
+    if isinstance(num_packs, bool) or not isinstance(num_packs, int) or num_packs < 0:
+        raise ValueError(
+            f"num_packs must be an integer >= 0, got {num_packs!r}; 0 means no packing of our own"
+        )
+    return num_packs
+
+
+def _require_outside(what: str) -> None:
+    context = contexts.thread.context
+    if context is not None and type(context) is not contexts.CrossReplica:
+        raise RuntimeError(
+            f"CrossDeviceOps.{what} was called inside a replica function; use get_replica_context().all_reduce there, "
+            f"or call it in a merge function"
+        )
+
+
+def _checked_value(value: Any) -> DistributedValues:
+    if isinstance(value, DistributedValues):
+        return value
+    if isinstance(value, IndexedSlices):
+        return PerReplica((value,))
+    try:
+        array = as_array(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{value!r:.80} cannot be combined over replicas: {error}") from error
+    if array.dtype.kind not in "iufcV":
+        raise ValueError(
+            f"values of dtype {array.dtype} cannot be combined over replicas; give an array of numbers"
+        )
+    return PerReplica((value,))
+
+
+def _checked_destinations(destinations: Any) -> Any:
+    if isinstance(destinations, (DistributedValues, Device, DeviceSpec)):
+        return destinations
+    if isinstance(destinations, str):
+        return DeviceSpec.from_string(destinations)
+    if hasattr(destinations, "__array__") or hasattr(destinations, "__dlpack__"):
+        return DeviceSpec(device_type="CPU", device_index=0)  # where arrays of the notebook live
+    raise ValueError(
+        f"destinations must be a device such as 'CPU:0', a distributed value, a variable or an array, got "
+        f"{destinations!r:.80}"
+    )
+
+
+def _strategy_for(value: DistributedValues) -> Strategy | None:
+    """The current strategy, if its replicas hold arrays of `value` or could."""
+    strategy = contexts.get_strategy()
+    if strategy.is_default or _count(value) != strategy.num_replicas_in_sync:
+        return None
+    if isinstance(value, (PerReplica, Mirrored)) and value.handle is not None:
+        if value.handle.group is not strategy.group:
+            return None
+        names = [spec and spec[0] for spec in value.handle.specs()]  # nothing is fetched for this
+    else:
+        names = [str(getattr(part, "dtype", "")) for part in value.values]
+    numbers = all(name is not None and _NUMBERS.fullmatch(name) for name in names)
+    return strategy if numbers and isinstance(value, (PerReplica, Mirrored)) else None
+
+
+def _has_several(destinations: Any) -> bool:
+    """Whether a result goes to several devices, as a `Mirrored`; what goes to one is a plain array."""
+    return isinstance(destinations, DistributedValues) and _count(destinations) > 1
+
+
+def _count(value: DistributedValues) -> int:
+    """Number of components; the length of a variable is that of its array."""
+    return len(value) if isinstance(value, (PerReplica, Mirrored)) else len(value.values)
+
+
+def reduce_plain(reduce_op: ReduceOp, value: Any, destinations: Any, replicas: int) -> Any:
+    """An ordinary value "reduced" over a strategy's replicas and put on `destinations`, by the rules of `reduce`."""
+    result = unreduced(reduce_op, value, replicas)
+    return Mirrored([result] * _count(destinations)) if _has_several(destinations) else result
+
+
+def _all_reduce_here(env: ReplicaEnv, line: Line | None, call: tuple[Any, ...]) -> list[Any]:
+    """Combines on a replica as if the user's line, of the notebook, had called: what NumPy warns of names it."""
+    ops, arrays, op, site, options = call
+
+    def combine(communicator: Communicator, arrays: Sequence[Any], op: str) -> list[Any]:
+        return ops.all_reduce_arrays(communicator, arrays, op, site=site, options=options)  # type: ignore[no-any-return]
+
+    combined: list[Any] = apply_at(line)(combine, env.communicator, arrays, op=op)
+    return combined

@@ -1,0 +1,109 @@
+"""Reducing one value of any kind over the replicas of a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.distribute.arrays.as_array import as_array, describe
+from workbench.distribute.arrays.host_reduce import Axis, gather_components, reduce_components, require_dense
+from workbench.distribute.arrays.reduce_op import ReduceOp
+from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
+from workbench.distribute.values.large_trees import FEW, bring, together
+from workbench.distribute.variables import programs, traced_merge
+from workbench.distribute.variables.variable import Variable
+
+if TYPE_CHECKING:
+    from workbench.distribute.strategies.strategy import Strategy
+
+
+def reduce_leaf(strategy: Strategy, reduce_op: ReduceOp, value: Any, axis: Axis) -> Any:
+    """Combines a distributed value, or an ordinary one, which counts as present on every replica.
+
+    Raises:
+      ValueError: For the SUM of an ordinary value without an axis over several replicas.
+      InvalidArgumentError: For a value of a strategy with another number of replicas.
+    """
+    replicas = strategy.num_replicas_in_sync
+    env = traced_merge.merging_env()
+    if env is not None and (axis is not None or isinstance(value, DistributedValues)):
+        return traced_merge.reduce(env, reduce_op, value, axis)
+    if isinstance(value, DistributedValues):
+        components = _components(value, replicas)
+    else:
+        if axis is None:
+            return unreduced(reduce_op, value, replicas)
+        components = (value,) * replicas
+    ops = strategy.cross_device_ops
+    if ops is None or not ops.is_custom:
+        return reduce_components(reduce_op, components, axis)
+    if axis is not None:
+        # A user's own operation combines across replicas; what is inside them is summed up first.
+        return reduce_components(reduce_op, components, axis)
+    return ops.reduce(reduce_op, PerReplica(components), "CPU:0")
+
+
+def reduce_leaves(strategy: Strategy, reduce_op: ReduceOp, leaves: Sequence[Any], axis: Axis) -> list[Any]:
+    """`reduce_leaf` of each; many leaves that are alike are fetched and combined together."""
+    ops = strategy.cross_device_ops
+    custom = ops is not None and ops.is_custom
+    if len(leaves) <= FEW or custom or traced_merge.merging_env() is not None:
+        return [reduce_leaf(strategy, reduce_op, leaf, axis) for leaf in leaves]
+    bring(leaves)
+    components = {
+        number: leaf.values_for(strategy.num_replicas_in_sync)
+        for number, leaf in enumerate(leaves)
+        if isinstance(leaf, (PerReplica, Mirrored))
+    }
+    found = together(lambda parts, inner: reduce_components(reduce_op, parts, inner), components, axis)
+    return [
+        found[number] if number in found else reduce_leaf(strategy, reduce_op, leaf, axis)
+        for number, leaf in enumerate(leaves)
+    ]
+
+
+def gather_leaves(strategy: Strategy, leaves: Sequence[Any], axis: int) -> list[Any]:
+    """The components of each leaf, concatenated; see `Strategy.gather`."""
+    size, env = strategy.num_replicas_in_sync, traced_merge.merging_env()
+    found: dict[int, Any] = {}
+    if env is None:
+        bring(leaves)
+    if env is None and len(leaves) > FEW and type(axis) is int:
+        values = (PerReplica, Mirrored)
+        components = {n: leaf.values_for(size) for n, leaf in enumerate(leaves) if isinstance(leaf, values)}
+        found = together(gather_components, components, axis)
+    return [
+        found[number] if number in found else _gathered(leaf, size, axis, env)
+        for number, leaf in enumerate(leaves)
+    ]
+
+
+def _gathered(leaf: Any, size: int, axis: int, env: Any) -> Any:
+    if not isinstance(leaf, DistributedValues):
+        require_dense(leaf)
+        return leaf
+    if env is not None:
+        return traced_merge.gather(env, leaf, axis)
+    return gather_components(leaf.values_for(size), axis)
+
+
+def _components(value: DistributedValues, replicas: int) -> tuple[Any, ...]:
+    if isinstance(value, Variable) and value.strategy is not None:
+        handle = value.strategy.run_internal(programs.component_here, (value.description.key,))
+        return tuple(handle.values())
+    return value.values_for(replicas)
+
+
+def unreduced(reduce_op: ReduceOp, value: Any, replicas: int) -> Any:
+    """What reducing an ordinary value across replicas gives: itself, if that can be said.
+
+    Raises:
+      ValueError: For a SUM over several replicas.
+    """
+    if replicas == 1 or reduce_op is ReduceOp.MEAN:
+        return value
+    raise ValueError(
+        f"reduce with SUM over {replicas} replicas needs a distributed value, got {describe(as_array(value))}, "
+        f"which is not one per replica; give what strategy.run or distribute_values_from_function returned, or "
+        f"multiply by {replicas} if each replica is meant to count"
+    )

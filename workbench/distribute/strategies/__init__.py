@@ -1,0 +1,1 @@
+"""Strategies: which replicas there are, where variables live, how values are combined."""

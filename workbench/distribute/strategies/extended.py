@@ -1,0 +1,213 @@
+"""StrategyExtended: the methods of a strategy that libraries need and most programs do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from workbench import tree
+from workbench.distribute import contexts
+from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
+from workbench.distribute.replica.cross_device_ops import CrossDeviceOps, reduce_plain
+from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, handed_over
+from workbench.distribute.variables import central_programs, traced_merge
+from workbench.distribute.variables.component import VariableComponent
+from workbench.distribute.variables.variable import Variable
+
+if TYPE_CHECKING:
+    from workbench.communicators.core.options import Options
+    from workbench.distribute.strategies.strategy import Strategy
+    from workbench.runtime.replica.env import ReplicaEnv
+
+
+class StrategyExtended:
+    """Additional methods of `strategy.extended` (as tf.distribute.StrategyExtended)."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """Full names of the devices that compute, one per replica."""
+        return tuple(device.string for device in self._strategy.devices)
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """Full names of the devices that hold variables: the same, or the one of central storage."""
+        return tuple(device.string for device in self._strategy.parameter_devices)
+
+    def non_slot_devices(self, var_list: Sequence[Variable]) -> tuple[str, ...]:
+        """Where variables go that belong to no single one of `var_list`: where all are."""
+        return self.parameter_devices
+
+    def reduce_to(
+        self, reduce_op: ReduceOpLike, value: Any, destinations: Any, options: Options | None = None
+    ) -> Any:
+        """Combines `value` and puts the result on the devices of `destinations`; see `CrossDeviceOps.reduce`.
+
+        Args:
+          reduce_op: "SUM" or "MEAN".
+          value: A distributed value; an ordinary array as in `Strategy.reduce` without an axis.
+          destinations: A device, a distributed value, or a variable, which keeps its own value.
+          options: Packing, deadline and implementation.
+        """
+        return self.batch_reduce_to(reduce_op, [(value, destinations)], options)[0]
+
+    def batch_reduce_to(
+        self,
+        reduce_op: ReduceOpLike,
+        value_destination_pairs: Sequence[tuple[Any, Any]],
+        options: Options | None = None,
+    ) -> list[Any]:
+        """`reduce_to` of several (value, destinations) pairs at once."""
+        contexts.require_cross_replica(self._strategy, "strategy.extended.batch_reduce_to")
+        op, strategy = as_reduce_op(reduce_op), self._strategy
+        results: list[Any] = []
+        distributed = []
+        for value, destinations in value_destination_pairs:
+            if isinstance(value, DistributedValues):
+                distributed.append((value, destinations))
+                results.append(None)
+            else:
+                results.append((reduce_plain(op, value, destinations, strategy.num_replicas_in_sync),))
+        ops = strategy.cross_device_ops or CrossDeviceOps()
+        with contexts.cross_replica(strategy, "scope"):
+            reduced = iter(ops.batch_reduce(op, distributed, options or strategy.communication_options))
+        return [next(reduced) if result is None else result[0] for result in results]
+
+    def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
+        """Copies an array to the devices of `destinations`; see `CrossDeviceOps.broadcast`."""
+        contexts.require_cross_replica(self._strategy, "strategy.extended.broadcast_to")
+        return (self._strategy.cross_device_ops or CrossDeviceOps()).broadcast(tensor, destinations)
+
+    def call_for_each_replica(
+        self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """As `Strategy.run`."""
+        return self._strategy.run(fn, args, kwargs)
+
+    def update(
+        self,
+        var: Variable,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        group: bool = True,
+    ) -> Any:
+        """Calls `fn(component, *args, **kwargs)` for every component of `var`, where it lives.
+
+        Args:
+          var: A variable of this strategy.
+          fn: Runs in update context: `component.assign*` changes that component only.
+          args: Of distributed values each call gets its component; with central storage there is one call, by the
+            replica that keeps the variables, which gets that replica's.
+          kwargs: Likewise.
+          group: Whether to return what `fn` returned with a `Mirrored` for each leaf; otherwise each leaf is a tuple
+            with one value per component. With one component the leaves are plain values.
+
+        Returns:
+          The structure that `fn` returns, its leaves as `group` says.
+
+        Raises:
+          RuntimeError: In a replica function.
+        """
+        strategy = self._strategy
+        contexts.require_cross_replica(strategy, "strategy.extended.update")
+        if not isinstance(var, Variable):
+            raise TypeError(
+                f"update needs a variable, got {var!r}; create it in strategy.scope() with wb.Variable"
+            )
+        if var.strategy is None or strategy.is_default:
+            with contexts.cross_replica(strategy, "update"):
+                result = fn(var, *args, **(kwargs or {}))
+            return result if group else tree.map(_alone, result)
+        if var.strategy is not strategy:
+            raise ValueError(
+                f"{var!r} belongs to {var.strategy!r}, not to {strategy!r}; use its own strategy"
+            )
+        return self._update_on_replicas(_Update(strategy, fn, var), args, kwargs, group)
+
+    def update_non_slot(
+        self,
+        colocate_with: Any,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        group: bool = True,
+    ) -> Any:
+        """Calls `fn(*args, **kwargs)` once per device of `colocate_with` (all of them); see `update`."""
+        strategy = self._strategy
+        contexts.require_cross_replica(strategy, "strategy.extended.update_non_slot")
+        if strategy.is_default:
+            result = fn(*args, **(kwargs or {}))
+            return result if group else tree.map(_alone, result)
+        return self._update_on_replicas(_Update(strategy, fn, None), args, kwargs, group)
+
+    def _update_on_replicas(
+        self, program: _Update, args: Sequence[Any], kwargs: dict[str, Any] | None, group: bool
+    ) -> Any:
+        env = traced_merge.merging_env()
+        if env is not None:
+            return traced_merge.update(program, env, tuple(args), kwargs or {}, group)
+        runtime = self._strategy.group
+        prepared = runtime.prepare(program, user_function=program.fn)
+        own = handed_over((tuple(args), kwargs or {}), runtime)
+        holder = self._strategy.holder
+        if holder is None:
+            result = runtime.run(prepared, *own, wrap=Mirrored)
+            return result if group else tree.map(lambda leaf: leaf.values, result)
+        made, places = runtime.run(prepared, *own, ranks=[holder])
+        central_programs.announce(self._strategy, {key: place.value(holder) for key, place in places.items()})
+        alone = tree.map(lambda leaf: leaf.value(holder), made)
+        return alone if group else tree.map(_alone, alone)
+
+    @contextmanager
+    def colocate_vars_with(self, colocate_with_variable: Variable) -> Iterator[None]:
+        """Variables created inside live on the devices of `colocate_with_variable`.
+
+        Raises:
+          ValueError: If that is no variable of this strategy.
+        """
+        owner = getattr(colocate_with_variable, "strategy", None)
+        if owner is not self._strategy and not self._strategy.is_default:
+            raise ValueError(
+                f"colocate_vars_with needs a variable of {self._strategy!r}, got {colocate_with_variable!r}; create it "
+                f"in the strategy's scope"
+            )
+        yield  # every variable of a strategy is on all of its devices
+
+    def value_container(self, value: Any) -> Any:
+        """The variable that a component belongs to; other values as they are."""
+        return value.variable if isinstance(value, VariableComponent) else value
+
+    def read_var(self, v: Variable) -> Any:
+        """The value of a variable, as `v.read_value()`."""
+        return v.read_value()
+
+
+def _alone(value: Any) -> tuple[Any]:
+    return (value,)
+
+
+class _Update:
+    """A user's update function as the program of each replica: in update context, with the replica's component."""
+
+    __slots__ = ("fn", "strategy", "variable")
+    travels_as_parts = True
+
+    def __init__(self, strategy: Strategy, fn: Callable[..., Any], variable: Variable | None) -> None:
+        self.strategy = strategy
+        self.fn = fn
+        self.variable = variable
+
+    def __call__(self, env: ReplicaEnv, *args: Any, **kwargs: Any) -> Any:
+        central = self.strategy.holder is not None
+        own = () if self.variable is None else (VariableComponent(self.variable, 0 if central else env.rank),)
+        before = central_programs.values(env) if central else {}
+        with contexts.cross_replica(self.strategy, "update"):
+            result = self.fn(*own, *args, **kwargs)
+        return (result, central_programs.changed(env, before)) if central else result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Update, (self.strategy, self.fn, self.variable)

@@ -1,0 +1,75 @@
+"""MirroredStrategy: one replica per device, variables kept equal on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench import runtime
+from workbench.backends.library import Library, checked_library
+from workbench.device_names import Device, checked_list, resolve
+from workbench.device_spec import DeviceSpec
+from workbench.distribute.replica.cross_device_ops import CrossDeviceOps
+from workbench.distribute.strategies.strategy import Strategy
+from workbench.errors import InvalidArgumentError
+
+
+class MirroredStrategy(Strategy):
+    """Synchronous computation on several devices (as tf.distribute.MirroredStrategy).
+
+    Args:
+      devices: Names such as ["CPU:0", "CPU:1"], one per replica; None takes all accelerators there are, else all CPU
+        devices. Without a cluster one is started with as many devices as needed.
+      cross_device_ops: How replicas combine values; None for the best there is.
+      backend: Array library of variables and `ctx.xp` on CPU devices: "numpy" or "jax".
+
+    Raises:
+      InvalidArgumentError: If a device does not exist, or is given twice.
+      BackendUnavailable: If `cross_device_ops` cannot work on the devices.
+
+    >>> strategy = MirroredStrategy(["CPU:0", "CPU:1"])  # doctest: +SKIP
+    >>> with strategy.scope():  # doctest: +SKIP
+    ...     w = wb.Variable([1.0, 2.0])
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[str | DeviceSpec | Device] | None = None,
+        cross_device_ops: CrossDeviceOps | None = None,
+        *,
+        backend: Library = "numpy",
+    ) -> None:
+        library = checked_library(backend)
+        count = None if devices is None else len(checked_list(devices))
+        on_gpus = devices is not None and any("GPU:" in str(device).upper() for device in devices)
+        cluster = runtime.auto_connect(count, kind="GPU" if on_gpus else "CPU")
+        chosen = default_devices(cluster.devices) if devices is None else resolve(devices, cluster.devices)
+        check_ops(cross_device_ops)
+        if chosen[0].kind == "TPU":
+            raise InvalidArgumentError(
+                f"{type(self).__name__} calls functions on each device, and TPUs run compiled programs: use "
+                f"wb.TPUStrategy()"
+            )
+        group = cluster.group(chosen, label=type(self).__name__)
+        super().__init__(group, cross_device_ops=cross_device_ops, library=library)
+
+
+def default_devices(available: Sequence[Device]) -> tuple[Device, ...]:
+    """All accelerators of the most common kind, or all CPU devices where there is none."""
+    for kind in ("GPU", "TPU"):
+        found = tuple(device for device in available if device.kind == kind)
+        if found:
+            return found
+    return tuple(available)
+
+
+def check_ops(cross_device_ops: CrossDeviceOps | None) -> None:
+    """Refuses what is no CrossDeviceOps object.
+
+    Raises:
+      TypeError: Showing how to write it, for a class instead of an object for example.
+    """
+    if cross_device_ops is not None and not isinstance(cross_device_ops, CrossDeviceOps):
+        raise TypeError(
+            f"cross_device_ops must be a CrossDeviceOps object, got {cross_device_ops!r}; write for example "
+            f"cross_device_ops=wb.distribute.RingAllReduce()"
+        )

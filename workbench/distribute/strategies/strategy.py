@@ -1,0 +1,537 @@
+"""Strategy: what all strategies share. Runs functions on replicas, brings their values home, distributes data."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from workbench import tree
+from workbench.debugging import numerics
+from workbench.distribute import contexts
+from workbench.distribute.arrays.host_reduce import as_axis, require_reducible
+from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
+from workbench.distribute.function import Function, plain_function
+from workbench.distribute.identity import new_id
+from workbench.distribute.input.registry import InputRegistry
+from workbench.distribute.replica.reduce_leaf import gather_leaves, reduce_leaves
+from workbench.distribute.replica.replica_context import ReplicaProgram
+from workbench.distribute.strategy_description import StrategyDescription, redescribe, remember, strategy_of
+from workbench.distribute.value_context import RunOptions, ValueContext
+from workbench.distribute.values.distributed_values import PerReplica, dealt_out, handed_over, wrapped
+from workbench.distribute.values.local_values import flatten_distributed, parts_of, values_from_function
+from workbench.distribute.variables import central_programs, traced_merge
+from workbench.distribute.variables.programs import create
+from workbench.distribute.variables.registry import VariableRegistry
+from workbench.distribute.variables.variable import Variable
+from workbench.errors import InvalidArgumentError, ReplicaLost, ReplicaStalled, TracingError
+from workbench.runtime.driver.handle import Handle
+from workbench.runtime.placement_text import one_line, placement, transport
+
+if TYPE_CHECKING:
+    from workbench.backends.library import Library
+    from workbench.communicators.communicator import Communicator
+    from workbench.communicators.core.options import CommunicationOptions, Options
+    from workbench.data import Dataset
+    from workbench.data.context import InputContext, InputOptions
+    from workbench.data.explain import Shape
+    from workbench.device_names import Device
+    from workbench.distribute.input.distributed_dataset import DistributedDataset
+    from workbench.distribute.replica.cross_device_ops import CrossDeviceOps
+    from workbench.distribute.strategies.extended import StrategyExtended
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.shipping.function_registry import Prepared
+
+
+# Bools and records by NumPy's kinds, and what has none: dtypes of PyTorch. The rest is the communicator's to refuse.
+_NOT_ADDED = frozenset(("b", "V", ""))
+
+
+class _Alias:
+    """An `experimental_` name of the reference, for the method that now has the plain one."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, strategy: Strategy | None, owner: type[Strategy]) -> Any:
+        return getattr(owner if strategy is None else strategy, self._name)
+
+
+class Strategy:
+    """Replicas that compute together, and the variables and values that they hold (as tf.distribute.Strategy).
+
+    Made by its subclasses. It can travel into replica functions, where it stands for itself.
+
+    Attributes:
+      devices: One per replica, in replica order.
+      cross_device_ops: How replicas combine values, or None for the best there is.
+      communication_options: Options of collectives that name none of their own, or None.
+      parameter_devices: Those that hold variables: the same, or a single one.
+      holder: The replica that keeps the variables for all of them, or None where each keeps its own.
+      merges_reductions: Whether a user's own CrossDeviceOps has to be asked for each reduction.
+      inputs: Its distributed datasets.
+      kept: Its variables; none of them after all replicas were lost at once.
+    """
+
+    is_default = False
+    travels_by_id = True
+
+    def __init__(
+        self,
+        group: Group,
+        *,
+        cross_device_ops: CrossDeviceOps | None = None,
+        communication_options: CommunicationOptions | None = None,
+        library: Library = "numpy",
+        parameter_device: Device | None = None,
+        holder: int | None = None,
+    ) -> None:
+        """Takes over a group of replicas; subclasses make it."""
+        description = StrategyDescription(
+            id=new_id(),
+            kind=type(self),
+            devices=group.devices,
+            options=communication_options,
+            cross_device_ops=cross_device_ops,
+            library=library,
+            parameter_device=parameter_device,
+            holder=holder,
+        )
+        if cross_device_ops is not None:
+            cross_device_ops.check_devices(group.devices)
+        if library == "cupy" and group.devices[0].kind == "CPU":
+            raise InvalidArgumentError(
+                f"backend='cupy' computes on NVIDIA GPUs, and {group.devices[0].short} is none; leave it out, use "
+                f"'jax', or connect to GPUs: wb.connect(gpus=1)"
+            )
+        self._describe(description, group)
+        own = weakref.ref(self)  # the group lives on while values of it do; it must not keep the strategy
+        group.on_recover(lambda lost, survivors: _recover(own(), lost, survivors))
+        group.on_resize(lambda: _resize(own()))
+        self._holder_seat = holder
+        group.kept_names = lambda: _variable_names(own())
+        weakref.finalize(self, group.gang.abandoned.append, group).atexit = False
+
+    def _describe(self, description: StrategyDescription, group: Group | None) -> None:
+        self.description = description
+        self.devices: tuple[Device, ...] = description.devices
+        central = description.parameter_device
+        self.parameter_devices = self.devices if central is None else (central,)
+        self.holder = description.holder
+        self.cross_device_ops = description.cross_device_ops
+        self.communication_options = description.options
+        self.merges_reductions = self.cross_device_ops is not None and self.cross_device_ops.is_custom
+        self._group = group
+        self._size = len(self.devices)
+        self._extended: StrategyExtended | None = None
+        self._functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
+        self._checked_functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
+        self._internal: dict[Callable[..., Any], Prepared] = {}
+        self.kept = VariableRegistry()
+        self.inputs = InputRegistry()
+        remember(self)
+
+    @property
+    def stands_for_another(self) -> bool:
+        """Whether this is a replica's process, in which the notebook's strategy is not."""
+        return self._group is None
+
+    def describe_again(self, description: StrategyDescription) -> None:
+        """Other replicas take part than before."""
+        self.description = description
+        self.devices = description.devices
+        self.parameter_devices = self.devices if self.holder is None else self.parameter_devices
+        self.holder = description.holder
+        self._size = len(self.devices)
+        # What was prepared carries the old description.
+        self._functions.clear()
+        self._checked_functions.clear()
+        self._internal.clear()
+
+    def resize(self) -> None:
+        """Goes on with the replicas that take part in its group now, and tells them so."""
+        group = self.group
+        seat = self._holder_seat
+        holder = None if seat is None else group.taken.index(seat) if seat in group.taken else 0
+        self.describe_again(replace(self.description, devices=group.devices, holder=holder))
+        self.run_internal(redescribe, (self.description,))
+        self.inputs.resize()
+        if seat is not None and seat not in group.taken and self.variables:
+            central_programs.reseed_from_notebook(self, holder or 0)
+
+    @classmethod
+    def standing_for(cls, description: StrategyDescription) -> Strategy:
+        """What `description` describes, for a process that has no replicas of it; see `strategy_of`."""
+        strategy = object.__new__(cls)
+        strategy._describe(description, None)
+        return strategy
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """Number of replicas, over all hosts."""
+        return self._size
+
+    @property
+    def library(self) -> Library:
+        """The array library that replica functions compute with: "numpy", "cupy" or "jax"."""
+        if self.devices[0].kind == "CPU":
+            return self.description.library
+        return "cupy" if self.devices[0].kind == "GPU" else "jax"
+
+    @property
+    def cluster_resolver(self) -> Any:
+        """The resolver of a multi-worker strategy; None for the others."""
+        return None
+
+    @property
+    def extended(self) -> StrategyExtended:
+        """Further methods, for libraries."""
+        if self._extended is None:
+            from workbench.distribute.strategies.extended import StrategyExtended  # which needs strategies
+
+            self._extended = StrategyExtended(self)
+        return self._extended
+
+    @property
+    def group(self) -> Group:
+        """The replicas, as the runtime knows them.
+
+        Raises:
+          RuntimeError: On a replica, where the strategy only stands for itself.
+          TracingError: In a merge function that is traced, for what only the notebook can do.
+        """
+        if self._group is None and traced_merge.merging_env() is not None:
+            raise TracingError(
+                "a merge function in a traced program runs on the replicas: it can reduce, gather and update variables "
+                "there, but not run a function, read a dataset or make a value by the notebook; do that before or "
+                "after strategy.run"
+            )
+        if self._group is None:
+            raise RuntimeError(f"{self!r} can only be used in the notebook, not on a replica")
+        return self._group
+
+    @property
+    def input_shape(self) -> Shape:
+        """Over how many hosts, and how many replicas on each, a dataset is divided; `explain_sharding` asks for it."""
+        from workbench.data.explain import Shape
+        from workbench.distribute.input.plan import input_shape
+
+        return Shape() if self.is_default else input_shape(self.group.devices)
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables that live on the replicas, in order of creation."""
+        return self.kept.variables
+
+    # -- contexts and running -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """Makes the strategy current and enters cross-replica context; variables created inside are the strategy's.
+
+        Raises:
+          RuntimeError: Inside the scope of another strategy, or in a replica function.
+        """
+        contexts.require_cross_replica(self, "strategy.scope()")
+        with contexts.cross_replica(self, "scope"):
+            yield self
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        options: RunOptions | None = None,
+    ) -> Any:
+        """Calls `fn` once on every replica.
+
+        A plain function has run when this returns. One decorated with `wb.function` has been sent: its result is waited
+        for when it is looked at, and its errors appear then, or at the end of the notebook cell.
+
+        Args:
+          fn: Runs in replica context; `get_replica_context()` tells it which replica it is.
+          args: Positional arguments; of distributed values in them, at any depth, each replica gets its component.
+          kwargs: Keyword arguments, likewise.
+          options: For strategies that compile functions; the others accept it, without effect.
+
+        Returns:
+          The structure that `fn` returns, with a `PerReplica` for each leaf, also if there is only one replica. None
+          stays None, variables stay themselves.
+
+        Raises:
+          ReplicaError: If `fn` raised; the error is also an instance of the type that it raised.
+          RuntimeError: In a replica function, or in the scope of another strategy.
+          CaptureError: If `fn` or an argument cannot be sent to the replicas.
+          TypeError: If `args` is not a tuple or list, or `kwargs` not a dictionary; or if `fn` is a generator function
+            or an async one, of which a call would run nothing.
+        """
+        __tracebackhide__ = True  # what notebooks and pytest show of an error is the user's line
+        if contexts.thread.context is not None:
+            contexts.require_cross_replica(self, "strategy.run")
+        group = self._group
+        if group is None:
+            group = self.group  # raises: this is a replica
+        pipelined = type(fn) is Function
+        functions = self._checked_functions if numerics.is_enabled() else self._functions
+        prepared = functions.get(fn) if pipelined and options is None else None  # type: ignore[call-overload]
+        if prepared is None:
+            prepared = self._prepare(fn, group, options)
+        if type(args) is not tuple or (kwargs is not None and type(kwargs) is not dict):
+            args = _checked_arguments(args, kwargs)
+        try:
+            if group.may_grow and not _made_before((args, kwargs)):
+                group.grow()
+            if args:
+                args = tuple([handed_over(value, group) for value in args])
+            if kwargs:
+                kwargs = {name: handed_over(value, group) for name, value in kwargs.items()}
+            result = group.run(
+                prepared, args, kwargs, pipelined=pipelined, on_merge=self._on_merge, wrap=PerReplica
+            )
+        except (ReplicaLost, ReplicaStalled):
+            self.inputs.owe((args, kwargs))
+            raise
+        if self.inputs.owing:
+            self.inputs.settle((args, kwargs))
+        return result
+
+    def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
+        user_function = plain_function(fn)
+        checked = numerics.is_enabled()
+        prepared = group.prepare(ReplicaProgram(self, user_function, checked), user_function=user_function)
+        if isinstance(fn, Function):
+            (self._checked_functions if checked else self._functions)[fn] = prepared
+        return prepared
+
+    def _on_merge(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs a merge function for all replicas, which wait in merge_call."""
+        with contexts.cross_replica(self, "merge"):
+            result = fn(self, *wrapped(args), **wrapped(kwargs))
+        return dealt_out(result, self.group)
+
+    def run_internal(
+        self, program: Callable[..., Any], args: tuple[Any, ...] = (), *, ranks: Sequence[int] | None = None
+    ) -> Any:
+        """Runs an internal program, `program(env, *args)`, on all replicas or on `ranks`; it must not communicate."""
+        return self._run_ours(program, args, ranks, is_step=False)
+
+    def run_collective(self, program: Callable[..., Any], args: tuple[Any, ...] = ()) -> Any:
+        """Runs an internal program that communicates: a step of its own, as collectives are counted by step."""
+        return self._run_ours(program, args, None, is_step=True)
+
+    def _run_ours(
+        self,
+        program: Callable[..., Any],
+        args: tuple[Any, ...],
+        ranks: Sequence[int] | None,
+        *,
+        is_step: bool,
+    ) -> Any:
+        group = self.group
+        prepared = self._internal.get(program)
+        if prepared is None:
+            prepared = group.prepare(program, user_function=program if is_step else None)
+            self._internal[program] = prepared
+        return group.run(prepared, args, ranks=ranks)
+
+    def all_reduce_arrays(
+        self,
+        communicator: Communicator,
+        arrays: Sequence[Any],
+        op: str,
+        site: str,
+        options: Options | None,
+        nesting: str = "",
+    ) -> list[Any]:
+        """Combines arrays over the replicas in the way that this strategy does; on a replica.
+
+        Raises:
+          InvalidArgumentError: For bools and records, as `reduce` does.
+        """
+        for array in arrays:
+            if getattr(dtype := getattr(array, "dtype", None), "kind", "") in _NOT_ADDED:
+                require_reducible(dtype, "all_reduce")
+        options = options or self.communication_options
+        ops = self.cross_device_ops
+        if ops is None:
+            return communicator.all_reduce(arrays, op, site=site, options=options, nesting=nesting)
+        return ops.all_reduce_arrays(communicator, arrays, op, site=site, options=options, nesting=nesting)
+
+    # -- bringing values home -----------------------------------------------------------------------------------
+
+    def reduce(self, reduce_op: ReduceOpLike, value: Any, axis: int | Sequence[int] | None) -> Any:
+        """Combines a value over replicas, on the host (as tf.distribute.Strategy.reduce).
+
+        Args:
+          reduce_op: "SUM" or "MEAN", in any letter case. A mean of integers is float64.
+          value: A distributed value, or a nested structure of them. An ordinary array counts as present on every
+            replica: with SUM and no axis that is refused for more than one replica.
+          axis: None combines elementwise across replicas. A dimension (usually 0, the batch), or several, are reduced
+            within each replica too; a mean divides by the number of elements there really are.
+
+        Raises:
+          InvalidArgumentError: If shapes or dtypes of the components do not fit together.
+          RuntimeError: In a replica function.
+        """
+        contexts.require_cross_replica(self, "strategy.reduce")
+        op, checked = as_reduce_op(reduce_op), as_axis(axis)
+        leaves, spec = flatten_distributed(value)
+        return tree.unflatten(spec, reduce_leaves(self, op, leaves, checked))
+
+    def gather(self, value: Any, axis: int) -> Any:
+        """Concatenates the components of a value along `axis`, in replica order, on the host.
+
+        Args:
+          value: A distributed value, or a nested structure of them; an ordinary array comes back as it is.
+          axis: The dimension; components may differ along it only.
+
+        Raises:
+          InvalidArgumentError: For scalars, an axis that does not exist, or components that do not fit together.
+          NotImplementedError: For IndexedSlices that are not distributed; those of a distributed value become dense.
+          RuntimeError: In a replica function.
+        """
+        contexts.require_cross_replica(self, "strategy.gather")
+        leaves, spec = flatten_distributed(value)
+        return tree.unflatten(spec, gather_leaves(self, leaves, axis))
+
+    def local_results(self, value: Any) -> tuple[Any, ...]:
+        """The components of a distributed value, as a tuple; `(value,)` for an ordinary one.
+
+        Variables give their component variables, structures one structure per replica.
+        """
+        return parts_of(value, self._size)
+
+    # -- distributing -------------------------------------------------------------------------------------------
+
+    def distribute_values_from_function(self, value_fn: Callable[[ValueContext], Any]) -> Any:
+        """Makes a distributed value: calls `value_fn(ValueContext)` once per replica, in order, in the notebook.
+
+        Returns:
+          A `PerReplica`; if `value_fn` returns a structure, that structure with a `PerReplica` for each leaf.
+
+        Raises:
+          ValueError: If it returns different structures for different replicas.
+        """
+        if self._group is not None and self._group.may_grow:
+            self._group.grow()
+        return values_from_function(value_fn, self._size)
+
+    def distribute_dataset(self, dataset: Dataset, options: InputOptions | None = None) -> DistributedDataset:
+        """Divides a dataset among the replicas (as tf.distribute.Strategy.experimental_distribute_dataset).
+
+        Args:
+          dataset: Batched by the *global* batch size; each replica gets its part of each batch.
+          options: How to read; see `InputOptions`.
+
+        Returns:
+          An iterable that gives one distributed value, or structure of them, per step.
+
+        Raises:
+          ValueError: If its elements have no batch dimension.
+        """
+        from workbench.distribute.input.distributed_dataset import (
+            distribute_dataset,  # the data pipeline, only when it is used
+        )
+
+        return distribute_dataset(self, dataset, options)
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None = None
+    ) -> DistributedDataset:
+        """Distributes what `dataset_fn(InputContext)` returns, called once per input pipeline (one per host).
+
+        Args:
+          dataset_fn: Returns a dataset batched by the *per-replica* batch size; it is neither split nor sharded, each
+            replica takes one element per step.
+          options: How to read; see `InputOptions`.
+        """
+        from workbench.distribute.input.distributed_dataset import distribute_datasets_from_function
+
+        return distribute_datasets_from_function(self, dataset_fn, options)
+
+    experimental_local_results = _Alias("local_results")
+    experimental_distribute_values_from_function = _Alias("distribute_values_from_function")
+    experimental_distribute_dataset = _Alias("distribute_dataset")
+    experimental_distribute_datasets_from_function = _Alias("distribute_datasets_from_function")
+
+    # -- variables ----------------------------------------------------------------------------------------------
+
+    def keep(self, variable: Variable, array: Any) -> None:
+        """Gives a new variable its components, or one that was lost new ones."""
+        forgotten = self.kept.take_forgotten()
+        if self.holder is not None:
+            central_programs.create(self, variable, array, forgotten)
+        else:
+            # On TPUs tracing makes rows of them.
+            library = self.library if self.devices[0].kind != "TPU" else "numpy"
+            self.run_internal(create, (variable.description.key, array, forgotten, library))
+        self.kept.add(variable)
+
+    # -- travelling and showing ---------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return strategy_of, (self.description,)
+
+    def __repr__(self) -> str:
+        where = placement(self.devices, "replica")
+        if self._group is None:
+            return one_line(type(self).__name__, where)
+        ops = self.cross_device_ops
+        how = ", ".join(filter(None, (type(ops).__name__ if ops else "", transport(self.devices))))
+        central = self.description.parameter_device
+        return one_line(
+            type(self).__name__,
+            where,
+            f"variables on {central.short}" if central else "",
+            how and f"all_reduce: {how}",
+            self._group.status,
+        )
+
+
+def _checked_arguments(args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """`args` as a tuple.
+
+    Raises:
+      TypeError: If it is not a sequence of arguments, or `kwargs` not a dictionary.
+    """
+    if not isinstance(args, tuple | list):
+        raise TypeError(
+            f"strategy.run: args must be a tuple with the arguments of the function, got {type(args).__name__}; write "
+            f"args=(value,) for a single one"
+        )
+    if kwargs is not None and not isinstance(kwargs, dict):
+        raise TypeError(
+            f"strategy.run: kwargs must be a dictionary of arguments by name, got {type(kwargs).__name__}; write "
+            f"kwargs={{'name': value}}"
+        )
+    return tuple(args)
+
+
+def _variable_names(strategy: Strategy | None) -> tuple[str, ...]:
+    return () if strategy is None else tuple(variable.name for variable in strategy.variables)
+
+
+def _recover(strategy: Strategy | None, lost: list[int], survivors: list[int]) -> None:
+    if strategy is not None:
+        from workbench.distribute.strategies.recovery import (
+            reseed_variables,  # only when something has failed
+        )
+
+        strategy.inputs.recover(lost)  # first: where no replica survived, the variables raise
+        reseed_variables(strategy, lost, survivors)
+
+
+def _resize(strategy: Strategy | None) -> None:
+    if strategy is not None:
+        strategy.resize()
+
+
+def _made_before(arguments: Any) -> bool:
+    """Whether there are values among some arguments that only the replicas of now have; batches can be split anew."""
+    handles = [getattr(leaf, "handle", None) for leaf in tree.flatten(arguments)[0]]
+    origins = [handle.step.origin for handle in handles if type(handle) is Handle]
+    return any(origin is None or not origin.divisible for origin in origins)

@@ -1,0 +1,139 @@
+"""TPUStrategy: replica functions compiled into one program for all TPU cores, real ones or emulated."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench import runtime
+from workbench.debugging import numerics
+from workbench.device_names import Device
+from workbench.distribute.function import Function, plain_function
+from workbench.distribute.replica.replica_context import ReplicaProgram
+from workbench.distribute.strategies.device_assignment import DeviceAssignment
+from workbench.distribute.strategies.strategy import Strategy
+from workbench.distribute.strategies.tpu_sampling import SampledCollective, sample
+from workbench.distribute.value_context import RunOptions
+from workbench.distribute.variables.programs import forget
+from workbench.errors import FailedPreconditionError, InvalidArgumentError
+from workbench.runtime.traced.program import Traced
+
+if TYPE_CHECKING:
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.shipping.function_registry import Prepared
+
+_NOT_CHECKED: Final = (
+    "enable_check_numerics sees nothing of what a TPUStrategy computes, as its functions are compiled: NaN and "
+    "infinity raise no error there. wb.inspect(value) counts them in results and variables, and "
+    "wb.debugging.check_numerics(x, 'loss') checks what a step returned, in the notebook"
+)
+
+
+class TPUStrategy(Strategy):
+    """Synchronous computation on TPU cores (as tf.distribute.TPUStrategy).
+
+    A replica function is *traced*: it runs once in Python, with values that stand for those of every replica and every
+    step, and what it did becomes one program that JAX compiles for all cores. It is compiled once per function and
+    shapes of the arguments; later steps run the program. So the function computes with `jax.numpy`, or with operators
+    and `ctx.xp`; it cannot branch on values (`ctx.select` chooses by them), print, read files or draw random numbers of
+    NumPy. Variables are inputs and outputs of the program and stay on the cores.
+
+    Args:
+      tpu_cluster_resolver: Describes the TPU to code that asks for it; None for the cluster that is connected.
+      device_assignment: Which cores the replicas run on; None for all of them.
+
+    Raises:
+      FailedPreconditionError: If the connected cluster has no TPU devices.
+      InvalidArgumentError: If `device_assignment` names cores that there are not.
+
+    >>> wb.connect(tpu=8)  # doctest: +SKIP
+    >>> strategy = TPUStrategy()  # doctest: +SKIP
+    """
+
+    _told_of_checks = False
+
+    def __init__(
+        self, tpu_cluster_resolver: Any = None, device_assignment: DeviceAssignment | None = None
+    ) -> None:
+        cluster = runtime.current_cluster()
+        found = () if cluster is None or cluster.closed else cluster.devices
+        cores = tuple(device for device in found if device.kind == "TPU")
+        if cluster is None or not cores:
+            there = (
+                "no cluster is connected"
+                if not found
+                else f"the cluster has {len(found)} {found[0].kind} devices"
+            )
+            raise FailedPreconditionError(
+                f"TPUStrategy needs TPU devices, and {there}; wb.connect(tpu=8) takes those of this machine, or "
+                f"emulates them on the CPU"
+            )
+        chosen = cores if device_assignment is None else _assigned(cores, device_assignment)
+        self._resolver = tpu_cluster_resolver
+        self.device_assignment = device_assignment
+        super().__init__(cluster.group(chosen, label=type(self).__name__))
+
+    @property
+    def cluster_resolver(self) -> Any:
+        """The resolver that was passed, or None."""
+        return getattr(self, "_resolver", None)
+
+    def sample_collectives(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        *,
+        steps: int = 5,
+    ) -> tuple[SampledCollective, ...]:
+        """Runs `fn` for a few steps under JAX's profiler and says how long each collective in its program took.
+
+        Whole steps are always recorded; what happens inside of a compiled program only shows in a profile, which
+        slows the steps down. So these are samples, and labelled as such.
+
+        Args:
+          fn: As for `run`; the steps are real ones, which change variables.
+          args: Positional arguments.
+          kwargs: Keyword arguments.
+          steps: How many steps to sample.
+        """
+        return sample(self, fn, args, kwargs, steps)
+
+    def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
+        plain = plain_function(fn)
+        checked = numerics.is_enabled()
+        if checked and not self._told_of_checks:
+            self._told_of_checks = True
+            warnings.warn(_NOT_CHECKED, UserWarning, stacklevel=3)
+        # A program compiles faster that sets all variables there are.
+        if forgotten := self.kept.take_forgotten():
+            self.run_internal(forget, (forgotten,))
+        how = options or RunOptions()
+        program = Traced(
+            ReplicaProgram(self, plain),
+            plain,
+            partial_batch=how.partial_batch,
+            timeout_seconds=how.timeout_seconds,
+        )
+        prepared = group.prepare(program, user_function=plain)
+        if isinstance(fn, Function):
+            (self._checked_functions if checked else self._functions)[fn] = prepared
+        return prepared
+
+    experimental_run_v2 = Strategy.run
+
+
+def _assigned(cores: Sequence[Device], assignment: DeviceAssignment) -> tuple[Device, ...]:
+    chosen = []
+    for replica in range(assignment.num_replicas):
+        task, index = assignment.host_and_ordinal(replica)
+        match = next((core for core in cores if core.task == task and core.index == index), None)
+        if match is None:
+            raise InvalidArgumentError(
+                f"device_assignment puts replica {replica} on core {index} of host {task}, and there are {len(cores)} "
+                f"cores on {len({core.task for core in cores})} hosts; build it with "
+                f"DeviceAssignment.build(topology, num_replicas=...) for this cluster's topology"
+            )
+        chosen.append(match)
+    return tuple(chosen)

@@ -1,0 +1,1 @@
+"""Distributed values: one component per replica, kept where the replicas are."""

@@ -1,0 +1,97 @@
+"""Reducing and gathering trees of very many leaves: those that are alike are computed as one array.
+
+A NumPy call costs more than the arithmetic on a small array, and fetching a value costs a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.distribute.arrays.host_reduce import Axis
+from workbench.distribute.values.distributed_values import DistributedValues
+from workbench.errors import InvalidArgumentError
+from workbench.runtime.driver.handle import Handle, fetch_all
+
+FEW = 8
+"""Up to so many leaves are computed one by one, which costs no more."""
+_LARGE_BYTES = 64 * 1024  # from here on, copying an array costs more than the calls that are saved
+
+
+def bring(leaves: Sequence[Any]) -> None:
+    """Fetches the components of all leaves that are not here yet, with few messages."""
+    if len(leaves) > 1:
+        handles = [leaf.handle for leaf in leaves if isinstance(leaf, DistributedValues)]
+        fetch_all([handle for handle in handles if type(handle) is Handle])
+
+
+def together(
+    combine: Callable[[list[np.ndarray[Any, Any]], Axis], Any],
+    components: dict[int, tuple[Any, ...]],
+    axis: Axis,
+) -> dict[int, Any]:
+    """Combines leaves that are alike as one array with a row for each.
+
+    Args:
+      combine: Called with one array per replica, shape (leaves, ...), and `axis` counted in these.
+      components: By the number of the leaf, one value per replica.
+      axis: As the user gave it, counted in a leaf.
+
+    Returns:
+      Results by the number of the leaf, without those of leaves that are like too few others, or no plain arrays.
+    """
+    groups: dict[Any, list[int]] = {}
+    for number, parts in components.items():
+        if (key := _alike(parts)) is not None:
+            groups.setdefault(key, []).append(number)
+    results: dict[int, Any] = {}
+    for (kind, shapes), numbers in groups.items():
+        rank = len(shapes[0])
+        inner = _inner(axis, rank)
+        if len(numbers) <= FEW or inner is _NO_SUCH_AXIS:
+            continue
+        columns = zip(*[components[number] for number in numbers], strict=True)
+        try:
+            found = combine([_stacked(column, kind) for column in columns], inner)
+        except InvalidArgumentError:  # one by one, so that it describes a leaf
+            continue
+        rows = found if kind is float else [found[row, ...] for row in range(len(numbers))]
+        results.update(zip(numbers, rows, strict=True))
+    return results
+
+
+_NO_SUCH_AXIS = object()
+
+
+def _inner(axis: Axis, rank: int) -> Any:
+    """`axis` of a leaf of `rank` dimensions, in an array with one more in front."""
+    if axis is None:
+        return None
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    if any(not -rank <= item < rank for item in axes):
+        return _NO_SUCH_AXIS  # the error is about a leaf
+    moved = tuple(item % rank + 1 for item in axes)
+    return moved if isinstance(axis, tuple) else moved[0]
+
+
+def _alike(parts: tuple[Any, ...]) -> Any:
+    """What must be equal for leaves to be computed together, None for those that cannot be."""
+    first = parts[0]
+    kind: Any = type(first)
+    if kind is float:
+        return (kind, ((),)) if all(type(part) is float for part in parts) else None
+    if kind is np.ndarray:
+        dtype = first.dtype
+        if dtype.kind not in "iufc" or not dtype.isnative or first.nbytes > _LARGE_BYTES:
+            return None
+        if all(type(part) is np.ndarray and part.dtype == dtype for part in parts):
+            return dtype, tuple([part.shape for part in parts])
+    return None
+
+
+def _stacked(column: Sequence[Any], kind: Any) -> np.ndarray[Any, Any]:
+    if kind is float:
+        return np.array(column, np.float32)  # as `as_array` makes of each
+    return np.stack(column)

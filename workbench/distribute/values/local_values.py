@@ -1,0 +1,50 @@
+"""Distributed values made of, and taken apart into, values of the notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from workbench import tree
+from workbench.distribute.value_context import ValueContext
+from workbench.distribute.values.distributed_values import DistributedValues, PerReplica
+from workbench.distribute.values.large_trees import bring
+
+
+def values_from_function(value_fn: Callable[[ValueContext], Any], replicas: int) -> Any:
+    """Calls `value_fn` once per replica, in order; its structure with a `PerReplica` for each leaf.
+
+    Raises:
+      ValueError: If it returns different structures for different replicas.
+    """
+    flat = [tree.flatten(value_fn(ValueContext(rank, replicas))) for rank in range(replicas)]
+    spec = flat[0][1]
+    for rank, (_, other) in enumerate(flat):
+        if other != spec:
+            raise ValueError(
+                f"value_fn returned structure {spec} for replica 0 and {other} for replica {rank}; return the same "
+                f"structure for all"
+            )
+    columns = zip(*[leaves for leaves, _ in flat], strict=True)
+    return tree.unflatten(spec, [PerReplica(column) for column in columns])
+
+
+def parts_of(value: Any, replicas: int) -> tuple[Any, ...]:
+    """The components of a distributed value or of a structure of them; `(value,)` for anything else."""
+    if isinstance(value, DistributedValues):
+        return tuple(value.values)
+    leaves, spec = flatten_distributed(value)
+    if not any(isinstance(leaf, DistributedValues) for leaf in leaves):
+        return (value,)
+    bring(leaves)
+    parts = [leaf.values if isinstance(leaf, DistributedValues) else (leaf,) * replicas for leaf in leaves]
+    return tuple(tree.unflatten(spec, [part[rank] for part in parts]) for rank in range(replicas))
+
+
+def flatten_distributed(value: Any) -> tuple[list[Any], tree.Spec]:
+    """Leaves and structure of `value`, with variables as leaves: elsewhere they are parts of the structure."""
+    return tree.flatten(value, is_leaf=_is_distributed)
+
+
+def _is_distributed(value: Any) -> bool:
+    return isinstance(value, DistributedValues)

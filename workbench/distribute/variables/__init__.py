@@ -1,0 +1,1 @@
+"""Variables: an array per replica that lasts from step to step."""

@@ -1,0 +1,95 @@
+"""The memory of one process that holds the variables of a CentralStorageStrategy, and that others of the host map."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+
+from workbench.backends.library import Library, owned
+from workbench.communicators.core.shared_memory import SharedFile
+from workbench.communicators.shm.arena import Arena, PeerMemory
+from workbench.distribute.arrays.as_array import Array
+from workbench.errors import FailedPreconditionError
+
+Place = np.ndarray
+"""Where a value is: process, file descriptor there, the memory's own number, offset. int64 of shape (4,)."""
+
+
+class CentralValue:
+    """The value of a variable, in central memory. Immutable: an update writes another one next to it.
+
+    The holder's reference keeps its bytes from being used again. It is dropped once no replica can still need them:
+    after the step that replaced the value was committed.
+
+    Attributes:
+      place: Where it is.
+      array: The value in place, read-only.
+      library: What the reading replica computes with.
+    """
+
+    __slots__ = ("array", "library", "place")
+
+    def __init__(self, place: Place, array: Array, library: Library) -> None:
+        self.place = place
+        self.array = array
+        self.library = library
+
+    def read(self) -> Array:
+        """A copy for the reading replica, as an array of its library, on its device."""
+        copy: Array = owned(self.library, self.array)
+        return copy
+
+
+class CentralMemory:
+    """What the process of the holder keeps; used by the holder's thread only."""
+
+    def __init__(self) -> None:
+        file = SharedFile(1)  # so that no value is at offset 0, which means "elsewhere"
+        self._arena = Arena(file)
+        self._name = (os.getpid(), file.fd, secrets.randbits(62))
+        weakref.finalize(self, file.close)
+
+    def put(self, array: Array) -> tuple[Place, Array]:
+        """Copies `array` into the memory: where it is, and the array there, to be kept as long as it is used."""
+        block = self._arena.take(array.nbytes)
+        there = block.view(array.dtype).reshape(array.shape)
+        there[...] = array
+        there.flags.writeable = False
+        return np.array([*self._name, self._arena.offset(block)], np.int64), there
+
+
+class MappedMemory:
+    """The memory of the holder, in the process of another replica.
+
+    Raises:
+      FailedPreconditionError: If the holder's process is out of reach.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.name = tuple(place[:3].tolist())
+        pid, fd, _ = self.name
+        try:
+            own = (
+                os.dup(fd)
+                if pid == os.getpid()
+                else os.open(f"/proc/{pid}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+            )
+        except OSError as error:
+            raise FailedPreconditionError(
+                f"the variables of a CentralStorageStrategy are in the memory of process {pid}, which process "
+                f"{os.getpid()} cannot map: {error.strerror}. Its workers must run on one Linux machine, as one user "
+                f"and in one container; wb.MirroredStrategy has no such condition"
+            ) from error
+        self._peer = PeerMemory(own)
+        weakref.finalize(self, os.close, own)
+
+    def at(self, place: Place, shape: Sequence[int], dtype: np.dtype) -> Array:
+        """The array at `place`, read-only. It stays readable when the holder's process is gone."""
+        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        array = self._peer.block(int(place[3]), nbytes).view(dtype).reshape(tuple(shape))
+        array.flags.writeable = False
+        return array

@@ -1,0 +1,165 @@
+"""Variables that one replica, the holder, keeps for all: what the holder and the others run to create and update them.
+
+An update is computed by the holder, which writes the new value next to the old one; the others learn its place. In a
+replica function they do so by collectives, elsewhere the notebook tells them. The old value stays for undoing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.backends.from_gpu import fetched
+from workbench.backends.library import Library
+from workbench.backends.numpy import view
+from workbench.distribute.arrays.as_array import Array
+from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.variables import programs
+from workbench.distribute.variables.central_memory import CentralMemory, CentralValue, MappedMemory, Place
+from workbench.distribute.variables.programs import Update
+
+if TYPE_CHECKING:
+    from workbench.distribute.strategies.strategy import Strategy
+    from workbench.distribute.variables.variable import Variable
+    from workbench.runtime.replica.env import ReplicaEnv
+
+Kind = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and dtype of a variable."""
+_MEMORY = "central memory"  # in the store; keys of variables have another form
+_SITE = "central storage"
+
+
+def hold(env: ReplicaEnv, key: str, array: Array, forgotten: Sequence[str], library: Library) -> Place:
+    """Starts to keep a variable for all replicas; returns where it is. The holder's part of creating one."""
+    programs.forget(env, forgotten)
+    return _put(env, key, array, library)
+
+
+def follow(
+    env: ReplicaEnv, key: str, place: Place, kind: Kind, forgotten: Sequence[str], library: Library
+) -> None:
+    """Learns where the holder keeps a new variable; the others' part of creating one."""
+    programs.forget(env, forgotten)
+    _follow(env, key, place, kind, library)
+
+
+def update(env: ReplicaEnv, key: str, how: Update, value: Any) -> Place:
+    """Computes and keeps a new value, and returns where; the holder's part of an update."""
+    held = programs.stored(env, key)
+    if not isinstance(value, IndexedSlices):
+        value = np.asarray(view(fetched(value)))
+    return _put(env, key, programs.updated(held.array, how, value), held.library)
+
+
+def follow_updates(env: ReplicaEnv, places: Mapping[str, Place]) -> None:
+    """Learns where new values are; the others' part of updates."""
+    for key, place in places.items():
+        held = programs.stored(env, key)
+        _follow(env, key, place, (held.array.shape, held.array.dtype), held.library)
+
+
+def update_together(env: ReplicaEnv, key: str, how: Update, value: Any, holder: int) -> None:
+    """An update in a replica function: all replicas call it, and only the holder has to give the value."""
+    mine = update(env, key, how, value) if env.rank == holder else None
+    place = env.communicator.broadcast(mine, holder, site=_SITE)
+    if env.rank != holder:
+        follow_updates(env, {key: place})
+
+
+def reseed(env: ReplicaEnv, kinds: Mapping[str, Kind], root: int, holder: int, library: Library) -> None:
+    """After replicas were replaced: the holder keeps anew what replica `root`, a survivor, can still read."""
+    for key, kind in kinds.items():
+        mine = programs.stored(env, key).array if env.rank == root else None
+        with env.communicator.internal("recovery"):
+            array = env.communicator.broadcast(mine, root, site="recovery")
+            mine = _put(env, key, array, library) if env.rank == holder else None
+            place = env.communicator.broadcast(mine, holder, site="recovery")
+        if env.rank != holder:
+            _follow(env, key, place, kind, library)
+
+
+def values(env: ReplicaEnv) -> dict[str, CentralValue]:
+    """The values of all variables, by key."""
+    return {str(key): value for key, value in env.store.items() if type(value) is CentralValue}
+
+
+def changed(env: ReplicaEnv, before: Mapping[str, CentralValue]) -> dict[str, Place]:
+    """Where the values are that have changed since `values` gave `before`."""
+    return {key: value.place for key, value in values(env).items() if before.get(key) is not value}
+
+
+def _put(env: ReplicaEnv, key: str, array: Array, library: Library) -> Place:
+    memory = env.store.get(_MEMORY)
+    if type(memory) is not CentralMemory:  # None, or what another replica held before this one does
+        memory = env.store[_MEMORY] = CentralMemory()
+    place, there = memory.put(array)
+    env.store[key] = CentralValue(place, there, library)
+    return place
+
+
+def _follow(env: ReplicaEnv, key: str, place: Place, kind: Kind, library: Library) -> None:
+    memory = env.store.get(_MEMORY)
+    if memory is None or memory.name != tuple(place[:3].tolist()):
+        memory = env.store[_MEMORY] = MappedMemory(place)
+    env.store[key] = CentralValue(place, memory.at(place, *kind), library)
+
+
+# -- in the notebook
+
+
+def create(strategy: Strategy, variable: Variable, array: Array, forgotten: Sequence[str]) -> None:
+    """Has the holder keep a new variable, and tells the others where.
+
+    Raises:
+      TypeError: If its elements are Python objects, which processes cannot share.
+    """
+    if array.dtype.hasobject:
+        raise TypeError(
+            f"variable {variable.description.name!r} is of dtype object (text, for example), which processes cannot "
+            f"share in central storage; use numbers, or wb.MirroredStrategy"
+        )
+    key, library = variable.description.key, strategy.library
+    place = _at_holder(strategy, hold, (key, array, forgotten, library))
+    kind = (variable.shape, variable.dtype)
+    _at_others(strategy, follow, (key, place, kind, forgotten, library))
+
+
+def update_from_notebook(
+    strategy: Strategy, variable: Variable, how: Update, value: Array | IndexedSlices
+) -> None:
+    """An update outside of replica functions."""
+    key = variable.description.key
+    announce(strategy, {key: _at_holder(strategy, update, (key, how, value))})
+
+
+def announce(strategy: Strategy, places: Mapping[str, Place]) -> None:
+    """Tells the replicas that are not the holder where new values are."""
+    if places:
+        _at_others(strategy, follow_updates, (dict(places),))
+
+
+def read(strategy: Strategy, variable: Variable) -> Array:
+    """The value of a variable."""
+    key = variable.description.key
+    array: Array = _at_holder(strategy, programs.component_here, (key,))
+    return array
+
+
+def reseed_from_notebook(strategy: Strategy, survivor: int) -> None:
+    """Gives the replicas that were replaced the variables that `survivor` can still read."""
+    kinds = {variable.description.key: (variable.shape, variable.dtype) for variable in strategy.variables}
+    strategy.run_collective(reseed, (kinds, survivor, strategy.holder, strategy.library))
+
+
+def _at_holder(strategy: Strategy, program: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    holder = strategy.holder
+    assert holder is not None
+    return strategy.run_internal(program, args, ranks=[holder]).value(holder)
+
+
+def _at_others(strategy: Strategy, program: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    ranks = [rank for rank in range(strategy.num_replicas_in_sync) if rank != strategy.holder]
+    if ranks:
+        strategy.run_internal(program, args, ranks=ranks)

@@ -1,0 +1,109 @@
+"""What replicas run to keep variables: their components live in the replica's store, under the variable's key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from workbench.backends.from_gpu import fetched
+from workbench.backends.library import Library, owned
+from workbench.backends.numpy import require_values, view
+from workbench.distribute.arrays.as_array import Array, namespace_of
+from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.variables.central_memory import CentralValue
+from workbench.distribute.variables.scatter import Scatter, scattered
+from workbench.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    from workbench.runtime.replica.env import ReplicaEnv
+
+Update = Literal["assign", "assign_add", "assign_sub"] | Scatter
+
+
+def create(
+    env: ReplicaEnv, key: str, value: Array, forgotten: Sequence[str], library: Library = "numpy"
+) -> None:
+    """Starts to keep a variable, and stops keeping those that the driver has forgotten."""
+    forget(env, forgotten)
+    env.store[key] = owned(library, value)  # replicas of one process must not share it
+
+
+def forget(env: ReplicaEnv, forgotten: Sequence[str]) -> None:
+    """Stops keeping variables."""
+    for old in forgotten:
+        if old in env.store:
+            del env.store[old]
+
+
+def component_here(env: ReplicaEnv, key: str) -> Array:
+    """This replica's component, in the memory of the host, for the notebook."""
+    return np.asarray(view(fetched(component(env, key))))
+
+
+def component(env: ReplicaEnv, key: str) -> Array:
+    """This replica's component, or its copy of what the holder keeps for all.
+
+    Raises:
+      FailedPreconditionError: If the replica does not have the variable.
+    """
+    value = stored(env, key)
+    array: Array = value.read() if type(value) is CentralValue else value
+    return array
+
+
+def stored(env: ReplicaEnv, key: str) -> Any:
+    """What the replica keeps of a variable: an array, or a `CentralValue`.
+
+    Raises:
+      FailedPreconditionError: If the replica does not have the variable.
+    """
+    try:
+        return env.store[key]
+    except KeyError:
+        name = key.rpartition("@")[0]
+        raise FailedPreconditionError(
+            f"replica {env.rank} does not hold the variable '{name}:0': it was lost with its worker, or its notebook "
+            f"object was deleted; assign a value to it, or create it again"
+        ) from None
+
+
+def update(env: ReplicaEnv, key: str, how: Update, value: Array | IndexedSlices) -> None:
+    """Puts a new array in place of this replica's component; the old one stays as it is, for undoing."""
+    if not env.traced:
+        require_values(value.values if isinstance(value, IndexedSlices) else value)
+    env.store[key] = updated(component(env, key), how, value)
+
+
+def updated(old: Array, how: Update, value: Array | IndexedSlices) -> Array:
+    """A new array: `old` after an update."""
+    if isinstance(value, IndexedSlices):
+        return scattered(old, how, value)
+    xp = namespace_of(old)
+    if xp is not np:
+        new = xp.array(value, dtype=old.dtype)
+        result: Array = new if how == "assign" else old + new if how == "assign_add" else old - new
+        return result
+    if how == "assign":
+        return np.array(value)
+    combine = np.add if how == "assign_add" else np.subtract
+    return np.asarray(combine(old, value, dtype=old.dtype))
+
+
+def reseed(env: ReplicaEnv, variables: Sequence[tuple[str, str]], root: int, lost: Sequence[int]) -> None:
+    """Gives replicas that were replaced what replica `root` holds; see `recovery`.
+
+    Args:
+      env: The replica.
+      variables: (key, policy) of each variable; policy "copy", or "zero" for what only adds up over replicas.
+      root: A replica that survived.
+      lost: Replicas without components.
+    """
+    for key, policy in variables:
+        mine = component(env, key) if env.rank == root else None
+        with env.communicator.internal("recovery"):
+            seed = env.communicator.broadcast(mine, root, site="recovery")
+        if env.rank in lost:
+            xp = namespace_of(seed)
+            env.store[key] = xp.zeros_like(seed) if policy == "zero" else xp.array(seed)

@@ -1,0 +1,480 @@
+"""Variable: an array that lasts from step to step, on every replica of a strategy, or on the host."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import optree
+
+from workbench.backends.numpy import native
+from workbench.distribute import contexts
+from workbench.distribute.arrays.as_array import Array, as_array, describe, is_python_number
+from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.arrays.plain_device import device_here
+from workbench.distribute.identity import new_id
+from workbench.distribute.strategy_description import strategy_of
+from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
+from workbench.distribute.variables import central_programs, programs, traced_merge
+from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization, member
+from workbench.distribute.variables.component import VariableComponent
+from workbench.distribute.variables.programs import Update
+from workbench.distribute.variables.reading_and_updating import (
+    checked_update,
+    cross_replica_update,
+    read_across,
+)
+from workbench.distribute.variables.scatter import aggregated_slices
+from workbench.distribute.variables.variable_description import VariableDescription
+from workbench.distribute.variables.variable_like import VariableLike
+from workbench.errors import InvalidArgumentError, TracingError
+from workbench.runtime.replica.env import current_env
+from workbench.runtime.user_code.call_sites import call_site
+
+if TYPE_CHECKING:
+    from workbench.distribute.strategies.strategy import Strategy
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.replica.env import ReplicaEnv
+
+_AUTO, _ON_READ = VariableSynchronization.AUTO, VariableSynchronization.ON_READ
+_NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
+_FIRST = VariableAggregation.ONLY_FIRST_REPLICA
+# Variables of this process by key: a variable that travels to a replica and back is the same object again.
+_known: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
+
+
+class Variable(VariableLike, DistributedValues):
+    """An array that keeps its value between steps (as tf.Variable under a tf.distribute.Strategy).
+
+    Created in `strategy.scope()` it has a component on every replica. Inside replica functions it acts as the replica's
+    component; elsewhere as the common value. Outside of scopes it is a plain variable on the host.
+
+    Args:
+      initial_value: An array, a number, nested lists, or a function without arguments that returns one; it is called
+        once, and every component starts with the result. Python numbers become int32 and float32.
+      trainable: Whether training should change it; by default True, except for ON_READ.
+      name: For people: views and errors show it.
+      dtype: Converts the initial value.
+      synchronization: ON_WRITE (AUTO is the same) keeps the components equal; ON_READ lets replicas change their own
+        and aggregates when the variable is read outside of replica functions.
+      aggregation: With ON_WRITE, how values that replicas assign become one; with ON_READ, how components do.
+      constraint: A function that an optimizer applies to the value after each update. The variable only keeps it.
+
+    Raises:
+      ValueError: If synchronization is NONE in a scope, aggregation is MEAN for an integer variable, or `constraint`
+        is no function.
+    """
+
+    __slots__ = ("__dict__",)
+    travels_by_id = True
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Variable:
+        """A new variable; in a replica function the one that the notebook has created for all replicas."""
+        variable = object.__new__(cls)
+        if contexts.in_replica_function():
+            variable.__init__(*args, **kwargs)  # type: ignore[misc]  # checks, and has the notebook create it
+            return variable._made
+        return variable
+
+    def __init__(
+        self,
+        initial_value: Any,
+        *,
+        trainable: bool | None = None,
+        name: str = "Variable",
+        dtype: Any = None,
+        synchronization: VariableSynchronization | str = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation | str = VariableAggregation.NONE,
+        constraint: Callable[[Any], Any] | None = None,
+    ) -> None:
+        if "_key" in self.__dict__:
+            return  # `__new__` gave the notebook's variable, Python calls this again
+        if constraint is not None and not callable(constraint):
+            raise ValueError(f"variable {name!r}: constraint must be None or a function, got {constraint!r}")
+        when = member(VariableSynchronization, synchronization)
+        how = member(VariableAggregation, aggregation)
+        context = contexts.thread.context
+        env = current_env()
+        if env is not None and env.traced:
+            raise TracingError(
+                "wb.Variable(...) was called inside a traced replica function; create it once, in strategy.scope(), "
+                "outside of the function"
+            )
+        strategy = None if context is None else context.strategy
+        if strategy is not None and strategy.is_default:
+            strategy = None
+        array = _initial_array(initial_value, dtype)
+        if strategy is not None:
+            _check_kind(when, how, array.dtype, name)
+            when = _ON_READ if when is _ON_READ else VariableSynchronization.ON_WRITE
+        self._describe(
+            VariableDescription(
+                key=f"{name}@{new_id()}",
+                strategy=None if strategy is None else strategy.description,
+                name=name,
+                shape=array.shape,
+                dtype=array.dtype,
+                trainable=when is not _ON_READ if trainable is None else bool(trainable),
+                synchronization=when,
+                aggregation=how,
+                constrained=constraint is not None,
+            ),
+            strategy,
+        )
+        self._constraint = constraint
+        self._local = array if strategy is None else None
+        self.plain_device = device_here() if strategy is None else ""
+        if strategy is None or type(context) is contexts.CrossReplica:
+            _known[self._key] = self
+            if strategy is not None:
+                strategy.keep(self, array)
+        elif constraint is not None:
+            raise RuntimeError(
+                f"variable {name!r}: a variable with a constraint cannot be created in a replica function, the "
+                f"constraint stays in the notebook; create it in strategy.scope(), outside of the function"
+            )
+        else:
+            self._create_inside(array)
+
+    def _describe(self, description: VariableDescription, strategy: Strategy | None) -> None:
+        self.description = description
+        self._key = description.key
+        self._strategy = strategy
+        # In central storage there is one copy, with nothing to aggregate when it is read: ON_READ is as ON_WRITE.
+        self._holder = None if strategy is None else strategy.holder
+        self._on_read = description.synchronization is _ON_READ and self._holder is None
+        self._aggregation = description.aggregation
+
+    def _create_inside(self, array: Array) -> None:
+        """In a replica function: all replicas stop, and the driver creates one variable for them."""
+        context = contexts.get_replica_context()
+        assert context is not None
+        d = self.description
+        options = (d.name, d.trainable, int(d.synchronization), int(d.aggregation))
+        self._made: Variable = context.merge_call(_create_merged, (array, options))
+
+    def _identity(self) -> tuple[Any, ...]:
+        return (self._key,)
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name with output number, such as "w:0"."""
+        return f"{self.description.name}:0"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its dimensions."""
+        return self.description.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.description.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.description.shape))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of its elements."""
+        return self.description.dtype
+
+    @property
+    def trainable(self) -> bool:
+        """Whether training should change it."""
+        return self.description.trainable
+
+    @property
+    def synchronization(self) -> VariableSynchronization:
+        """ON_WRITE or ON_READ; AUTO for a plain variable."""
+        return self.description.synchronization
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """How values of several replicas become one."""
+        return self._aggregation
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """The strategy in whose scope it was created, or None."""
+        return self._strategy
+
+    distribute_strategy = strategy
+
+    @property
+    def constraint(self) -> Callable[[Any], Any] | None:
+        """The function given as `constraint`, or None.
+
+        Raises:
+          RuntimeError: On a replica in another process: the function stays with the notebook.
+        """
+        if self.description.constrained and self._constraint is None:
+            raise RuntimeError(
+                f"the constraint of variable {self.name!r} stays in the notebook; call the function itself in the "
+                f"replica function instead"
+            )
+        return self._constraint
+
+    @property
+    def kind(self) -> str:
+        """How its components are kept, in a word: "MirroredVariable", "SyncOnReadVariable", "CentralVariable"."""
+        if self._strategy is None:
+            return "Variable"
+        if self._strategy.description.parameter_device is not None:
+            return "CentralVariable"
+        return "SyncOnReadVariable" if self._on_read else "MirroredVariable"
+
+    @property
+    def whereabouts(self) -> str:
+        """Where its components are, in words, such as "on 2 replicas"; a plain variable's are nowhere else."""
+        if self._strategy is None:
+            return ""
+        central, count = self._strategy.description.parameter_device, self._strategy.num_replicas_in_sync
+        return f"on {count} replicas" if central is None else f"on {central.short} for {count} replicas"
+
+    @property
+    def device(self) -> str:
+        """Full name of the device of the component that it acts as: that of replica 0 outside of replica functions."""
+        env = current_env()
+        if (
+            env is not None
+            and self._strategy is not None
+            and self._strategy.description.parameter_device is None
+        ):
+            return env.device.string
+        return self.values[0].device
+
+    @property
+    def values(self) -> tuple[VariableComponent, ...]:
+        """The components, one per replica; a plain variable, and one in central storage, has one."""
+        count = 1 if self._strategy is None else len(self._strategy.parameter_devices)
+        return tuple(VariableComponent(self, rank) for rank in range(count))
+
+    @property
+    def handle(self) -> None:
+        """None: the runtime's handles stand for values that never change."""
+        return None
+
+    def values_for(self, size: int) -> tuple[VariableComponent, ...]:
+        """The components, if there is one for each of `size` replicas; see `DistributedValues.values_for`."""
+        components = self.values
+        if len(components) != size:
+            raise InvalidArgumentError(
+                f"variable {self.name!r} has {len(components)} of its own components, not one for each of {size} "
+                f"replicas; use its value: variable.read_value()"
+            )
+        return components
+
+    def handle_for(self, group: Group) -> NoReturn:
+        """Refuses: variables travel to replica functions as themselves.
+
+        Raises:
+          TypeError: Always.
+        """
+        raise TypeError(
+            f"variable {self.name!r} has no handle: pass the variable itself as an argument, or one of its values, "
+            f"variable.read_value()"
+        )
+
+    def component_text(self, rank: int) -> str:
+        """A component in one line; without its value, as this does no I/O."""
+        return repr(self.values[rank])
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a variable without dimensions")
+        return self.shape[0]
+
+    # -- reading and writing ------------------------------------------------------------------------------------
+
+    def _array(self) -> Array:
+        if self._local is not None:
+            return self._local
+        env = current_env()
+        if env is None or traced_merge.merging_env() is not None:
+            return read_across(self)
+        return self.own_component(env)
+
+    def own_component(self, env: ReplicaEnv) -> Array:
+        """The component of the replica that the calling thread runs."""
+        return programs.component(self._checked(env), self._key)
+
+    def _update(self, how: Update, value: Any) -> None:
+        env = current_env()
+        if self._local is not None:
+            array = checked_update(self, how, value)
+            store = {self._key: self._local}
+            programs.update(_PlainEnv(store), self._key, how, array)  # type: ignore[arg-type]
+            self._local = store[self._key]
+        elif env is None or traced_merge.merging_env() is not None:
+            cross_replica_update(self, how, value)
+        elif isinstance(contexts.thread.context, contexts.CrossReplica):  # an update function, on one replica
+            program = programs.update if self._holder is None else central_programs.update
+            program(self._checked(env), self._key, how, checked_update(self, how, value))
+        else:
+            self._update_in_replica(self._checked(env), how, value)
+
+    def _update_in_replica(self, env: ReplicaEnv, how: Update, value: Any) -> None:
+        array = checked_update(self, how, value)
+        holder = self._holder
+        if holder is not None and env.size > 1 and self._aggregation is _NONE:
+            raise ValueError(_central_without_aggregation(self, how, env.size))
+        if env.size > 1 and not self._on_read and self._aggregation is not _NONE:
+            array = self._aggregated(env, how, value, array, call_site(sys._getframe(3)))
+        if holder is None:
+            programs.update(env, self._key, how, array)
+        else:
+            central_programs.update_together(env, self._key, how, array, holder)
+
+    def _aggregated(
+        self, env: ReplicaEnv, how: Update, value: Any, array: Array | IndexedSlices, site: str
+    ) -> Array | IndexedSlices:
+        """What the replicas' values come to: the same on all of them, or None where only the holder needs it."""
+        assert self._strategy is not None
+        if isinstance(array, IndexedSlices):
+            return aggregated_slices(env, self._aggregation, array, site)
+        if self._aggregation is _FIRST:
+            first: Array = env.communicator.broadcast(array, 0, site=site)
+            return first
+        if self._aggregation is _SUM and is_python_number(value):
+            if env.traced:  # a Python number is the same on all replicas
+                raise ValueError(_sum_of_number(self, how, value, env.size))
+            everyones = env.communicator.all_gather(array[np.newaxis], 0, site=site)
+            if (everyones == everyones[0]).all():
+                raise ValueError(_sum_of_number(self, how, value, env.size))
+            return np.asarray(everyones.sum(axis=0, dtype=array.dtype))
+        op = "sum" if self._aggregation is _SUM else "mean"
+        if self._holder is not None:
+            held: Array = env.communicator.reduce([array], op, self._holder, site=site)[0]
+            return held
+        combined: Array = self._strategy.all_reduce_arrays(env.communicator, [array], op, site, None)[0]
+        return combined
+
+    def _checked(self, env: ReplicaEnv) -> ReplicaEnv:
+        """`env`, if it is one of the variable's own strategy."""
+        context = contexts.thread.context
+        if context is None or context.strategy is not self._strategy:
+            raise RuntimeError(
+                f"variable {self.name!r} belongs to {self._strategy!r} and cannot be used in a replica function of "
+                f"another strategy, or on a thread that a replica function started; create it in the scope of the "
+                f"strategy that runs the function"
+            )
+        return env
+
+    # -- travelling and showing ---------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return variable_of, (self.description,)
+
+    def __repr__(self) -> str:
+        d = self.description
+        if self._local is not None:
+            return f"<Variable {self.name!r} {describe(self._local)}>"
+        extent = ",".join(map(str, d.shape))
+        aggregation = "" if d.aggregation is _NONE else f", aggregation {d.aggregation.name}"
+        return f"<{self.kind} {self.name!r} {d.dtype.name}[{extent}] {self.whereabouts}{aggregation}>"
+
+
+def variable_of(description: VariableDescription) -> Variable:
+    """The variable that `description` describes: the object that this process knows, or one that stands for it."""
+    known = _known.get(description.key)
+    if known is None:
+        assert description.strategy is not None
+        known = object.__new__(Variable)
+        known._local = known._constraint = None
+        known._describe(description, strategy_of(description.strategy))
+        _known[description.key] = known
+    return known
+
+
+class _PlainEnv:
+    """A store alone, which is all that updating a plain variable takes."""
+
+    __slots__ = ("store",)
+    traced = False
+
+    def __init__(self, store: dict[str, Array]) -> None:
+        self.store = store
+
+
+def _initial_array(initial_value: Any, dtype: Any) -> Array:
+    value = initial_value() if isinstance(initial_value, Callable) else initial_value  # type: ignore[arg-type]
+    if isinstance(value, (PerReplica, Mirrored)):
+        raise TypeError(
+            f"the initial value of a variable is one value for all replicas, got {type(value).__name__}; give one of "
+            f"its components, or assign in a replica function"
+        )
+    array = np.array(as_array(value))
+    if dtype is not None:
+        array = native(array.astype(dtype))
+    return array
+
+
+def _check_kind(
+    when: VariableSynchronization, how: VariableAggregation, dtype: np.dtype[Any], name: str
+) -> None:
+    if when is VariableSynchronization.NONE:
+        raise ValueError(
+            f"variable {name!r}: synchronization NONE is not possible in a strategy's scope; use ON_READ for "
+            f"components that replicas change on their own, or ON_WRITE with aggregation NONE"
+        )
+    if how is _MEAN and dtype.kind in "biu":
+        raise ValueError(
+            f"variable {name!r}: aggregation MEAN needs a floating dtype, a mean of {dtype.name} is not one; use "
+            f"dtype='float32', or aggregation SUM or ONLY_FIRST_REPLICA"
+        )
+
+
+def _sum_of_number(variable: Variable, how: Update, value: Any, replicas: int) -> str:
+    return (
+        f"{how}({value!r}) on variable {variable.name!r} with aggregation SUM would add up the same number "
+        f"{replicas} times; give an array, such as np.{variable.dtype.name}({value!r}), if you mean that, or use "
+        f"aggregation MEAN or ONLY_FIRST_REPLICA"
+    )
+
+
+def _central_without_aggregation(variable: Variable, how: Update, replicas: int) -> str:
+    return (
+        f"{how} on variable {variable.name!r} in a replica function: there is one copy for {replicas} replicas, and "
+        f"aggregation NONE does not say how their values become one; create it with aggregation SUM, MEAN or "
+        f"ONLY_FIRST_REPLICA"
+    )
+
+
+def _create_merged(
+    strategy: Strategy, initial_value: PerReplica, options: tuple[PerReplica, ...]
+) -> Variable:
+    """Merge function behind variables created in replica functions: replica 0's value is everybody's."""
+    names = options[0].values
+    if any(other != names[0] for other in names):
+        raise RuntimeError(
+            f"replicas created one variable under different names, {', '.join(map(repr, names))}: it is one variable "
+            f"with a component on each replica; give it the same name on all of them"
+        )
+    name, trainable, synchronization, aggregation = (option.values[0] for option in options)
+    variable = Variable(
+        initial_value.values[0],
+        trainable=trainable,
+        name=name,
+        synchronization=VariableSynchronization(synchronization),
+        aggregation=VariableAggregation(aggregation),
+    )
+    strategy.kept.hold(variable)
+    return variable
+
+
+# A variable in the result of a replica function is part of its structure: `run` gives the variable itself back.
+_as_node: Any = optree.register_pytree_node  # its types know only collections
+_as_node(
+    Variable,
+    lambda variable: ((), variable.description, ()),
+    lambda description, _: variable_of(description),
+    namespace="workbench",
+)

@@ -1,0 +1,58 @@
+"""VariableDescription: what of a variable travels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from workbench.distribute.strategy_description import StrategyDescription
+from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
+from workbench.errors import CaptureError
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class VariableDescription:
+    """What of a variable travels: everything but its values. Equal where the key is.
+
+    That of a plain variable does not travel; pickling it says so with a CaptureError.
+
+    Attributes:
+      key: Name of its components in the replicas' stores, unique.
+      strategy: Whose variable it is, or None for a plain one.
+      name: The user's name for it.
+      shape: Its shape.
+      dtype: Its dtype.
+      trainable: Whether training should change it.
+      synchronization: AUTO for plain variables, else ON_WRITE or ON_READ.
+      aggregation: How values of several replicas become one.
+      constrained: Whether it has a constraint, which does not travel.
+    """
+
+    key: str
+    strategy: StrategyDescription | None
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    trainable: bool
+    synchronization: VariableSynchronization
+    aggregation: VariableAggregation
+    constrained: bool = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.strategy is None:
+            raise CaptureError(
+                f"The variable '{self.name}:0' was created outside of strategy.scope(): it lives in this process only "
+                f"and a replica function cannot use it; create it inside: with strategy.scope(): wb.Variable(...)"
+            )
+        return VariableDescription, tuple(getattr(self, field.name) for field in fields(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VariableDescription) and other.key == self.key
+
+    def __repr__(self) -> str:
+        return self.key  # which the error of a function that makes a new variable in each step shows
+
+    def __hash__(self) -> int:
+        return hash(self.key)

@@ -1,0 +1,198 @@
+"""VariableLike: what a variable and one of its components share, the methods that change them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.distribute.arrays.array_like import ArrayLike
+from workbench.distribute.variables.programs import Update
+
+
+class VariableLike(ArrayLike):
+    """An array that can be changed as a whole (`assign`) or by rows (`scatter_add`), as tf.Variable.
+
+    All methods return the variable. Their further arguments are the reference's: `use_locking` and `name` have no
+    effect, and with `read_value=False` nothing is returned.
+    """
+
+    __slots__ = ()
+
+    def _update(self, how: Update, value: Any) -> None:
+        raise NotImplementedError
+
+    def _identity(self) -> tuple[Any, ...]:
+        """What tells it from other variables, hashable."""
+        raise NotImplementedError
+
+    def ref(self) -> VariableReference:
+        """A hashable reference, to use as a key: variables themselves compare by element."""
+        return VariableReference(self._identity(), self)
+
+    def assign(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Sets the value.
+
+        In a replica function a variable's `aggregation` says what of the replicas' values becomes everybody's; with
+        NONE each replica keeps its own. For ON_READ variables a replica sets its own component. Outside of replica
+        functions every component gets `value`, of a `PerReplica` its own part; ON_READ with SUM shares `value` out.
+
+        Args:
+          value: An array or number of the variable's shape, or a distributed value.
+          use_locking: Without effect.
+          name: Without effect.
+          read_value: Whether to return the variable.
+
+        Raises:
+          ValueError: If the shape differs, or a Python number is to be summed over replicas.
+          TypeError: If the dtype cannot hold the value.
+        """
+        self._update("assign", value)
+        return self if read_value else None
+
+    def assign_add(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Adds to the value; see `assign`.
+
+        Args:
+          value: As for `assign`.
+          use_locking: Without effect.
+          name: Without effect.
+          read_value: Whether to return the variable.
+
+        Raises:
+          ValueError: Outside of replica functions, if the variable is ON_READ with SUM.
+        """
+        self._update("assign_add", value)
+        return self if read_value else None
+
+    def assign_sub(
+        self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Subtracts from the value; see `assign_add`.
+
+        Args:
+          value: As for `assign`.
+          use_locking: Without effect.
+          name: Without effect.
+          read_value: Whether to return the variable.
+        """
+        self._update("assign_sub", value)
+        return self if read_value else None
+
+    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Adds rows: `v[indices[i]] += values[i]`; an index that occurs twice counts twice.
+
+        In a replica function the variable's `aggregation` combines the rows of all replicas first, duplicates kept.
+
+        Args:
+          sparse_delta: `IndexedSlices` with values of shape `indices.shape + v.shape[1:]`, or a scalar for all rows.
+          use_locking: Without effect.
+          name: Without effect.
+
+        Raises:
+          TypeError: If it is no IndexedSlices, or does not fit the dtype.
+          ValueError: If its shape does not fit.
+          InvalidArgumentError: If an index is outside of the variable.
+          NotImplementedError: For ON_READ variables.
+        """
+        self._update("scatter_add", sparse_delta)
+        return self
+
+    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Subtracts rows; see `scatter_add`.
+
+        Args:
+          sparse_delta: As for `scatter_add`.
+          use_locking: Without effect.
+          name: Without effect.
+        """
+        self._update("scatter_sub", sparse_delta)
+        return self
+
+    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Multiplies rows; see `scatter_add`.
+
+        Args:
+          sparse_delta: As for `scatter_add`.
+          use_locking: Without effect.
+          name: Without effect.
+        """
+        self._update("scatter_mul", sparse_delta)
+        return self
+
+    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Divides rows, whole numbers cut off towards zero; see `scatter_add`.
+
+        Args:
+          sparse_delta: As for `scatter_add`.
+          use_locking: Without effect.
+          name: Without effect.
+        """
+        self._update("scatter_div", sparse_delta)
+        return self
+
+    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Takes the smaller of each row and its new values; see `scatter_add`.
+
+        Args:
+          sparse_delta: As for `scatter_add`.
+          use_locking: Without effect.
+          name: Without effect.
+
+        Raises:
+          NotImplementedError: With aggregation SUM or MEAN.
+        """
+        self._update("scatter_min", sparse_delta)
+        return self
+
+    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Takes the larger of each row and its new values; see `scatter_min`.
+
+        Args:
+          sparse_delta: As for `scatter_add`.
+          use_locking: Without effect.
+          name: Without effect.
+        """
+        self._update("scatter_max", sparse_delta)
+        return self
+
+    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+        """Sets rows; of an index that occurs twice the last values count; see `scatter_min`.
+
+        Args:
+          sparse_delta: As for `scatter_add`.
+          use_locking: Without effect.
+          name: Without effect.
+        """
+        self._update("scatter_update", sparse_delta)
+        return self
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class VariableReference:
+    """A variable as the key of a dictionary or an element of a set (what tf.Variable.ref returns).
+
+    References are equal if they refer to the same variable, whatever its value.
+
+    Attributes:
+      identity: What tells the variable from others.
+    """
+
+    identity: tuple[Any, ...]
+    _variable: Any
+
+    def deref(self) -> Any:
+        """The variable."""
+        return self._variable
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VariableReference) and other.identity == self.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        return f"<reference to {self._variable!r}>"

@@ -1,0 +1,366 @@
+"""Ordered, two-way message links between the driver and a replica host.
+
+Three transports: a Unix socket (driver and worker on one machine), memory (worker inside the driver's
+process) and Dask's comm layer (another machine, see dask_link.py). All are driven by file descriptors, so
+that the driver can wait for many at once.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import socket
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from workbench import forks
+from workbench.runtime.comm.messages import HEADER, Message
+
+_BUFFER = 64 * 1024
+# A buffer that grew beyond this for one large frame is given back after it.
+_LARGE_BUFFER = 16 * 1024 * 1024
+_SEND_FLAGS = socket.MSG_DONTWAIT | getattr(socket, "MSG_NOSIGNAL", 0)
+
+
+class LinkClosed(ConnectionError):
+    """The other end is gone."""
+
+
+class Link(Protocol):
+    """One end of a link.
+
+    Attributes:
+      by_reference: Messages carry the objects themselves: both ends are in one process.
+    """
+
+    by_reference: bool
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when `receive` has something to return."""
+
+    def send(self, message: Message, body: bytes | None = None) -> None:
+        """Sends in order; any thread. `body` is the message pickled, where the caller has that already.
+
+        Raises:
+          LinkClosed: if the other end is gone.
+        """
+
+    def send_all(self, messages: list[Message]) -> None:
+        """As `send`, for several messages in order: in one frame, where what they have in common is pickled once."""
+
+    @property
+    def pending(self) -> bool:
+        """`receive` has something to return although `fileno` may not be readable."""
+
+    def receive(self) -> list[Message]:
+        """Returns all that have arrived; may return nothing, or block, unless `fileno` is readable.
+
+        Raises:
+          LinkClosed: if the other end is gone and nothing is left to read.
+        """
+
+    def close(self) -> None:
+        """Closes this end; the other end notices."""
+
+
+def readable(descriptor: int, timeout_seconds: float) -> bool:
+    """Whether `descriptor` becomes readable in time.
+
+    Raises:
+      LinkClosed: if this end was closed meanwhile, by another thread.
+    """
+    if descriptor < 0:
+        raise LinkClosed("this end of the link was closed")
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(timeout_seconds * 1000))
+
+
+class UnixLink:
+    """A link over a connected stream socket; its frames are messages, or lists of them, pickled behind their length."""
+
+    by_reference = False
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = forks.descriptor(sock)
+        self._send_lock = forks.lock(threading.Lock())
+        # The reading thread's, or that of a sender that must not only write.
+        self._read_lock = forks.lock(threading.Lock())
+        self._buffer = bytearray(_BUFFER)
+        self._view = memoryview(self._buffer)
+        self._filled = 0
+        self._arrived: list[Message] = []
+
+    def fileno(self) -> int:
+        """The socket's descriptor."""
+        return self._sock.fileno()
+
+    def send(self, message: Message, body: bytes | None = None) -> None:
+        """See `Link.send`."""
+        if body is None:
+            body = pickle.dumps(message, protocol=5)
+        self._write(HEADER.pack(len(body)) + body)
+
+    def send_all(self, messages: list[Message]) -> None:
+        """See `Link.send_all`."""
+        body = pickle.dumps(messages, protocol=5)
+        self._write(HEADER.pack(len(body)) + body)
+
+    def _write(self, data: bytes) -> None:
+        with self._send_lock:
+            try:
+                sent = self._sock.send(data, _SEND_FLAGS)
+            except BlockingIOError:
+                sent = 0
+            except OSError as error:
+                raise LinkClosed(str(error)) from error
+            if sent < len(data):
+                self._send_rest(memoryview(data)[sent:])
+
+    def _send_rest(self, data: memoryview) -> None:
+        """Sends while also reading: two ends that only write would block each other for ever."""
+        poll = select.poll()
+        poll.register(self._sock, select.POLLIN | select.POLLOUT)
+        while data:
+            for _, events in poll.poll(1000):
+                if events & (select.POLLERR | select.POLLHUP | select.POLLNVAL):
+                    raise LinkClosed("the peer closed the link")
+                if events & select.POLLIN and not self._read_meanwhile():
+                    # Another thread is at it: it will not be long.
+                    writable = select.poll()
+                    writable.register(self._sock, select.POLLOUT)
+                    writable.poll(1)
+                if events & select.POLLOUT:
+                    try:
+                        data = data[self._sock.send(data, _SEND_FLAGS) :]
+                    except BlockingIOError:
+                        continue
+                    except OSError as error:
+                        raise LinkClosed(str(error)) from error
+
+    @property
+    def pending(self) -> bool:
+        """Messages were read that `receive` has not returned, so that `fileno` need not be readable for them."""
+        return bool(self._arrived)
+
+    def receive(self) -> list[Message]:
+        """Reads once, blocking, and returns the messages that are complete; see `Link.receive`."""
+        with self._read_lock:
+            if not self._arrived:
+                self._read()
+            messages, self._arrived = self._arrived, []
+        return messages
+
+    def _read_meanwhile(self) -> bool:
+        """One read by a thread that wants to send, unless another thread reads anyway."""
+        if not self._read_lock.acquire(blocking=False):
+            return False
+        try:
+            if readable(self._sock.fileno(), 0.0):  # that thread may have taken what there was
+                self._read()
+        finally:
+            self._read_lock.release()
+        return True
+
+    def _read(self) -> None:
+        """One blocking read, then every complete frame goes to `_arrived`."""
+        filled = self._filled
+        try:
+            count = self._sock.recv_into(self._view[filled:] if filled else self._view)
+        except (OSError, ValueError) as error:
+            raise LinkClosed(str(error)) from error
+        if count == 0:
+            raise LinkClosed("the peer closed the link")
+        view, start, end = self._view, 0, filled + count
+        while end - start >= 4:
+            (size,) = HEADER.unpack_from(view, start)
+            after = start + 4 + size
+            if after > end:
+                break
+            message = pickle.loads(view[start + 4 : after])
+            if type(message) is list:
+                self._arrived += message
+            else:
+                self._arrived.append(message)
+            start = after
+        self._filled = end - start
+        if self._filled >= 4:
+            (size,) = HEADER.unpack_from(view, start)
+            if size + 4 > len(self._buffer):
+                self._move(start, end, size + 4)
+                return
+        if start and self._filled:
+            view[: self._filled] = bytes(view[start:end])
+        elif not self._filled and len(self._buffer) > _LARGE_BUFFER:
+            self._move(0, 0, 0)
+
+    def _move(self, start: int, end: int, needed: int) -> None:
+        """Moves the beginning of a frame to the front of a buffer that holds the whole of it."""
+        rest = bytes(self._view[start:end])
+        self._buffer = bytearray(max(needed, _BUFFER))
+        self._view = memoryview(self._buffer)
+        self._view[: len(rest)] = rest
+
+    def close(self) -> None:
+        """As `Link.close`."""
+        try:
+            self._sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # already disconnected
+        # Threads that read or write have been woken by that. Closed under them, the number of the descriptor could be
+        # that of another file when they use it.
+        with self._send_lock, self._read_lock:
+            self._sock.close()
+
+
+class Wakeup:
+    """A file descriptor that one thread makes readable and another waits on.
+
+    Gives its descriptors back with itself: where two threads share one, neither knows whether the other still waits.
+    """
+
+    def __init__(self) -> None:
+        self._read_fd, self._write_fd = os.pipe()
+        os.set_blocking(self._read_fd, False)
+        os.set_blocking(self._write_fd, False)
+        self._close = weakref.finalize(self, _close_both, self._read_fd, self._write_fd)
+        self._close.atexit = False  # threads may still wait then
+        forks.tell(self)
+
+    def fileno(self) -> int:
+        """Readable from `set` until `clear`."""
+        return self._read_fd
+
+    def set(self) -> None:
+        """Makes it readable. Any thread, also a signal handler."""
+        if not self._close.alive:
+            return  # nobody waits any more, and the descriptor may be another file's by now
+        try:
+            os.write(self._write_fd, b"x")
+        except OSError:
+            pass  # full: it is readable already
+
+    def clear(self) -> None:
+        """Makes it unreadable again."""
+        if not self._close.alive:
+            return
+        try:
+            os.read(self._read_fd, 65536)
+        except OSError:
+            pass  # empty
+
+    def disown(self) -> None:
+        """See `forks.tell`: a byte would wake the parent."""
+        if self._close.alive:
+            forks.let_go(self._read_fd, self._write_fd)
+
+    def close(self) -> None:
+        """Gives the descriptors back. Idempotent."""
+        self._close()
+
+
+def _close_both(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+class Inbox:
+    """Messages handed over by another thread, readable through a descriptor."""
+
+    def __init__(self) -> None:
+        self._messages: deque[Message] = deque()
+        self._wakeup = Wakeup()
+        self._closed = False
+
+    def fileno(self) -> int:
+        """Readable while there is something to take, or the end was reached."""
+        return self._wakeup.fileno()
+
+    def put(self, message: Message) -> None:
+        """Adds a message. Any thread."""
+        self._messages.append(message)
+        self._wakeup.set()
+
+    def end(self) -> None:
+        """No further message will come."""
+        self._closed = True
+        self._wakeup.set()
+
+    def take(self) -> list[Message]:
+        """Returns all that have arrived, without waiting.
+
+        Raises:
+          LinkClosed: if the inbox was ended and is empty.
+        """
+        # Clear first: a message put between the two steps is then seen now or makes the descriptor readable
+        # again.
+        self._wakeup.clear()
+        messages = []
+        while self._messages:
+            messages.append(self._messages.popleft())
+        if not messages and self._closed:
+            raise LinkClosed("the peer closed the link")
+        return messages
+
+    def close(self) -> None:
+        """Gives the descriptors back."""
+        self._wakeup.close()
+
+
+class MemoryLink:
+    """Driver and host in one process: sending is a call, messages are the objects themselves.
+
+    Attributes:
+      peer: Where this end's messages go. Set by `pair`.
+    """
+
+    by_reference = True
+
+    def __init__(self) -> None:
+        self.inbox = Inbox()
+        self.deliver: Callable[[Message], None] = self.inbox.put
+        self.peer: MemoryLink | None = None
+
+    @classmethod
+    def pair(cls) -> tuple[MemoryLink, MemoryLink]:
+        """Two ends joined to each other."""
+        one, two = cls(), cls()
+        one.peer, two.peer = two, one
+        return one, two
+
+    def fileno(self) -> int:
+        """As `Link.fileno`."""
+        return self.inbox.fileno()
+
+    def send(self, message: Message, body: bytes | None = None) -> None:
+        """As `Link.send`."""
+        peer = self.peer  # another thread may close the link right now
+        if peer is None:
+            raise LinkClosed("the link is closed")
+        peer.deliver(message)
+
+    def send_all(self, messages: list[Message]) -> None:
+        """As `Link.send_all`."""
+        for message in messages:
+            self.send(message)
+
+    @property
+    def pending(self) -> bool:
+        """See `Link.pending`."""
+        return False
+
+    def receive(self) -> list[Message]:
+        """As `Link.receive`."""
+        return self.inbox.take()
+
+    def close(self) -> None:
+        """As `Link.close`."""
+        peer, self.peer = self.peer, None
+        if peer is not None:
+            peer.peer = None
+            peer.inbox.end()
+            self.inbox.end()

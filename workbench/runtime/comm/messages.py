@@ -1,0 +1,147 @@
+"""The messages between the driver and the replica hosts, and their framing.
+
+A message is a plain tuple whose first entry is one of the constants below: tuples of built-in types are what
+pickle reads and writes fastest, and a step is two of them. Two ordered links join the driver to each host.
+*Steps* carries the work, in order; *signals* carries what must not wait behind work.
+
+Steps, driver to host:
+  (SHIP, object_id, pickled)                        a function or a structure, once per content
+  (UNSHIP, [object_id, ...])                        functions that no further step uses
+  (RUN, serial, group, epoch, step, function, payload, ranks, release, committed, nested)
+     payload: None | (structure, leaves, [(index, serial, leaf), ...]) | that pickled; the triples name values that
+     the replica has, and stand in the leaves at `index`
+  (PUT, serial, {device index: pickled leaf})       one value per replica
+  (FETCH, request, device index, [(serial, leaf), ...])      answered by REPLY with the values, in this order
+  (RELEASE, [(serial, leaf), ...])
+  (ROLLBACK, group, serial)                         undo stores back to before `serial`
+  (JOIN, request, JoinGroup)                        answered by REPLY with this host's bootstrap address
+  (CONNECT, request, group, {process: address})     answered by REPLY
+  (LEAVE, group)
+  (CALL, function)                                  only within a host: calls it on the device's thread
+  (MERGED, serial, (True, {rank: (structure, leaves)}) | (False, why))   what a merge function returned
+Steps, host to driver:
+  (STRUCTURE, key, pickled)                         of results, before the first DONE that names it
+  (DONE, serial, [(rank, structure key, leaves) | (rank, failure report), ...])
+        each leaf as (value,), `PickledLeaf` or `RemoteLeaf`
+        of a traced program (ranks, structure key, leaves), where a `RowsLeaf` has a row for each of the ranks
+  (MERGE, serial, rank, payload, number of its latest collective)
+  (REPLY, request, ok, payload)
+  (OUTPUT, rank, stream, line)                      what a replica printed
+Signals, driver to host:
+  (ABORT, group, epoch, serial of the failed step, reason)
+  (INTERRUPT, group, epoch)  (DUMP, request)  (TELEMETRY, request)  (STOP,)
+  (PING, sent_ns)  (CLOCK, offset_ns, error_ns)
+Signals, host to driver:
+  (BEAT, [status, ...])  (REPLY, request, ok, payload)  (PONG, sent_ns, received_ns, answered_ns)
+  (LEAVING, why)
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import cloudpickle
+
+from workbench.device_names import Device
+from workbench.errors import CaptureError
+from workbench.runtime.comm.failure_report import safe_text
+
+(SHIP, RUN, PUT, FETCH, RELEASE, ROLLBACK, JOIN, CONNECT, LEAVE, MERGED, CALL, UNSHIP) = range(12)
+(DONE, MERGE, REPLY, STRUCTURE) = range(20, 24)
+(ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK) = range(30, 37)
+(BEAT, OUTPUT, PONG, LEAVING) = range(40, 44)
+
+PROTOCOL_VERSION = 4
+HEADER = struct.Struct("<I")
+# A leaf up to this size travels with the completion of its step, so that reading it costs nothing.
+INLINE_BYTES = 4096
+
+Message = tuple[Any, ...]
+
+
+class Ref(NamedTuple):
+    """Stands for a value that the receiving replica holds: leaf `leaf` of step `serial`."""
+
+    serial: int
+    leaf: int
+
+
+class RemoteLeaf(NamedTuple):
+    """Describes a result that stays on its replica."""
+
+    type_name: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    size_bytes: int
+
+
+class PickledLeaf(NamedTuple):
+    """A small result of a type that not every process knows: made again where it is looked at."""
+
+    data: bytes
+
+
+class RowsLeaf(NamedTuple):
+    """A small result of all replicas of a host, as one array with a row for each."""
+
+    rows: Any
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroup:
+    """Everything a host needs to take part in a group.
+
+    Attributes:
+      group: Group id, unique in the gang.
+      generation: How often this group was rebuilt.
+      epoch: Steps of an older epoch are refused.
+      devices: The device of each rank, in rank order.
+      local: rank -> device index on this worker.
+      run_id: Names the run in telemetry.
+      name: Name of the group in telemetry.
+      processes: Addresses of all workers with TPUs, in the order in which JAX numbers them; none for other groups.
+      places: Per rank, the number of its process and of its device there.
+    """
+
+    group: int
+    generation: int
+    epoch: int
+    devices: tuple[Device, ...]
+    local: dict[int, int]
+    run_id: str
+    name: str
+    processes: tuple[str, ...] = ()
+    places: tuple[tuple[int, int], ...] = ()
+
+
+def dumps(value: Any) -> bytes:
+    """Pickles with plain pickle where that is enough, by value (cloudpickle) where it is not."""
+    try:
+        data = pickle.dumps(value, protocol=5)
+        if b"_main__" not in data:  # what a notebook or script defines cannot be imported elsewhere
+            return data
+    except (pickle.PicklingError, AttributeError, TypeError):
+        pass
+    by_value: bytes = cloudpickle.dumps(value, protocol=5)
+    return by_value
+
+
+loads = pickle.loads
+
+
+def unpickled(data: bytes, what: str) -> Any:
+    """What another process has sent, of types that this one may lack; `what` it is, for the error.
+
+    Raises:
+      CaptureError: If it cannot be made here.
+    """
+    try:
+        return pickle.loads(data)
+    except Exception as error:  # unpickling calls code of whatever it is
+        raise CaptureError(
+            f"{what} cannot be made in this process: {type(error).__name__}: {safe_text(error)}; install here too what "
+            f"it is made of, or use arrays and numbers"
+        ) from error

@@ -1,0 +1,109 @@
+"""A Unix socket in an owner-only directory on which a worker waits for its driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from collections.abc import Callable
+
+from workbench.errors import UnavailableError
+from workbench.runtime.comm.links import Link, UnixLink
+from workbench.runtime.comm.unix_listener import UnixListener, peer_uid
+
+_HELLO = struct.Struct("<H")
+_HANDSHAKE_SECONDS = 5.0
+
+
+class UnixEndpoint:
+    """Accepts connections of this user's processes that know the token.
+
+    Attributes:
+      path: The socket's path.
+    """
+
+    def __init__(
+        self,
+        accept: Callable[[Link, str, str], None],
+        visit: Callable[[socket.socket, str, str], bool] = lambda sock, token, purpose: False,
+    ) -> None:
+        """Starts listening.
+
+        Args:
+          accept: Called as `accept(link, token, purpose)` with every connection of the same user.
+          visit: Called as `visit(sock, token, purpose)` before that; True if the connection was short and is done with.
+        """
+        self._accept = accept
+        self._visit = visit
+        self._listener = UnixListener(self._greet, thread_name="workbench-endpoint")
+        self.path = self._listener.path
+
+    def _greet(self, sock: socket.socket) -> None:
+        sock.settimeout(_HANDSHAKE_SECONDS)
+        hello = _read_hello(sock)
+        token, purpose = str(hello["token"]), str(hello["purpose"])
+        if self._visit(sock, token, purpose):
+            sock.close()
+            return
+        sock.settimeout(None)
+        self._accept(UnixLink(sock), token, purpose)
+
+    def close(self) -> None:
+        """Stops listening and removes the directory. Idempotent."""
+        self._listener.close()
+
+
+def connect(path: str, token: str, purpose: str) -> UnixLink:
+    """The driver's end of a link to the worker that listens at `path`.
+
+    Raises:
+      UnavailableError: if nobody listens there, or it is another user's process.
+    """
+    sock = greeted(path, token, purpose)
+    sock.settimeout(None)
+    return UnixLink(sock)
+
+
+def greeted(path: str, token: str, purpose: str) -> socket.socket:
+    """A connection to the worker that listens at `path`, on which this process has said what it wants.
+
+    Raises:
+      UnavailableError: as `connect`.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(_HANDSHAKE_SECONDS)
+        sock.connect(path)
+        if peer_uid(sock) != os.getuid():
+            raise PermissionError("the socket belongs to another user")
+        body = json.dumps({"token": token, "purpose": purpose}).encode()
+        sock.sendall(_HELLO.pack(len(body)) + body)
+    except OSError as error:
+        sock.close()
+        raise UnavailableError(f"cannot open the {purpose} link to the worker at {path}: {error}") from error
+    return sock
+
+
+def _read_hello(sock: socket.socket) -> dict[str, object]:
+    """The first frame of a connection: JSON, so that nothing is unpickled before the token is checked."""
+    (size,) = _HELLO.unpack(read_exactly(sock, _HELLO.size))
+    hello = json.loads(read_exactly(sock, size))
+    if not isinstance(hello, dict):
+        raise ValueError("not a workbench handshake")
+    return hello
+
+
+def read_exactly(sock: socket.socket, count: int) -> bytes:
+    """The next `count` bytes.
+
+    Raises:
+      OSError: if the connection ends before.
+    """
+    data = b""
+    while len(data) < count:
+        part = sock.recv(count - len(data))
+        if not part:
+            raise OSError("connection closed during the handshake")
+        data += part
+    return data

@@ -1,0 +1,1 @@
+"""Dask: starting, finding, claiming and watching the workers that replicas run in."""

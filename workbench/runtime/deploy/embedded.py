@@ -1,0 +1,372 @@
+"""The embedded Dask cluster: loopback only, TLS, random ports, workers that restart."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import multiprocessing.process
+import os
+import socket
+import threading
+import weakref
+from collections.abc import Coroutine, Sequence
+from typing import Any, NamedTuple
+
+import dask
+from distributed import LocalCluster, Nanny, Worker
+from distributed.core import Status
+from distributed.deploy.cluster import Cluster as DaskCluster
+from distributed.security import Security
+from distributed.utils import LoopRunner
+
+from workbench import forks
+from workbench.communicators.core.tcp import is_loopback
+from workbench.errors import UnavailableError, UnsafeBind
+from workbench.runtime.process import blas, fork_server
+from workbench.runtime.shipping.main_module import leave_main_out
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None  # type: ignore[assignment]
+
+# pid -> how worker processes ended, as their nannies saw it.
+_exits: dict[int, WorkerExit | None] = {}
+_exit_seen = forks.lock(threading.Condition())
+# For LocalCluster a worker with an address for its web pages has Dask's dashboard too, which imports all of Bokeh; one
+# without might listen on all interfaces.
+_NO_DASHBOARD: dict[str, Any] = {"dashboard": False}
+forks.lock(LoopRunner._lock)
+_nannies: weakref.WeakSet[ReportingNanny] = weakref.WeakSet()
+_CLOSE_SECONDS = 10.0
+RESTART_AGAIN_SECONDS = 2.0
+"""How long after a restart that failed the next one is tried."""
+_KILLED_MOST = 3
+"""A process that is killed while it starts is started again at once; after so many in a row that is a failure, too."""
+# Measured: what a driver with 1, 2 and 8 workers has open, with room for files of the user.
+_DESCRIPTORS = 64
+_FILE_BYTES = 64 * 1024 * 1024
+_LOOPBACK_SECONDS = 5.0
+_DESCRIPTORS_PER_WORKER = 16
+SHORT_LOGS = {"distributed.admin.low-level-log-length": 100}
+"""Under these settings Dask keeps so many events of a topic and messages of a connection: telemetry would pile up."""
+
+
+class WorkerExit(NamedTuple):
+    """How a worker process ended.
+
+    Attributes:
+      code: Exit code, negative for a signal.
+      over_memory: Its nanny ended it because it exceeded its memory limit.
+    """
+
+    code: int
+    over_memory: bool
+
+
+class ReportingNanny(Nanny):
+    """Keeps the exit code of its worker process, which tells a kill from a crash.
+
+    Attributes:
+      restart_failure: Why the newest try to start a lost worker again failed; "" while none has.
+    """
+
+    restart_failure: str = ""
+    _worker_pid: int | None = None
+    _restarting: asyncio.Future[Status] | None = None
+
+    def __init__(
+        self,
+        scheduler: Any,
+        *,
+        name: Any = None,
+        env: dict[str, str] | None = None,
+        gpus: Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
+        """`gpus`: Each worker process sees one of these only, by its number."""
+        if gpus:
+            env = (env or {}) | {"CUDA_VISIBLE_DEVICES": gpus[int(name) % len(gpus)]}
+        super().__init__(scheduler, name=name, env=env, **(kwargs | _NO_DASHBOARD))
+        _nannies.add(self)
+
+    async def instantiate(self) -> Status:
+        """Starts the worker process; one that was lost is started again until that succeeds or the cluster closes."""
+        if self.process is None:  # the first one: if that fails, so does `connect`
+            return await self._noting_pid(super().instantiate())
+        if not self._restarts:
+            self._restarting = asyncio.ensure_future(self._restart())
+        assert self._restarting is not None
+        return await self._restarting
+
+    @property
+    def _restarts(self) -> bool:
+        return self._restarting is not None and not self._restarting.done()
+
+    async def _restart(self) -> Status:
+        """Dask would close the nanny at the first failure, and not try again where the process is killed meanwhile."""
+        killed = 0
+        while self.process is not None and self.status is Status.running:
+            process = self.process
+            try:
+                await self._noting_pid(process.start())
+                killed += 1
+                why = (
+                    f"the process was ended {killed} times while it started" if killed >= _KILLED_MOST else ""
+                )
+            except Exception as error:  # of the fork, or raised by the worker while it started
+                first = _first_of(error)
+                why = f"{type(first).__name__}: {first}"
+            if process.status is Status.running:
+                self.restart_failure = ""
+                return Status.running
+            if process.status is Status.starting:  # Dask wanted to end a process that was never there
+                process.process, process.status = None, Status.stopped
+            if not why and process.status is Status.failed:
+                why = "no process could be started"
+            self.restart_failure = why or self.restart_failure
+            if why:
+                await asyncio.sleep(RESTART_AGAIN_SECONDS)
+        return Status.failed
+
+    async def _noting_pid(self, start: Coroutine[Any, Any, Status]) -> Status:
+        """Notes the pid of the process that starts, which is gone when it has ended."""
+        before = self._worker_pid
+        with fork_server.forking():
+            starting = asyncio.ensure_future(start)
+            try:
+                # Not when it has started: a worker may be killed before its nanny has heard that it runs.
+                while not starting.done() and self._worker_pid == before:
+                    self._worker_pid = self.pid or before
+                    await asyncio.sleep(0.005)
+                return await starting
+            finally:
+                starting.cancel()
+
+    def disown(self) -> None:
+        """See `forks.tell`; its worker is the parent's."""
+        started = getattr(self.process, "process", None)  # Dask's around that of `multiprocessing`
+        if started is not None:
+            started._proc_finalizer.detach()
+            multiprocessing.process._children.discard(started._process)  # type: ignore[attr-defined]
+            forks.let_go(started._keep_child_alive.fileno())
+
+    def _on_worker_exit_sync(self, exitcode: int | None) -> None:
+        if self._worker_pid is not None and exitcode is not None:
+            over_memory = self.memory_manager._last_terminated_pid == self._worker_pid
+            unknown = exitcode == fork_server.UNKNOWN_EXIT and not over_memory
+            with _exit_seen:
+                _exits[self._worker_pid] = None if unknown else WorkerExit(exitcode, over_memory)
+                _exit_seen.notify_all()
+        if self._restarts and self.status is Status.running:
+            return  # one that has not started yet: `_restart` knows
+        super()._on_worker_exit_sync(exitcode)  # type: ignore[no-untyped-call]
+
+
+class QuietWorker(Worker):
+    """A worker in this process, without Dask's dashboard."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **(kwargs | _NO_DASHBOARD))
+
+
+class EmbeddedCluster(LocalCluster):
+    """A LocalCluster whose nannies alone decide about their workers."""
+
+    def __init__(self, **options: Any) -> None:
+        forks.tell(self)  # already while it starts: another thread may fork meanwhile
+        try:
+            super().__init__(**options)  # type: ignore[no-untyped-call]
+        except BaseException:  # Dask ends what it has started after an Exception only
+            with contextlib.suppress(Exception):
+                self.close(timeout=_CLOSE_SECONDS)
+            raise
+
+    def disown(self) -> None:
+        """See `forks.tell`: scheduler and nannies are the parent's.
+
+        At the end of the child Dask would wait for an event loop that no thread runs, and remove folders of the parent;
+        `multiprocessing` would end the workers, which it takes for children.
+        """
+        self.status = Status.closed  # so that Dask has nothing to close
+        servers = [self.scheduler, *self.workers.values()]
+        for server in servers:
+            if (folder := getattr(server, "_workdir", None)) is not None:
+                folder._finalizer.detach()
+            if isinstance(server, ReportingNanny):
+                server.disown()
+        with contextlib.suppress(RuntimeError):  # it has no loop yet
+            forks.let_go_loop(getattr(self.loop, "asyncio_loop", None))
+
+    def _update_worker_status(self, op: str, msg: Any) -> None:
+        # LocalCluster would look 15 s after the loss of a worker and close its nanny if the worker is not there:
+        # also if it had come back long ago, and was lost a second time just then.
+        DaskCluster._update_worker_status(self, op, msg)
+
+
+def _first_of(error: BaseException) -> BaseException:
+    """What an error began with: Dask's handling of it raises others."""
+    while (before := error.__cause__ or error.__context__) is not None:
+        error = before
+    return error
+
+
+def worker_exit(pid: int, timeout_seconds: float) -> WorkerExit | None:
+    """How a worker process of this driver ended; None if that is not known in time."""
+    with _exit_seen:
+        _exit_seen.wait_for(lambda: pid in _exits, timeout_seconds)
+        return _exits.get(pid)
+
+
+def settled(scheduler: str, name: str, pid: int) -> bool:
+    """Whether the nanny of a worker, if it is one of ours, has seen it start.
+
+    A worker is usable a moment earlier. But Dask's nannies go wrong when their worker dies in that moment: they end
+    the next one, or themselves.
+    """
+    for nanny in list(_nannies):
+        if str(nanny.name) == name and nanny.scheduler_addr == scheduler:
+            process = nanny.process
+            return nanny.pid == pid and process is not None and process.status is Status.running
+    return True
+
+
+def restart_failure(scheduler: str, name: str) -> str:
+    """Why an embedded worker that was lost is not started again, or was not the last time; "" if it may come."""
+    for nanny in list(_nannies):
+        if str(nanny.name) == name and nanny.scheduler_addr == scheduler:
+            if nanny.status in (Status.closing, Status.closed):
+                return "its nanny was closed"
+            failure, seconds = nanny.restart_failure, RESTART_AGAIN_SECONDS
+            return (
+                f"its restart failed ({failure}), and is tried again every {seconds:g} s" if failure else ""
+            )
+    return "it has no nanny"
+
+
+def start(
+    *,
+    workers: int,
+    processes: bool,
+    listen: str,
+    memory_limit: str | int | None,
+    environment: dict[str, str],
+    gpus: Sequence[str] = (),
+) -> LocalCluster:
+    """Starts scheduler and workers on this machine.
+
+    Args:
+      workers: Number of worker processes (or of workers in this process).
+      processes: One process per worker, else all in this one.
+      listen: Address to listen on.
+      memory_limit: Per worker, as Dask reads it: "auto", "2GiB", bytes, None for no limit.
+      environment: Variables to set in the worker processes.
+      gpus: One for each worker process, as CUDA_VISIBLE_DEVICES names it; none for workers on CPUs.
+
+    Raises:
+      UnsafeBind: if `listen` is not a loopback address.
+      UnavailableError: if the machine does not let this process do what a cluster needs, with what to change.
+    """
+    if not is_loopback(listen):
+        raise UnsafeBind(
+            f"the embedded cluster listens on loopback only, got {listen!r}; for other machines start a Dask "
+            f"cluster with TLS and give wb.connect its address or Client"
+        )
+    _ensure_descriptors(_DESCRIPTORS + _DESCRIPTORS_PER_WORKER * workers)
+    if processes:
+        _ensure_file_size()
+        _ensure_loopback(listen)
+    # Lost workers are reported by us, in the cell.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    options: dict[str, Any] = {"worker_class": QuietWorker}
+    if processes:
+        leave_main_out()
+        fork_server.start()
+        options = {
+            "security": Security.temporary(),
+            "protocol": "tls://",
+            "worker_class": ReportingNanny,
+            "memory_limit": memory_limit,
+            # All of it: the fork server has that of when it was started.
+            "env": dict(os.environ) | blas.environment(workers) | environment,
+        }
+        if gpus:
+            options["gpus"] = tuple(gpus)
+    before_start = blas.environment(workers) | fork_server.MEMORY_ENVIRONMENT
+    # Dask's own web pages have no authentication: none are served.
+    settings = {
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+        **SHORT_LOGS,
+        # Dask samples the stack of each loop every 10 ms and checks its delay every 20 ms, for a dashboard that nobody
+        # serves here. Both take Python's lock from the replicas: 10 % of a core with two idle workers, 2 % without.
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "500ms",
+        "distributed.nanny.pre-spawn-environ": {} if fork_server.AVAILABLE else before_start,
+    }
+    with dask.config.set(settings):
+        return EmbeddedCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=processes,
+            host=listen if processes else None,
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+            **options,
+        )
+
+
+def _ensure_file_size() -> None:
+    """Checks that this process may write what a cluster needs: shared memory counts as a file.
+
+    Raises:
+      UnavailableError: if it may not.
+    """
+    if resource is None:
+        return
+    soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if soft != resource.RLIM_INFINITY and soft < _FILE_BYTES:
+        raise UnavailableError(
+            f"this process may write files of {soft:,} bytes only, which also limits shared memory, and the cluster "
+            f"needs {_FILE_BYTES:,}: raise the limit (`ulimit -f unlimited` in the shell that starts Python)"
+        )
+
+
+def _ensure_loopback(address: str) -> None:
+    """Checks that this process can listen on `address` and reach itself there; Dask tries that for a minute.
+
+    Raises:
+      UnavailableError: if it cannot.
+    """
+    try:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.create_server((address, 0), family=family) as server:
+            socket.create_connection(server.getsockname()[:2], _LOOPBACK_SECONDS).close()
+    except OSError as error:
+        raise UnavailableError(
+            f"{address} cannot be used ({error}): the embedded cluster needs a loopback interface that is up. Bring it "
+            f"up (`ip link set lo up`), check the container's network and firewall, or use threads: "
+            f"wb.connect(processes=False)"
+        ) from error
+
+
+def _ensure_descriptors(needed: int) -> None:
+    """Raises this process's limit of open files if that is too low.
+
+    Raises:
+      UnavailableError: if that is not allowed.
+    """
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise UnavailableError(
+            f"this process may open {hard} files only, and the cluster needs about {needed}: raise the limit "
+            f"(`ulimit -n {max(1024, needed)}` in the shell that starts Python) or use fewer replicas"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

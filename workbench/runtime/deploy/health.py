@@ -1,0 +1,158 @@
+"""Why a worker is silent or gone, seen from outside: its process, its heartbeats, Dask's view."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from workbench.runtime.deploy.embedded import WorkerExit
+from workbench.runtime.deploy.succession import Succession
+from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.process.gpus import STUCK_EXIT_CODE
+from workbench.runtime.process.stack_dump import user_calls
+
+
+def process_state(pid: int) -> str:
+    """State letter of a process of this machine ("R", "S", "T", "Z", …), "" if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[0]
+
+
+def kernel_memory_kills() -> int:
+    """How many processes the kernel has ended for want of memory, on this machine or in this container."""
+    count = 0
+    for file in ("/proc/vmstat", "/sys/fs/cgroup/memory.events"):
+        with contextlib.suppress(OSError):
+            for line in Path(file).read_text().splitlines():
+                if line.startswith("oom_kill "):
+                    count += int(line.split()[1])
+    return count
+
+
+class Health(Protocol):
+    """What the cluster behind a gang knows and can do about its workers."""
+
+    def examine(self, worker: WorkerLink) -> str:
+        """Why a worker that is still connected must be given up, or ""."""
+
+    def why_lost(self, worker: WorkerLink) -> str:
+        """Why a worker's connection ended."""
+
+    def kill(self, worker: WorkerLink) -> None:
+        """Ends a worker's process, which must not go on."""
+
+    def give_up(self, worker: WorkerLink) -> None:
+        """Ends a worker's process where it may be stuck; one that is only out of reach may come back."""
+
+    def replacement(self, worker: WorkerLink) -> WorkerLink:
+        """Connects to the worker that takes the place of a lost one; waits while there is a sign that one comes.
+
+        Raises:
+          ReplicaLost: if there is none.
+        """
+
+    def is_back(self, worker: WorkerLink, settled_seconds: float) -> bool:
+        """Whether a lost worker has a successor that has answered for so long already."""
+
+
+class LocalHealth:
+    """Looks at workers whose processes this driver's machine runs, or only at heartbeats for others.
+
+    Args of the constructor:
+      worker_exit: (pid, timeout in seconds) -> how it ended, or None if that cannot be known.
+      succession: Who takes the place of lost workers.
+      stall_seconds: Silence after which a worker is given up.
+    """
+
+    def __init__(
+        self,
+        *,
+        worker_exit: Callable[[int, float], WorkerExit | None],
+        succession: Succession,
+        stall_seconds: float,
+    ) -> None:
+        self._worker_exit = worker_exit
+        self._succession = succession
+        self.stall_seconds = stall_seconds
+        self._kernel_kills = kernel_memory_kills()
+
+    def examine(self, worker: WorkerLink) -> str:
+        """Why a worker that is still connected must be given up, or ""."""
+        silent = time.monotonic() - worker.last_beat
+        if silent < self.stall_seconds:
+            return ""
+        if not worker.local:
+            return f"stalled: no heartbeat for {silent:.0f} s, nor can its process be seen from here"
+        match process_state(worker.pid):
+            case "T" | "t":
+                why = "its process is stopped (state T)"
+            case "" | "Z":
+                return self.why_lost(worker)
+            case "D":
+                why = "its process waits for a device or disk (state D)"
+            case _:
+                why = "its process is inside C code that holds Python's lock"
+                if calls := user_calls(worker.pid):
+                    why += f", called by {' ← '.join(f'{call.function} ({call.place})' for call in calls)}"
+        return f"stalled: no heartbeat for {silent:.0f} s, {why}; it was ended"
+
+    def why_lost(self, worker: WorkerLink) -> str:
+        """Why a worker's connection ended."""
+        ended = self._worker_exit(worker.pid, 1.0) if worker.local else None
+        if ended is None:
+            alive = worker.local and process_state(worker.pid) not in ("", "Z")
+            return "closed its connection" if alive else "was lost (its connection ended)"
+        code = ended.code
+        if ended.over_memory:
+            return "was ended: out of memory, over the limit of its worker"
+        if code == STUCK_EXIT_CODE:
+            return "ended itself: its GPU had failed, or a replica was stuck in NCCL"
+        if code < 0:
+            name = signal.Signals(-code).name if -code in signal.valid_signals() else f"signal {-code}"
+            hint = {"SIGSEGV": " (a crash in C code)", "SIGABRT": " (C code gave up)"}.get(name, "")
+            if name == "SIGKILL" and self._kernel_kills != (kills := kernel_memory_kills()):
+                self._kernel_kills = kills
+                hint = " (out of memory: the kernel ended it)"
+            return f"was killed by {name}{hint}"
+        return f"exited with code {code}" + (" (shut down, restarted or scaled down)" if code == 0 else "")
+
+    def kill(self, worker: WorkerLink) -> None:
+        """Ends a worker's process, also a stopped one; that of another machine or user is left to Dask."""
+        if not _killed(worker):
+            self._succession.dismiss(worker)
+
+    def give_up(self, worker: WorkerLink) -> None:
+        """As `kill`, except for one of another machine or user that nobody would start again."""
+        if not _killed(worker):
+            self._succession.give_up(worker)
+
+    def replacement(self, worker: WorkerLink) -> WorkerLink:
+        """Connects to the worker that takes the place of a lost one."""
+        return self._succession.replacement(worker)
+
+    def is_back(self, worker: WorkerLink, settled_seconds: float) -> bool:
+        """Whether a lost worker has a successor that has answered for so long already."""
+        return self._succession.is_back(worker, settled_seconds)
+
+
+def _killed(worker: WorkerLink) -> bool:
+    """Ends a process of this machine and user, if it still runs; False for that of another one."""
+    if worker.pid == os.getpid():
+        return True
+    if worker.local:
+        try:
+            os.kill(worker.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            return False  # another user's
+        return True
+    return False

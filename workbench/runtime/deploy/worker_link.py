@@ -1,0 +1,69 @@
+"""The driver's side of one worker: its links, what it was sent, what is known of its health."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.runtime.comm.links import Link
+
+Status = tuple[int, int, bool, int, int, str, str, str]
+
+
+@dataclass(slots=True, eq=False)
+class WorkerLink:
+    """A claimed worker.
+
+    Attributes:
+      name: Dask's name for it, which a restarted worker keeps.
+      address: Its Dask address, which a restarted worker changes.
+      host: Label of its host.
+      task: Number of that host.
+      pid: Its process.
+      local: Its process is one that the driver sees, with `pid`.
+      device_count: Replicas that it can run.
+      device_kind: What they run on: "CPU", "GPU" or "TPU".
+      reached: What its links to the driver go over, and why, where one would expect something else.
+      steps: The ordered link.
+      signals: The urgent link.
+      shipped: Ids of functions and structures that it has.
+      structures: Its number -> result structure.
+      statuses: Last heartbeat, one row per replica.
+      last_beat: When that came, by `time.monotonic`.
+      standing: Where its replicas are, if it has fallen silent, see `silence`; else "". The watching thread's.
+      silenced: Its urgent link has ended; the watching thread's.
+      doomed: Why it was given up, or why it said that it would leave; "" for most.
+      leaving: It said that it would leave.
+      lost: Why it is gone, "" while it is there.
+      lost_at: When that was noticed, by `time.time`.
+      machine: Which machine it is on, as far as names tell.
+    """
+
+    name: str
+    address: str
+    host: str
+    task: int
+    pid: int
+    local: bool
+    device_count: int
+    steps: Link
+    signals: Link
+    device_kind: str = "CPU"
+    reached: str = ""
+    shipped: set[int] = field(default_factory=set)
+    structures: dict[int, Any] = field(default_factory=dict)
+    statuses: list[Status] = field(default_factory=list)
+    last_beat: float = field(default_factory=time.monotonic)
+    standing: str = ""
+    silenced: bool = False
+    doomed: str = ""
+    leaving: bool = False
+    lost: str = ""
+    lost_at: float = 0.0
+    machine: str = ""
+
+    def close(self) -> None:
+        """Closes both links; the worker drops everything of this driver."""
+        self.steps.close()
+        self.signals.close()

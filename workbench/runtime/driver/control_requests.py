@@ -1,0 +1,87 @@
+"""Questions to workers that must be answered while a step hangs: asked by any thread, without the gang's lock."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+from workbench.errors import WorkbenchError
+from workbench.runtime.comm.failure_report import FailureReport, rebuild
+from workbench.runtime.comm.links import LinkClosed
+from workbench.runtime.comm.messages import loads
+from workbench.runtime.deploy.worker_link import WorkerLink
+
+
+class Question:
+    """One request on the urgent link of one worker.
+
+    Attributes:
+      worker: Whom it was put to.
+    """
+
+    __slots__ = ("_answered", "_outcome", "worker")
+
+    def __init__(self, worker: WorkerLink) -> None:
+        self.worker = worker
+        self._answered = threading.Event()  # set by the watching thread, once
+        self._outcome: tuple[bool, Any] = (False, "")
+
+    def settle(self, ok: bool, outcome: Any) -> None:
+        """Gives the answer (`ok`), or says why there is none; wakes the threads that wait."""
+        self._outcome = ok, outcome
+        self._answered.set()
+
+    def answer(self, deadline_seconds: float) -> Any:
+        """Waits for the answer.
+
+        Raises:
+          WorkbenchError: what the worker reported, that it is gone, or that it did not answer in time.
+        """
+        address = self.worker.address
+        if not self._answered.wait(deadline_seconds):
+            raise WorkbenchError(
+                f"worker {address} did not answer in {deadline_seconds:.2g} s", worker=address
+            )
+        ok, outcome = self._outcome
+        if ok:
+            return loads(outcome) if isinstance(outcome, bytes) else outcome
+        if isinstance(outcome, FailureReport):
+            raise rebuild(outcome, worker=address)
+        raise WorkbenchError(f"worker {address} is gone: {outcome}", worker=address)
+
+
+class UrgentQuestions:
+    """The questions that are open. `settled` and `ended` are for the watching thread."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        # Each operation on it is one that the interpreter does not interrupt; no question is waited for twice.
+        self._open: dict[int, Question] = {}
+
+    def ask(self, worker: WorkerLink, kind: int) -> Question:
+        """Sends a question of this kind; of a worker that is gone, the answer says so."""
+        question = Question(worker)
+        number = next(self._numbers)
+        self._open[number] = question
+        try:
+            if worker.lost:
+                raise LinkClosed(worker.lost)
+            worker.signals.send((kind, number))
+        except LinkClosed as error:
+            self._open.pop(number, None)
+            question.settle(False, str(error))
+        return question
+
+    def settled(self, number: int, ok: bool, outcome: Any) -> None:
+        """An answer has come."""
+        question = self._open.pop(number, None)
+        if question is not None:
+            question.settle(ok, outcome)
+
+    def ended(self, worker: WorkerLink) -> None:
+        """The urgent link of a worker has ended: nothing it was asked will be answered."""
+        for number, question in list(self._open.items()):
+            if question.worker is worker:
+                self._open.pop(number, None)
+                question.settle(False, "its connection ended")

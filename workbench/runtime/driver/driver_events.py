@@ -1,0 +1,148 @@
+"""What the driver sees happen beside the collectives, as events for the log: output, lost replicas, failed steps."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from workbench.errors import CollectiveMismatch, DeadlineExceededError, NotFinite
+from workbench.runtime.user_code.notebook_cells import last_site
+from workbench.telemetry.events import Event
+
+if TYPE_CHECKING:
+    from workbench.runtime.deploy.worker_link import WorkerLink
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.driver.step import Step
+
+_FAILURES: Final = {
+    f"{kind.__module__}.{kind.__qualname__}": name
+    for name, kind in {
+        "nan": NotFinite,
+        "mismatch": CollectiveMismatch,
+        "timeout": DeadlineExceededError,
+    }.items()
+}
+
+
+def show(rank: int, stream: str, text: str) -> None:
+    """Prints one line of a replica in the notebook; never raises, as steps are told by the same messages."""
+    file = sys.stderr if stream == "stderr" else sys.stdout
+    line = f"[replica {rank}] {text}"
+    try:
+        print(line, file=file)
+    except UnicodeEncodeError as error:
+        with contextlib.suppress(OSError, ValueError):
+            print(line.encode(error.encoding, "backslashreplace").decode(error.encoding), file=file)
+    except (OSError, ValueError):
+        pass  # nobody reads it any more
+
+
+def printed(worker: WorkerLink, rank: int, stream: str, line: str) -> Event:
+    """A line that a replica printed on "stdout" or "stderr"."""
+    severity = "warning" if stream == "stderr" else "info"
+    return Event("log", stream, line, time.monotonic_ns(), severity=severity, replica=rank, host=worker.host)
+
+
+def links_made(workers: Iterable[WorkerLink], apart: Mapping[str, str]) -> Iterator[Event]:
+    """An event for each link that goes another way than the name of a host lets expect.
+
+    Args:
+      workers: Those of a cluster.
+      apart: Name of a worker -> why it cannot share memory with others whose host has the same name.
+    """
+    now = time.monotonic_ns()
+    for worker in workers:
+        if ", as " in worker.reached:
+            message = f"the driver reaches worker {worker.name} over {worker.reached}"
+            yield Event("lifecycle", "link", message, now, host=worker.host)
+        if why := apart.get(worker.name):
+            message = (
+                f"worker {worker.name} calls its host as others do, and cannot share memory with them ({why}): it "
+                f"counts as on host {worker.host!r}, and collectives between these hosts go over TCP"
+            )
+            yield Event("lifecycle", "hosts", message, now, host=worker.host)
+
+
+def replicas_lost(worker: WorkerLink, groups: Iterable[Group]) -> Iterator[Event]:
+    """One alert for each replica on a worker that is gone, or one for the worker if it has none.
+
+    Strategies that share the worker lose their replica of that number together, in one alert.
+
+    Args:
+      worker: Is gone.
+      groups: Those whose strategies are in use.
+    """
+    now = time.monotonic_ns()
+    message = f"worker {worker.name} (pid {worker.pid}) {worker.lost}"
+    lost: dict[int, list[Group]] = {}
+    for group in groups:
+        for rank in group.ranks_of(worker.name):
+            lost.setdefault(rank, []).append(group)
+    for rank, theirs in sorted(lost.items()):
+        newest = max(theirs, key=lambda group: group.id)
+        yield Event(
+            "alert",
+            "replica_lost",
+            f"{', '.join(dict.fromkeys(group.label for group in theirs))}: {message}",
+            now,
+            severity="error",
+            replica=rank,
+            host=worker.host,
+            step=newest.number - 1,
+            generation=newest.generation,
+        )
+    if not lost:
+        yield Event("alert", "worker_lost", message, now, severity="error", host=worker.host)
+
+
+def step_failed(step: Step) -> Iterator[Event]:
+    """A line for a step that failed, and an alert if replicas were not together, or numbers not finite.
+
+    What the user's own code raises concerns the caller, who gets the error; lost replicas are told by
+    `replicas_lost`.
+    """
+    yield Event(
+        "lifecycle",
+        "step_failed",
+        f"{step.group.label}: {_failure(step)}",
+        time.monotonic_ns(),
+        replica=-1 if step.error is None else getattr(step.error, "replica", -1),
+        step=step.number,
+        site=step.site,
+        generation=step.group.generation,
+    )
+    causes = sorted(
+        (failure for failure in step.failures if not failure.secondary), key=lambda failure: failure.rank
+    )
+    told = next((failure for failure in causes if failure.type_name in _FAILURES), None)
+    if told is not None:
+        group = step.group
+        yield Event(
+            "alert",
+            _FAILURES[told.type_name],
+            f"{group.label}: {told.text.partition(chr(10))[0]}",
+            time.monotonic_ns(),
+            severity="error",
+            replica=told.rank,
+            host=group.devices[told.rank].host,
+            step=step.number,
+            site=step.site,
+            generation=group.generation,
+        )
+
+
+def _failure(step: Step) -> str:
+    """Such as "step 65 failed on replica 3: ValueError at In[1]:14"."""
+    which = f"step {step.number} failed" if step.number >= 0 else f"{step.name!r} failed"
+    if step.lost:
+        return f"{which}: replica {min(step.lost)} was lost"
+    causes = [failure for failure in step.failures if not failure.secondary]
+    if not causes:
+        return which
+    first = min(causes, key=lambda failure: failure.rank)
+    site = last_site(first.traceback)
+    kind = first.type_name.rpartition(".")[2]
+    return f"{which} on replica {first.rank}: {kind}{f' at {site}' if site else ''}"

@@ -1,0 +1,68 @@
+"""What a replica function must not do: wait for the replicas, of which it runs one.
+
+In worker processes a strategy only stands for itself, and has nobody to wait for. Where replicas are threads of the
+driver's process, they reach all that the driver has. The driver holds its gang's lock until the step has ended, so a
+replica that asked for it, or a thread that it has started, would wait for itself, and everybody else for both.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import FrameType
+
+from workbench import forks
+from workbench.backends.users_line import is_users
+from workbench.runtime.replica.env import current_env
+from workbench.runtime.replica.started_threads import stands_for_user, step_of_thread
+
+
+def refuse_on_replica() -> None:
+    """Refuses what only the driver can do, by the name of the function that the user has called.
+
+    Raises:
+      RuntimeError: If the calling thread runs a replica, or was started by a replica function that still runs.
+    """
+    step = step_of_thread()
+    if step is not None:
+        by = "" if current_env() is not None else "a thread that was started by "
+        raise RuntimeError(
+            f"{_called()} was called inside a replica function, by {by}replica {step.rank}: it would wait for the "
+            f"replicas, and so for itself. Call it outside of strategy.run, and pass on what it gives as an argument: "
+            f"strategy.run(fn, args=(value,))"
+        )
+
+
+class DriverLock:
+    """The lock of a gang whose replicas are threads of this process; these, and what they start, are refused."""
+
+    def __init__(self) -> None:
+        self._lock = forks.lock(threading.RLock())
+        self.release = self._lock.release
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """As that of `threading.RLock`; only what does not wait is allowed to a replica.
+
+        Raises:
+          RuntimeError: If the calling thread runs a replica, and would wait.
+        """
+        if blocking:
+            refuse_on_replica()
+        return self._lock.acquire(blocking, timeout)
+
+    def __enter__(self) -> bool:
+        refuse_on_replica()
+        return self._lock.acquire()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._lock.release()
+
+
+def _called() -> str:
+    """The function of this package that the innermost function of the user has called."""
+    frame: FrameType | None = sys._getframe(1)
+    name = ""
+    while frame is not None and not is_users(frame) and not stands_for_user(frame):
+        name = frame.f_code.co_qualname
+        frame = frame.f_back
+    return name.replace(".__init__", "") or "this"

@@ -1,0 +1,254 @@
+"""From what replicas reported to the one error that the user gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import (
+    CaptureError,
+    CollectiveAborted,
+    InvalidArgumentError,
+    ReplicaLost,
+    ReplicaStalled,
+    WorkbenchError,
+)
+from workbench.runtime.comm.failure_report import FailureReport, rebuild
+from workbench.runtime.comm.messages import unpickled
+from workbench.runtime.user_code.notebook_cells import last_site, with_cell_names
+
+if TYPE_CHECKING:
+    from workbench.runtime.deploy.worker_link import WorkerLink
+    from workbench.runtime.driver.step import Step
+
+
+def step_error(step: Step, root: BaseException | None) -> BaseException:
+    """The error of a failed step.
+
+    Failures that only followed from others are left out. Where replicas failed by themselves with one type
+    there is one error, of the first of them; with several types a group, in the order of the replicas.
+
+    Args:
+      step: The step, ended.
+      root: The error of the step that made this one fail, if there was one before it.
+    """
+    if step.lost:
+        return _lost_error(step)
+    own = [failure for failure in step.failures if not failure.secondary]
+    if not own:
+        return root or _rebuilt(step, min(step.failures, key=lambda f: f.rank))
+    return failures_error(step, own)
+
+
+def failures_error(step: Step, failures: Sequence[FailureReport]) -> BaseException:
+    """The error of replicas that failed by themselves; see `step_error`.
+
+    Args:
+      step: The step, ended.
+      failures: What they reported.
+    """
+    own = sorted(failures, key=lambda failure: failure.rank)
+    if len({f.type_name for f in own}) > 1:
+        errors = [_rebuilt(step, failure) for failure in own]
+        return ExceptionGroup(f"{len(own)} replicas failed differently in step {step.number}", errors)
+    error = _rebuilt(step, own[0])
+    others = [f for f in own[1:] if f.text != own[0].text]
+    for failure in others[:8]:
+        error.add_note(f"also on replica {failure.rank}: {failure.type_name}: {failure.text}")
+    if len(others) > 8:
+        error.add_note(f"and on {len(others) - 8} more replicas")
+    return error
+
+
+def is_effect(step: Step) -> bool:
+    """Whether a failed step only followed from the failure of another."""
+    return not step.lost and step.merge_error is None and all(failure.secondary for failure in step.failures)
+
+
+def _rebuilt(step: Step, failure: FailureReport) -> WorkbenchError:
+    if failure.type_name == "SystemExit":
+        return _exited(step, failure)
+    group = step.group
+    worker, _ = group.place(failure.rank)
+    fields: dict[str, Any] = {
+        "run": group.gang.run_id,
+        "generation": group.generation,
+        "worker": worker.address,
+        "pid": worker.pid,
+        "step": step.number,
+    }
+    error = rebuild(failure, **fields)
+    if 0 <= error.replica < group.size:  # whom the error is about may be another than who reported it
+        worker, _ = group.place(error.replica)
+        fields |= {"worker": worker.address, "pid": worker.pid}
+    for name, value in fields.items():  # an error of our own came with what its replica knew
+        if getattr(error, name) in ("", -1, 0):
+            setattr(error, name, value)
+    if error.replica < 0:
+        error.replica = failure.rank
+    if step.site:
+        error.add_note(f"in {step.name!r}, which {step.site} ran")
+    return error
+
+
+def _lost_error(step: Step) -> WorkbenchError:
+    """ReplicaLost or ReplicaStalled: who, why, what it last did, who waited, what happens next."""
+    group = step.group
+    rank, cause = min(step.lost.items())
+    worker, _ = group.place(rank)
+    others = [r for r in range(group.size) if r not in step.lost]
+    waiting, where = _waited(step)
+    collective, last = _last_position(step, rank, worker, waiting)
+    released = f"; {replicas_text(others)} {'was' if len(others) == 1 else 'were'} released{where}"
+    what, colon, detail = cause.partition(": ")
+    at = f"at step {step.number}" if step.number >= 0 else f"in {step.name!r}"
+    more = f" (and {replicas_text(sorted(step.lost)[1:])})" if len(step.lost) > 1 else ""
+    return _kind(cause)(
+        f"replica {rank}{more} (worker {worker.address}, pid {worker.pid}) {what} {at}{last}{colon}{detail}"
+        f"{released if others else '; no replica survived'}. "
+        f"State committed at step {group.committed_step}. Run {group.gang.run_id} generation {group.generation} "
+        f"→ the next step recovers as {group.generation + 1}. Details: wb.diagnose()",
+        run=group.gang.run_id,
+        generation=group.generation,
+        replica=rank,
+        worker=worker.address,
+        pid=worker.pid,
+        step=step.number,
+        collective=collective or waiting,
+        cause=cause,
+    )
+
+
+def _last_position(step: Step, rank: int, worker: WorkerLink, waiting: str) -> tuple[str, str]:
+    """The collective that a lost replica was in, "" if in none, and where it was, in words; "" if nobody knows.
+
+    Args:
+      step: The step that it was lost in.
+      rank: The replica.
+      worker: Its worker.
+      waiting: The collective that others waited in for it, such as "all_reduce #2"; "" if they did not.
+    """
+    group = step.group
+    flight = group.gang.flights.of(group.id, rank, worker.pid)
+    if flight is not None and flight.step == step.number:
+        op, _, number = waiting.rpartition(" #")
+        name = waiting if op and int(number) == flight.seq + 1 else f"its collective #{flight.seq + 1}"
+        if flight.inside:
+            return name, f" while in {name}"
+        if op:
+            return "", f" before it came to {waiting}"
+        return "", f" after {name}" if flight.seq >= 0 else " before its first collective"
+    doing = {row[1]: row for row in worker.statuses if row[0] == group.id}.get(rank)
+    if doing is None or not doing[2] or not doing[5] or doing[3] != step.number:
+        return "", ""  # the last heartbeat tells of an earlier step
+    name = f"{doing[5]} #{doing[4] + 1}" if doing[4] >= 0 else doing[5]
+    return name, f" while in {name}" + (f" ({with_cell_names(doing[7])})" if doing[7] else "")
+
+
+def gone(worker: WorkerLink, replica: int = -1) -> WorkbenchError:
+    """The error of a request that a lost worker cannot answer any more, about `replica` if it is about one."""
+    whose = f"replica {replica} is gone with its" if replica >= 0 else "there is no answer from"
+    return _kind(worker.lost)(
+        f"{whose} worker {worker.address}, pid {worker.pid}, which {worker.lost}. The next step recovers; values that "
+        f"only this worker held have to be computed again",
+        replica=replica,
+        worker=worker.address,
+        pid=worker.pid,
+        cause=worker.lost,
+    )
+
+
+def _kind(cause: str) -> Callable[..., WorkbenchError]:
+    return ReplicaStalled if cause.startswith("stalled") else ReplicaLost
+
+
+def where_others_wait(step: Step) -> tuple[str, str]:
+    """The collective in which a survivor waits for a lost replica, alone and in a phrase; "" if in none."""
+    for name in step.group.worker_names:
+        for group_id, rank, busy, number, seq, op, phase, site in step.group.gang.workers[name].statuses:
+            here = group_id == step.group.id and number == step.number and rank not in step.lost
+            if here and busy and phase == "waiting":
+                where = f" ({with_cell_names(site)})" if site else ""
+                return f"{op} #{seq + 1}", f" from {op} #{seq + 1}{where}"
+    return "", ""
+
+
+def _waited(step: Step) -> tuple[str, str]:
+    """`where_others_wait` when the loss was noticed, or what a survivor has reported since."""
+    if step.waited[0]:
+        return step.waited
+    for failure in sorted(step.failures, key=lambda f: f.rank):
+        error = rebuild(failure)
+        if isinstance(error, (CollectiveAborted, ReplicaLost)) and error.collective:
+            site = last_site(failure.traceback)
+            return error.collective, f" from {error.collective}" + (f" ({site})" if site else "")
+    return "", ""
+
+
+def _exited(step: Step, failure: FailureReport) -> WorkbenchError:
+    """ReplicaLost for a program that called `sys.exit`; the process stays, only the step is lost."""
+    group = step.group
+    worker, _ = group.place(failure.rank)
+    return ReplicaLost(
+        f"replica {failure.rank} exited with code {failure.text or 0} at step {step.number}: its program called "
+        f"sys.exit\n\n{failure.traceback}".rstrip(),
+        run=group.gang.run_id,
+        generation=group.generation,
+        replica=failure.rank,
+        worker=worker.address,
+        pid=worker.pid,
+        step=step.number,
+        cause=f"exited with code {failure.text or 0}",
+    )
+
+
+def replicas_text(ranks: list[int]) -> str:
+    """Replicas in words: "replica 1", "replicas 1, 2"."""
+    return f"replica {ranks[0]}" if len(ranks) == 1 else f"replicas {_names(ranks)}"
+
+
+def _names(ranks: list[int]) -> str:
+    return ", ".join(map(str, ranks[:16])) + (" …" if len(ranks) > 16 else "")
+
+
+def read_structure(pickled: bytes) -> Any:
+    """The structure of a result; or the error, where its classes are not those of this process."""
+    try:
+        return unpickled(pickled, "the structure of a result")
+    except CaptureError as error:
+        return error
+
+
+def structure_error(step: Step) -> WorkbenchError | None:
+    """The error of a step whose replicas returned different structures, or another one than its earlier runs did.
+
+    Also where a structure is of classes that this process does not have.
+    """
+    known = [(rank, structure) for rank, structure in enumerate(step.structures) if structure is not None]
+    if not known:
+        return None
+    first_rank, first = known[0]
+    if type(first) is CaptureError:
+        return first
+    for rank, structure in known[1:]:
+        if structure is not first and structure != first:
+            return InvalidArgumentError(
+                f"{step.name!r} returned different structures: {_structure(first)} on replica {first_rank}, "
+                f"{_structure(structure)} on replica {rank}; return the same nested structure on every replica",
+                replica=rank,
+                step=step.number,
+            )
+    if step.promised is not None and first is not step.promised and first != step.promised:
+        return InvalidArgumentError(
+            f"{step.name!r} returned {_structure(first)}, and {_structure(step.promised)} in its first run: a "
+            f"@wb.function returns the same nested structure in every step, as others go on with it before it is "
+            f"known; return that, or leave the decorator out",
+            step=step.number,
+        )
+    return None
+
+
+def _structure(spec: Any) -> str:
+    """A nested structure as its result would be written, with * for each value."""
+    text = str(spec)
+    return text[len("PyTreeSpec(") :].rpartition(")")[0] if text.startswith("PyTreeSpec(") else text

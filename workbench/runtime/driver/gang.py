@@ -1,0 +1,560 @@
+"""All workers of a cluster, held by this driver: sends steps, receives what becomes of them.
+
+Any thread may submit; one at a time does, and one at a time receives, under `lock`. Whoever waits also
+receives: there is no thread in between, whose wake-up would cost as much as a whole step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import pickle
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench import forks
+from workbench.errors import ClusterClosed, WorkbenchError
+from workbench.runtime.comm.failure_report import FailureReport, rebuild
+from workbench.runtime.comm.links import LinkClosed, Wakeup
+from workbench.runtime.comm.messages import (
+    ABORT,
+    DONE,
+    FETCH,
+    INTERRUPT,
+    MERGE,
+    OUTPUT,
+    RELEASE,
+    REPLY,
+    SHIP,
+    STRUCTURE,
+    UNSHIP,
+    Message,
+    unpickled,
+)
+from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.driver.control_requests import UrgentQuestions
+from workbench.runtime.driver.driver_events import printed, replicas_lost, show
+from workbench.runtime.driver.driver_lock import DriverLock
+from workbench.runtime.driver.failures import gone, read_structure, where_others_wait
+from workbench.runtime.driver.flight_reader import Flights
+from workbench.runtime.driver.interrupts import DeferredInterrupt
+from workbench.runtime.driver.merge_call import refuse_stuck_merge
+from workbench.runtime.shipping.function_registry import Shipping
+from workbench.runtime.user_code.notebook_cells import with_cell_names
+from workbench.telemetry.events import Event
+
+if TYPE_CHECKING:
+    from workbench.runtime.cluster import Cluster
+    from workbench.runtime.deploy.health import Health
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.driver.step import Step
+
+# A wait looks around at least this often.
+CHECK_SECONDS = 0.5
+FETCH_DEADLINE_SECONDS = 600.0
+_UNUSED = 64  # functions that workers are told to forget together
+
+
+class Gang:
+    """The workers of a cluster while this driver holds them.
+
+    Attributes:
+      workers: Name -> link, in the cluster's order (host by host).
+      shipping: Functions and structures known by id.
+      released: (serial, leaf) of values that no handle refers to any more; sent along with the next message.
+      abandoned: Groups whose strategy was collected; closed as soon as nothing else goes on.
+      groups: group id -> group.
+      run_id: Names this run in telemetry and errors.
+      cluster: Whose workers these are.
+      urgent: Questions that are answered also while another thread waits for a step and holds `lock`.
+      minimum_replicas: With so many of its replicas left a group goes on while others are missing; 0: never.
+      lock: Held while sending and receiving; threads of this process that run replicas cannot take it.
+      interrupts: Entered while sending and receiving, so that Ctrl-C does neither by half.
+    """
+
+    def __init__(
+        self,
+        workers: list[WorkerLink],
+        *,
+        run_id: str,
+        by_reference: bool,
+        health: Health,
+    ) -> None:
+        """Takes over connected workers."""
+        self.workers = {worker.name: worker for worker in workers}
+        self.run_id = run_id
+        self.shipping = Shipping(by_reference=by_reference)
+        self.released: deque[tuple[int, int]] = deque()
+        self.abandoned: deque[Group] = deque()
+        self.groups: dict[int, Group] = {}
+        self.cluster: Cluster | None = None
+        self.urgent = UrgentQuestions()
+        self.lock = DriverLock() if by_reference else forks.lock(threading.RLock())
+        self.wakeup = Wakeup()
+        self.interrupts = DeferredInterrupt(self.wakeup)
+        self.minimum_replicas = 0
+        self.closed = False
+        self.notify: Callable[[Event], object] = lambda event: None
+        self.flights = Flights()
+        self.perished: Callable[[WorkerLink], object] = lambda worker: None
+        self.heard: Callable[[WorkerLink], object] = lambda worker: None
+        self._health = health
+        self._serials = itertools.count(1)
+        self._requests = itertools.count(1)
+        self._replies: dict[int, tuple[bool, Any] | None] = {}
+        self._steps: dict[int, Step] = {}
+        self._merging: deque[Step] = deque()
+        self._suspects: deque[WorkerLink] = deque()
+        self._poll = select.poll()
+        self._by_descriptor: dict[int, WorkerLink] = {}
+        self._of_process = 0  # in a forked child, the process whose workers these are
+        self._poll.register(self.wakeup.fileno(), select.POLLIN)
+        for worker in workers:
+            self.watch(worker)
+        forks.tell(self)
+
+    def disown(self) -> None:
+        """See `forks.tell`: the workers are the parent's, and their links were let go."""
+        if not self.closed:
+            self.closed, self._of_process = True, os.getppid()
+            self.flights.close()
+
+    def watch(self, worker: WorkerLink) -> None:
+        """From now on, messages of this worker are received."""
+        self.workers[worker.name] = worker
+        descriptor = worker.steps.fileno()
+        self._by_descriptor[descriptor] = worker
+        self._poll.register(descriptor, select.POLLIN)
+
+    # -- sending
+    # ------------------------------------------------------------------------------------------------
+
+    def next_serial(self) -> int:
+        """A number for the next message that makes values."""
+        return next(self._serials)
+
+    def post(self, worker: WorkerLink, message: Message) -> None:
+        """Sends on the ordered link; a worker that is gone is marked lost instead."""
+        if worker.lost:
+            return
+        try:
+            worker.steps.send(message)
+        except LinkClosed:
+            self.lose(worker)
+
+    def ship(self, worker: WorkerLink, object_id: Any) -> None:
+        """Makes sure that `worker` has an object, before a message that names it."""
+        if type(object_id) is int and object_id not in worker.shipped:
+            worker.shipped.add(object_id)
+            self.post(worker, (SHIP, object_id, self.shipping.pickled[object_id]))
+
+    def submit(self, step: Step, message: Message, objects: tuple[Any, ...]) -> None:
+        """Sends a step to all workers of its group, pickled once for all."""
+        self._steps[step.serial] = step
+        if len(self.shipping.unused) >= _UNUSED:
+            self._unship()
+        body = None if self.shipping.by_reference else pickle.dumps(message, protocol=5)
+        for name in step.group.worker_names:
+            worker = self.workers[name]
+            for object_id in objects:
+                if object_id not in worker.shipped:
+                    self.ship(worker, object_id)
+            try:
+                if worker.lost:
+                    self._note_lost(step, worker)
+                else:
+                    worker.steps.send(message, body)
+            except LinkClosed:
+                self.lose(worker)
+        if not step.waiting:
+            self._end(step)
+
+    def _unship(self) -> None:
+        """Has workers forget functions that nobody holds any more; all steps that ran them have ended."""
+        unused = self.shipping.unused
+        ids = {unused.popleft() for _ in range(len(unused))}
+        for worker in self.living():
+            if known := worker.shipped & ids:
+                worker.shipped -= known
+                self.post(worker, (UNSHIP, list(known)))
+
+    def on_their_way(self, group: Group) -> list[Step]:
+        """A group's steps that have not ended, oldest first; for threads that only look, without the lock."""
+        return [step for step in list(self._steps.values()) if step.group is group]
+
+    def living(self) -> list[WorkerLink]:
+        """The workers that are not lost."""
+        return [worker for worker in list(self.workers.values()) if not worker.lost]
+
+    def take_released(self) -> list[tuple[int, int]]:
+        """The values to free, for the next message."""
+        released = self.released
+        if not released:
+            return []
+        return [released.popleft() for _ in range(len(released))]
+
+    def tidy(self) -> None:
+        """Frees what nobody holds any more; the watching thread's, so it does not wait for the lock."""
+        if not (self.released or self.abandoned) or not self.lock.acquire(blocking=False):
+            return
+        try:
+            if self.closed:
+                return
+            ids = self.take_released()
+            for worker in list(self.workers.values()) if ids else []:
+                self.post(worker, (RELEASE, ids))
+            for _ in range(len(self.abandoned)):
+                group = self.abandoned.popleft()
+                if group.in_flight:
+                    self.abandoned.append(group)  # its last steps are still on their way
+                    self._receive(0.0)
+                else:
+                    group.close()
+        except ClusterClosed:
+            pass  # just now: nothing is left to free
+        finally:
+            self.lock.release()
+
+    def abort(self, group: Group, serial: int, reason: str) -> None:
+        """Wakes every replica of a group that waits for others, and has its steps after `serial` skipped."""
+        for name in group.worker_names:
+            self._signal(self.workers[name], (ABORT, group.id, group.epoch, serial, reason))
+
+    def interrupt(self, group: Group) -> None:
+        """Raises RunInterrupted in every replica of a group that runs."""
+        for name in group.worker_names:
+            self._signal(self.workers[name], (INTERRUPT, group.id, group.epoch))
+
+    def _signal(self, worker: WorkerLink, message: Message) -> None:
+        if not worker.lost:
+            try:
+                worker.signals.send(message)
+            except LinkClosed:
+                self.lose(worker)
+
+    # -- requests
+    # -----------------------------------------------------------------------------------------------
+
+    def request(self, worker: WorkerLink, kind: int, *arguments: Any) -> int:
+        """Sends a request on the ordered link; its number is what `reply` waits for."""
+        request = next(self._requests)
+        self._replies[request] = None
+        self.post(worker, (kind, request, *arguments))
+        return request
+
+    def reply(self, worker: WorkerLink, request: int, deadline_seconds: float, replica: int = -1) -> Any:
+        """Waits for the answer to a request, about `replica` if it is about one.
+
+        Raises:
+          ReplicaLost: The worker is gone.
+          ReplicaStalled: It was given up.
+          WorkbenchError: What the worker reported, or that it did not answer in time.
+          CaptureError: The answer is of a type that this process does not have.
+        """
+        end = time.monotonic() + deadline_seconds
+        address = worker.address
+        with self.lock, self.interrupts as interrupts:
+            try:
+                while (answer := self._replies[request]) is None:
+                    if worker.lost:
+                        raise gone(worker, replica)
+                    if time.monotonic() > end:
+                        raise WorkbenchError(f"worker {address} did not answer in {deadline_seconds:g} s")
+                    if interrupts.take():
+                        raise KeyboardInterrupt
+                    self._receive(CHECK_SECONDS)
+            finally:
+                self.forget([request])
+        ok, payload = answer
+        if not ok:
+            assert isinstance(payload, FailureReport)
+            raise rebuild(payload)
+        return (
+            payload if self.shipping.by_reference else unpickled(payload, f"the answer of worker {address}")
+        )
+
+    def forget(self, requests: Iterable[int]) -> None:
+        """Nobody waits for the answers to these requests any more; those that were waited for are forgotten already."""
+        for request in requests:
+            self._replies.pop(request, None)
+
+    def examine(self, worker: WorkerLink) -> None:
+        """Gives a worker up, and ends it, if it has been silent for too long; the watching thread's."""
+        trouble = self._health.examine(worker)
+        if trouble:
+            self.suspect(worker, trouble)
+            self._health.give_up(worker)
+
+    def beaten(self, worker: WorkerLink) -> None:
+        """A worker's heartbeat has come, says the watching thread: waits for merges look at what the others do."""
+        self.heard(worker)
+        if any(step.merging for step in list(self._steps.values())):
+            self.wakeup.set()
+
+    def suspect(self, worker: WorkerLink, cause: str = "") -> None:
+        """A worker is gone or given up, says another thread than the one that waits, which looks at once."""
+        worker.doomed = worker.doomed or cause
+        self._suspects.append(worker)
+        self.wakeup.set()
+        if self.lock.acquire(blocking=False):
+            try:
+                self._look()
+            finally:
+                self.lock.release()
+
+    def fetch(
+        self, places: Sequence[tuple[str, int]], wanted: dict[int, list[tuple[int, int]]]
+    ) -> dict[int, list[Any]]:
+        """Values that replicas hold, of all of them at the same time.
+
+        Args:
+          places: Worker and device of each replica.
+          wanted: rank -> (serial, leaf) of each value.
+
+        Returns:
+          rank -> the values, in the order in which they were asked for.
+        """
+        with self.lock:
+            self.check_open()
+            asked = []
+            for rank, keys in wanted.items():
+                name, device = places[rank]
+                worker = self.workers[name]
+                asked.append((rank, worker, self.request(worker, FETCH, device, keys)))
+            try:
+                return {
+                    rank: self.reply(worker, request, FETCH_DEADLINE_SECONDS, rank)
+                    for rank, worker, request in asked
+                }
+            finally:
+                self.forget(request for _, _, request in asked)
+
+    # -- waiting
+    # ------------------------------------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        """Raises ClusterClosed once the cluster is closed, and in processes that were forked off its own."""
+        if self._of_process:
+            raise ClusterClosed(
+                f"this strategy's cluster belongs to process {self._of_process}, and this is process {os.getpid()}, "
+                f"forked off it: use the cluster there, or give this process workers of its own with wb.connect(...)"
+            )
+        if self.closed:
+            raise ClusterClosed(
+                "this strategy's cluster was closed: connect again with wb.connect(...) and make the strategy anew"
+            )
+
+    def wait(self, step: Step) -> None:
+        """Waits for a step; raises its error. Ctrl-C stops the step and leaves the cluster usable."""
+        __tracebackhide__ = True
+        with self.lock:
+            if step.accepted is not None and step.group.errors.is_told(step.error):
+                step.group.make_ready()  # which sends it again
+            self._wait_for_end(step)
+            if step.error is not None:
+                step.group.wait_for_cause(step)
+        if step.error is not None:
+            step.group.errors.reported(step.error)
+            raise step.error
+
+    def wait_for_end(self, step: Step) -> None:
+        """As `wait`, but raises nothing; who goes on after a failure is told by the next run."""
+        with self.lock:
+            self._wait_for_end(step)
+
+    def wait_for_room(self, group: Group, in_flight: int) -> None:
+        """Waits until at most `in_flight` steps of `group` are on their way; about Ctrl-C see `wait`."""
+        with self.lock:
+            while group.in_flight > in_flight and not group.given_up:
+                self._wait_for_end(self._oldest(group))
+
+    def _wait_for_end(self, step: Step) -> None:
+        if not step.ended:
+            self.check_open()
+            with self.interrupts as interrupts:
+                group = step.group
+                while not step.ended and not group.given_up:
+                    late = group.overdue
+                    self._receive(CHECK_SECONDS if late is None else min(CHECK_SECONDS, late.grace_seconds()))
+                    if interrupts.pending and interrupts.take():
+                        group.interrupted(step)
+                if not step.ended:
+                    group.give_up(step)
+
+    def drain(self, group: Group) -> None:
+        """Receives until no step of `group` is on its way."""
+        with self.lock, self.interrupts as interrupts:
+            while group.in_flight:
+                self._receive(CHECK_SECONDS)
+                if interrupts.take():
+                    group.interrupted(self._oldest(group))
+                if group.overdue is not None and group.in_flight:
+                    group.overdue.urge(self._oldest(group))
+
+    def _oldest(self, group: Group) -> Step:
+        return next(step for step in self._steps.values() if step.group is group)
+
+    def receive_some(self) -> None:
+        """Receives what comes within a moment."""
+        with self.lock, self.interrupts:
+            self._receive(CHECK_SECONDS)
+
+    def _receive(self, timeout_seconds: float) -> None:
+        """Waits for messages and handles them.
+
+        Raises:
+          ClusterClosed: if the gang is closed, by another thread.
+        """
+        self.check_open()
+        read_already = [worker for worker in self._by_descriptor.values() if worker.steps.pending]
+        for worker in read_already:  # while sending: no descriptor tells of these
+            self._receive_from(worker)
+        for descriptor, _ in self._poll.poll(0 if read_already else timeout_seconds * 1000):
+            worker_there = self._by_descriptor.get(descriptor)
+            if worker_there is None:
+                self.wakeup.clear()
+                self._look()
+            else:
+                self._receive_from(worker_there)
+        # Only now: a merge function receives too, and must not overtake what was received here.
+        while self._merging:
+            step = self._merging.popleft()
+            step.group.try_merge(step)
+
+    def _receive_from(self, worker: WorkerLink) -> None:
+        try:
+            messages = worker.steps.receive()
+        except LinkClosed:
+            self.lose(worker)
+            return
+        rest = iter(messages)
+        try:
+            for message in rest:
+                self._handle(worker, message)
+        finally:  # whatever one has raised, such as a listener's error: those behind it have come, too
+            for message in rest:
+                self._handle(worker, message)
+
+    def _look(self) -> None:
+        """Marks the workers that are gone or were given up; ends merges that cannot happen."""
+        while self._suspects:
+            self.lose(self._suspects.popleft())
+        for step in [step for step in self._steps.values() if step.merging]:
+            refuse_stuck_merge(step)
+
+    def _handle(self, worker: WorkerLink, message: Message) -> None:
+        kind = message[0]
+        if kind == DONE:
+            self._done(worker, message[1], message[2])
+        elif kind == STRUCTURE:
+            worker.structures[message[1]] = (
+                message[2] if self.shipping.by_reference else read_structure(message[2])
+            )
+        elif kind == OUTPUT:
+            _, rank, stream, line = message
+            if stream == "stderr":  # warnings name the line of a cell
+                line = with_cell_names(line)
+            show(rank, stream, line)
+            self.notify(printed(worker, rank, stream, line))
+        elif kind == MERGE:
+            step = self._steps.get(message[1])
+            if step is not None:
+                step.merging[message[2]] = message[3:5]
+                self._merging.append(step)
+        elif kind == REPLY and message[1] in self._replies:  # else nobody waits for it any more
+            self._replies[message[1]] = message[2], message[3]
+
+    def _done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
+        step = self._steps.get(serial)
+        if step is None:
+            return  # of a step that was given up
+        step.take(outcomes, worker.structures)
+        if step.failures and step.waiting:
+            step.group.failing(step)
+        if step.merging:
+            self._merging.append(step)
+        if not step.waiting:
+            self._end(step)
+
+    def _end(self, step: Step) -> None:
+        if self._steps.pop(step.serial, None) is None:
+            return  # ended meanwhile by the loss of a worker
+        step.ended = True
+        step.group.step_ended(step)
+
+    # -- losing workers
+    # -----------------------------------------------------------------------------------------
+
+    def lose(self, worker: WorkerLink) -> None:
+        """Marks a worker as gone: its steps fail, its groups' other replicas wake."""
+        with self.lock:
+            if worker.lost or self.closed:
+                return
+            why = self._health.why_lost(worker)
+            worker.lost, worker.lost_at = worker.doomed or why or "lost its connection", time.time()
+            # Whatever is wrong with its last records, the loss itself must be handled.
+            with contextlib.suppress(Exception):
+                self.perished(worker)
+            if not worker.doomed:
+                self._health.give_up(worker)  # in case it is still there: what it kept for us is gone
+            descriptor = worker.steps.fileno()
+            if self._by_descriptor.get(descriptor) is worker:
+                del self._by_descriptor[descriptor]
+                self._poll.unregister(descriptor)
+            worker.close()
+            for step in list(self._steps.values()):
+                self._note_lost(step, worker)
+            for group in self.groups.values():
+                if worker.name in group.worker_names:
+                    group.stale = True
+                    self.abort(group, -1, f"aborted because a replica's worker was lost: {worker.lost}")
+            for step in [s for s in self._steps.values() if not s.waiting]:
+                self._end(step)
+            used = [group for group in self.groups.values() if group not in self.abandoned]
+            for event in replicas_lost(worker, used):
+                self.notify(event)
+
+    def kill(
+        self, worker: WorkerLink, why: str = "was ended because it did not stop when interrupted"
+    ) -> None:
+        """Ends a worker that cannot be stopped otherwise; its steps fail."""
+        worker.doomed = why
+        self._health.kill(worker)
+        self.lose(worker)
+
+    def replace(self, name: str) -> None:
+        """Puts another worker, such as the restarted one, in the place of a lost one.
+
+        Raises:
+          ReplicaLost: if there is none; at once if there is no sign that one comes.
+        """
+        with self.interrupts.lifted():
+            worker = self._health.replacement(self.workers[name])
+        self.watch(worker)
+
+    def is_back(self, name: str, settled_seconds: float) -> bool:
+        """Whether there is a successor for a lost worker, who has answered for so long already."""
+        return self._health.is_back(self.workers[name], settled_seconds)
+
+    def _note_lost(self, step: Step, worker: WorkerLink) -> None:
+        for rank, (name, _) in enumerate(step.places):
+            if name == worker.name and rank in step.waiting:
+                step.waiting.discard(rank)
+                step.lost[rank] = worker.lost
+                step.waited = where_others_wait(step)
+        self._merging.append(step)
+
+    def close(self) -> None:
+        """Lets the workers go; threads that wait for a step get `ClusterClosed`. Idempotent."""
+        self.closed = True  # before the lock, which one of those holds until its step ends, or it sees this
+        self.wakeup.set()
+        with self.lock:
+            for worker in self.workers.values():
+                worker.close()
+            self.wakeup.close()
+            self.flights.close()

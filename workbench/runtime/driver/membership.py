@@ -1,0 +1,113 @@
+"""Which replicas of a group take part: all of them, or those that are left while workers are missing.
+
+A *seat* is a replica's number among all. Ranks count those that take part, without gaps: with seats 0 and 2 left, seat
+2 is rank 1. What a replica keeps belongs to its device, and so stays with it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from workbench.errors import ReplicaLost
+from workbench.runtime.driver.failures import replicas_text
+from workbench.telemetry.events import Event
+
+if TYPE_CHECKING:
+    from workbench.runtime.driver.group import Group
+
+# So long a worker that has come back has to have answered before it takes part again.
+SETTLED_SECONDS = 2.0
+
+
+def seat(group: Group) -> None:
+    """Finds successors for lost workers, or goes on without them where `minimum_replicas` permits that.
+
+    Raises:
+      ReplicaLost: if one has none, and too few replicas are left.
+    """
+    absent: dict[str, ReplicaLost] = {}
+    for name in dict.fromkeys(name for name, _ in group.seats):
+        if group.gang.workers[name].lost:
+            try:
+                _replace(group, name)
+            except ReplicaLost as error:
+                absent[name] = error
+    left = [number for number, (name, _) in enumerate(group.seats) if name not in absent]
+    if absent and not _suffice(group, len(left)):
+        first = next(iter(absent.values()))
+        if group.gang.minimum_replicas and len(left) < group.gang.minimum_replicas:
+            first.add_note(
+                f"{len(left)} replicas are left, and minimum_replicas is {group.gang.minimum_replicas}"
+            )
+        raise first
+    if tuple(left) != group.taken:
+        group.take(left)
+        group.absent = {name: str(error) for name, error in absent.items()}
+        group.gang.notify(_resized(group))
+
+
+def _suffice(group: Group, left: int) -> bool:
+    # JAX connects its processes once and for all, and compiles for all of them.
+    traced = group.devices[0].kind == "TPU"
+    return 0 < group.gang.minimum_replicas <= left and not traced
+
+
+def _replace(group: Group, name: str) -> None:
+    """Gives a seat's lost worker a successor.
+
+    Raises:
+      ReplicaLost: naming the replicas that cannot run, if there is none.
+    """
+    try:
+        group.gang.replace(name)
+    except ReplicaLost as error:
+        missing = [number for number, (worker, _) in enumerate(group.seats) if worker == name]
+        others = len(group.seats) - len(missing)
+        instead = ""
+        if others and not group.gang.minimum_replicas:
+            instead = f". To go on with the {others} other replicas meanwhile, connect with minimum_replicas={others}"
+        raise ReplicaLost(
+            f"{replicas_text(missing)} of {group.label} cannot run: {error}. State committed at step "
+            f"{group.committed_step}{instead}",
+            run=group.gang.run_id,
+            generation=group.generation,
+            replica=missing[0],
+            worker=error.worker,
+            pid=error.pid,
+            cause=error.cause,
+        ) from error
+
+
+def missing_seats(group: Group) -> list[int]:
+    """The replicas that do not take part, by their numbers among all."""
+    return [number for number in range(len(group.seats)) if number not in group.taken]
+
+
+def look_for_returned(group: Group) -> None:
+    """Notes whether all missing workers have been back for a while; the watching thread's."""
+    if group.absent and not group.may_grow:
+        gang = group.gang
+        group.may_grow = all(gang.is_back(name, SETTLED_SECONDS) for name in group.absent)
+
+
+def _resized(group: Group) -> Event:
+    message = size_text(group.label, group.size, missing_seats(group))
+    if group.absent:
+        message += f" until their workers are back: {'; '.join(group.absent.values())}"
+    return Event(
+        "alert" if group.absent else "lifecycle",
+        "strategy_resized",
+        message,
+        time.monotonic_ns(),
+        severity="warning" if group.absent else "info",
+        step=group.number - 1,
+        generation=group.generation,
+    )
+
+
+def size_text(label: str, size: int, missing: list[int]) -> str:
+    """How many replicas of a group take part, in a sentence."""
+    if not missing:
+        return f"{label} has all its {size} replicas again"
+    return f"{label} goes on with {size} of {size + len(missing)} replicas, without {replicas_text(missing)},"

@@ -1,0 +1,152 @@
+"""Merge calls: replicas pause, the driver runs one function in cross-replica context, the result is dealt out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import optree
+
+from workbench.errors import CaptureError, CollectiveMismatch
+from workbench.runtime.comm.messages import MERGED, Ref, dumps, unpickled
+from workbench.runtime.driver.handle import Handle
+from workbench.runtime.driver.step import Step
+from workbench.runtime.driver.unpicklable import explain_unpicklable_result
+
+
+class PerRank:
+    """A leaf of a merge function's result that differs by replica.
+
+    Attributes:
+      components: One per rank.
+    """
+
+    __slots__ = ("components",)
+
+    def __init__(self, components: Sequence[Any]) -> None:
+        self.components = components
+
+
+def run_merge(step: Step) -> None:
+    """Runs the merge function that all replicas of `step` wait for, and lets them go on."""
+    requests, step.merging = step.merging, {}
+    group = step.group
+    by_reference = group.gang.shipping.by_reference
+    try:
+        bodies = {
+            rank: body if by_reference else unpickled(body, f"the merge_call of replica {rank}")
+            for rank, (body, _) in requests.items()
+        }
+    except CaptureError as error:
+        step.merging = requests
+        refuse_merge(step, str(error))
+        step.merge_error = error
+        return
+    first = bodies[min(bodies)]
+    for rank, (_, spec, _, _) in bodies.items():
+        if spec != first[1]:
+            step.merging = requests
+            refuse_merge(step, f"replica {rank} passed arguments of another structure to merge_call")
+            return
+    if step.on_merge is None:
+        step.merging = requests
+        refuse_merge(step, "merge_call is not possible in this program")
+        return
+    fn, spec, first_leaf, leaves = first
+    source = _source(step, bodies)
+    handles: list[Any] = [Handle(source, first_leaf - index) for index in range(len(leaves))]
+    call: Any = optree.tree_unflatten(spec, handles)
+    args, kwargs = call
+    group.nesting += 1
+    try:
+        with group.gang.interrupts.lifted():
+            result = step.on_merge(fn, args, kwargs)
+    except KeyboardInterrupt:
+        group.gang.interrupts.pending = True  # for whoever waits for the step
+        _answer(step, (False, "the merge function was interrupted"))
+        return
+    except Exception as error:
+        step.merge_error = error
+        _answer(step, (False, f"the merge function raised {type(error).__name__}"))
+        return
+    except BaseException:
+        _answer(step, (False, "the merge function was interrupted"))
+        raise
+    finally:
+        group.nesting -= 1
+    try:
+        results, result_spec = optree.tree_flatten(result, namespace="workbench")
+        by_rank = {rank: (result_spec, [_for_rank(leaf, rank) for leaf in results]) for rank in requests}
+        answer = (True, by_rank) if by_reference else dumps((True, by_rank))
+    except Exception as error:  # pickling calls code of whatever the result is
+        name = getattr(fn, "__qualname__", repr(fn))
+        step.merge_error = explain_unpicklable_result(name, result, error)
+        _answer(step, (False, "the result of the merge function cannot be sent to the replicas"))
+        return
+    _post(step, answer)
+
+
+def _source(step: Step, bodies: dict[int, Any]) -> Step:
+    """Stands for the paused step as the maker of the merge call's arguments, which are there already."""
+    source = Step(step.group, step.serial, number=step.number, prepared=step.prepared, on_merge=None)
+    source.ended = True
+    for rank, (_, _, first_leaf, leaves) in bodies.items():
+        source.leaves[rank] = {first_leaf - index: leaf for index, leaf in enumerate(leaves)}
+    return source
+
+
+def refuse_merge(step: Step, why: str = "") -> None:
+    """Ends the wait of replicas in a merge that cannot happen."""
+    waiting = sorted(step.merging)
+    if not why:
+        if step.failed:
+            why = "another replica failed"
+        else:
+            ended = [rank for rank, leaves in enumerate(step.leaves) if leaves is not None]
+            why = (
+                f"replicas {waiting} called merge_call, replicas {ended} ended the step without it; "
+                f"every replica must call it the same number of times"
+            )
+            step.merge_error = RuntimeError(why)
+    step.merging = {}
+    _answer(step, (False, why))
+
+
+def refuse_stuck_merge(step: Step) -> None:
+    """Ends a merge that some replicas wait for while another waits for them, in a collective they never came to."""
+    group = step.group
+    paused, (_, seq) = min(step.merging.items())
+    for name in group.worker_names:
+        for group_id, rank, _, number, other_seq, op, phase, site in group.gang.workers[name].statuses:
+            there = group_id == group.id and number == step.number >= 0 and phase == "waiting"
+            if there and rank not in step.merging and other_seq > seq:
+                why = (
+                    f"replica {paused} waits in merge_call, replica {rank} in {op} #{other_seq + 1}"
+                    + (f" ({site})" if site else "")
+                    + "; every replica must make the same calls in the same order"
+                )
+                refuse_merge(step, why)
+                step.merge_error = CollectiveMismatch(
+                    why, replica=rank, step=step.number, run=group.gang.run_id
+                )
+                group.gang.abort(group, step.serial, why)
+                return
+
+
+def _answer(step: Step, payload: tuple[bool, str]) -> None:
+    _post(step, payload if step.group.gang.shipping.by_reference else dumps(payload))
+
+
+def _post(step: Step, payload: Any) -> None:
+    gang = step.group.gang
+    message = (MERGED, step.serial, payload)
+    for name in step.group.worker_names:
+        gang.post(gang.workers[name], message)
+
+
+def _for_rank(leaf: Any, rank: int) -> Any:
+    if isinstance(leaf, Handle):
+        return Ref(leaf.serial, leaf.leaf)
+    if type(leaf) is PerRank:
+        return _for_rank(leaf.components[rank], rank)
+    return leaf

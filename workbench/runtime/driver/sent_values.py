@@ -1,0 +1,100 @@
+"""Values that the notebook gives the replicas, kept as they were sent: a replica that was replaced gets them again."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench.errors import CaptureError, StaleGeneration
+from workbench.runtime.comm.failure_report import safe_text
+from workbench.runtime.comm.messages import INLINE_BYTES, PUT, RemoteLeaf, dumps
+from workbench.runtime.driver.handle import Handle
+from workbench.runtime.driver.step import Step
+
+if TYPE_CHECKING:
+    from workbench.runtime.driver.group import Group
+
+
+class Sent:
+    """One component per replica, as it travels: the user may have changed theirs since. Kept by the value's handle."""
+
+    __slots__ = ("__weakref__", "_known", "_parts", "_serial")
+
+    divisible: Final = False
+
+    def __init__(self, parts: Sequence[Any], known: Sequence[Any]) -> None:
+        """Takes the components as messages carry them, and what the driver keeps of each."""
+        self._parts = parts
+        self._known = known
+        self._serial = -1
+
+    @classmethod
+    def of(cls, components: Sequence[Any], *, by_reference: bool) -> Sent:
+        """Makes components ready to travel.
+
+        Raises:
+          CaptureError: naming the first that does not pickle.
+        """
+        parts = components if by_reference else [_pickled(value, r) for r, value in enumerate(components)]
+        return cls(parts, [_known(value, by_reference) for value in components])
+
+    def give(self, group: Group) -> Handle:
+        """Sends each replica of a group its component; the handle of the value."""
+        step = Step(group, group.gang.next_serial(), number=-1, prepared=None, on_merge=None)
+        self._serial = step.serial
+        self._send(group, group.worker_names)
+        step.leaves = [[known] for known in self._known]
+        step.ended, step.ended_ns = True, time.monotonic_ns()
+        step.origin = self
+        group.sent.add(self)
+        return Handle(step, 0)
+
+    def give_again(self, group: Group, lost: Sequence[int]) -> None:
+        """Sends the replicas `lost`, which were replaced, their components."""
+        if len(self._parts) == group.size:  # else the value belongs to replicas that do not take part now
+            self._send(group, dict.fromkeys(group.places[rank][0] for rank in lost))
+
+    def renewed(self, handle: Handle) -> Handle:
+        """The same components for the replicas that take part now.
+
+        Raises:
+          StaleGeneration: if there are more or fewer of them.
+        """
+        group = handle.group
+        if len(self._parts) != group.size:
+            raise StaleGeneration(
+                f"a value has components for {len(self._parts)} replicas, and {group.label} goes on with {group.size}: "
+                f"make it again for these, with strategy.distribute_values_from_function",
+                run=group.gang.run_id,
+                generation=group.generation,
+            )
+        with group.gang.lock, group.gang.interrupts:
+            return Sent(self._parts, self._known).give(group)
+
+    def _send(self, group: Group, workers: Sequence[str] | dict[str, None]) -> None:
+        for name in workers:
+            parts = {index: self._parts[rank] for rank, index in group.ranks_of(name).items()}
+            group.gang.post(group.gang.workers[name], (PUT, self._serial, parts))
+
+
+def _pickled(value: Any, rank: int) -> bytes:
+    try:
+        return dumps(value)
+    except Exception as error:  # pickling calls code of whatever the value is
+        raise CaptureError(
+            f"the component of replica {rank} cannot be sent to it: a {type(value).__module__}."
+            f"{type(value).__qualname__} does not pickle ({safe_text(error)}). Make it inside the function instead."
+        ) from error
+
+
+def _known(value: Any, by_reference: bool) -> Any:
+    """What the driver keeps of a value that it has sent: small ones, and the description of others."""
+    if by_reference:
+        return (value,)
+    size = int(getattr(value, "nbytes", 0) or sys.getsizeof(value))
+    shape = getattr(value, "shape", None)
+    if size <= INLINE_BYTES:
+        return (value,)
+    return RemoteLeaf(type(value).__name__, str(getattr(value, "dtype", "")), shape, size)

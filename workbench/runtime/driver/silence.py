@@ -1,0 +1,48 @@
+"""Where the replicas of a worker are that has fallen silent, seen from outside: the worker cannot say so itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Final
+
+from workbench.runtime.deploy.health import process_state
+from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.process.stack_dump import user_calls
+
+SILENT_SECONDS: Final = 2.0
+"""Four heartbeats. A worker that misses them executes no Python."""
+_WHY: Final = {
+    "T": "its process is stopped (state T)",
+    "t": "a debugger has stopped its process (state t)",
+    "D": "its process waits for a device or disk (state D)",
+}
+_HELD: Final = "inside C code that holds Python's lock, or without a core to run on"
+
+
+def is_silent(worker: WorkerLink) -> bool:
+    """Whether no heartbeat of a worker that is still there has come for `SILENT_SECONDS`."""
+    return not worker.lost and time.monotonic() - worker.last_beat > SILENT_SECONDS
+
+
+def whereabouts(worker: WorkerLink) -> str:
+    """The line of user code that a silent worker's replica is at, such as "train.py:84 in step".
+
+    Asks the process for its stacks, for which it needs not execute Python; this takes up to half a second.
+
+    Returns:
+      The place, or "an unknown line" and why it is unknown.
+    """
+    if not worker.local or worker.pid == os.getpid():
+        return "an unknown line (its process is not on this machine)"
+    if process_state(worker.pid) in _WHY:
+        return "an unknown line"  # it would write its stacks only when it goes on
+    calls = user_calls(worker.pid)
+    return f"{calls[0].place} in {calls[0].function}" if calls else "an unknown line"
+
+
+def silence_text(worker: WorkerLink, place: str) -> str:
+    """What banners say of a silent worker's replicas: `place` of `whereabouts`, for how long, and why."""
+    why = _WHY.get(process_state(worker.pid), _HELD) if worker.local else ""
+    silent = f"silent for {time.monotonic() - worker.last_beat:.0f} s"
+    return f"{place}, {silent}: {why}" if why else f"{place}, {silent}"

@@ -1,0 +1,163 @@
+"""A step on its way: which workers still owe their part, and what the replicas reported."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from workbench.runtime.comm.failure_report import FailureReport
+from workbench.runtime.comm.messages import RowsLeaf
+from workbench.runtime.comm.packed_leaves import unpacked
+
+if TYPE_CHECKING:
+    from workbench.runtime.driver.accepted_steps import Accepted
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.driver.handle import Handle
+
+MergeFunction = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Step:
+    """One message that every replica of a group executes.
+
+    Attributes:
+      group: Whose step it is.
+      places: Where its replicas are, by rank; those of its group change.
+      serial: Its number in the gang.
+      number: Its number among the user's steps of the group, -1 for internal work.
+      name: The user's function.
+      site: Where the user called it, such as "train.py:41".
+      waiting: Ranks that have not reported yet.
+      leaves: Per rank the leaves of its result, as DONE carries them; None until it reports.
+      structures: Per rank the structure of its result.
+      failures: What failed replicas reported.
+      lost: rank -> why its worker is gone.
+      waited: Where the others waited for it then; see `failures.where_others_wait`.
+      ended: Nothing more will come.
+      ended_ns: When that was known, by `time.monotonic_ns`.
+      inputs: The distributed values that it took, as far as they still exist.
+      error: What waiting for it raises.
+      on_merge: Runs merge functions of this step.
+      merging: rank -> (payload of the merge request that it waits on, number of its latest collective).
+      merge_error: What its merge function raised.
+      promised: The structure that its result has to have, None if that is not known yet.
+      nested: It is work of a merge function: part of the step that is paused.
+      accepted: What sends it again if it is lost with a replica; None once it has succeeded, and for steps that are
+        waited for.
+      origin: What gives its result to replicas that were replaced, `Sent` or a chunk of a dataset; None for what users
+        computed.
+    """
+
+    __slots__ = (
+        "accepted",
+        "ended",
+        "ended_ns",
+        "error",
+        "failures",
+        "group",
+        "inputs",
+        "leaves",
+        "lost",
+        "merge_error",
+        "merging",
+        "name",
+        "nested",
+        "number",
+        "on_merge",
+        "origin",
+        "places",
+        "prepared",
+        "promised",
+        "serial",
+        "site",
+        "structures",
+        "waited",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        group: Group,
+        serial: int,
+        *,
+        number: int,
+        prepared: Any,
+        on_merge: MergeFunction | None,
+        ranks: Any = None,
+        nested: bool = False,
+        promised: Any = None,
+    ) -> None:
+        self.group = group
+        self.places = group.places
+        self.serial = serial
+        self.number = number
+        self.prepared = prepared
+        self.name = prepared.name if prepared is not None else ""
+        self.site = ""
+        self.waiting: set[int] = set(range(group.size)) if ranks is None else set(ranks)
+        self.leaves: list[Any] = [None] * group.size
+        self.structures: list[Any] = [None] * group.size
+        self.promised = promised
+        self.failures: list[FailureReport] = []
+        self.lost: dict[int, str] = {}
+        self.waited = ("", "")
+        self.ended = False
+        self.ended_ns = 0
+        self.inputs: list[weakref.ref[Handle]] = []
+        self.error: BaseException | None = None
+        self.on_merge = on_merge
+        self.merging: dict[int, Any] = {}
+        self.merge_error: BaseException | None = None
+        self.nested = nested
+        self.origin: Any = None
+        self.accepted: Accepted | None = None
+
+    def begin_again(self, serial: int) -> None:
+        """Forgets what became of it: it is sent once more, as message `serial`, which its handles then refer to."""
+        self.serial = serial
+        self.places = self.group.places
+        self.waiting = set(range(self.group.size))
+        self.leaves = [None] * self.group.size
+        self.structures = [None] * self.group.size
+        self.failures = []
+        self.lost = {}
+        self.waited = ("", "")
+        self.error = self.merge_error = None
+        self.merging = {}
+        self.ended = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether a replica reported a failure or was lost."""
+        return bool(self.failures or self.lost)
+
+    def take(self, outcomes: list[tuple[Any, ...]], structures: dict[int, Any]) -> None:
+        """What became of the replicas of one worker.
+
+        Args:
+          outcomes: As DONE carries them: (rank, failure) or (rank, id of the structure, leaves); or a single one for
+            several ranks, of a program that ran for all of them at once.
+          structures: Those that the worker has told so far, by their ids.
+        """
+        if type(outcomes[0][0]) is tuple:
+            outcomes = _each_rank(outcomes[0])
+        for outcome in outcomes:
+            rank = outcome[0]
+            self.waiting.discard(rank)
+            if len(outcome) == 2:
+                self.failures.append(outcome[1])
+                continue
+            _, key, leaves = outcome
+            self.structures[rank] = structures[key]
+            self.leaves[rank] = unpacked(leaves)
+
+
+def _each_rank(outcome: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    ranks, key, leaves = outcome
+    if not any(type(leaf) is RowsLeaf for leaf in leaves):
+        return [(rank, key, leaves) for rank in ranks]
+    return [
+        (rank, key, [(leaf.rows[i, ...],) if type(leaf) is RowsLeaf else leaf for leaf in leaves])
+        for i, rank in enumerate(ranks)
+    ]

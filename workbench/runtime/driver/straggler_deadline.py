@@ -1,0 +1,84 @@
+"""A replica that did not come to a collective in time: the step fails at once, whatever that replica still does.
+
+The replicas that waited have reported. Those that still run the user's code are interrupted; where Python
+executes, they stop within milliseconds. Where it does not (C code), waiting for the step ends all the
+same, and only the next step has to wait: nothing can be undone under a replica that still runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from workbench.errors import DeadlineExceededError, WorkbenchError
+from workbench.runtime.comm.messages import DUMP
+
+if TYPE_CHECKING:
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.driver.step import Step
+
+_GRACE_SECONDS = 0.5  # replicas that stop when told have done so by then
+_SAY_AFTER_SECONDS = 2.0
+_END_AFTER_SECONDS = 30.0
+_ANSWER_SECONDS = 0.5
+
+
+class Overdue:
+    """What follows from one step in which replicas did not come in time, until all replicas of the group are idle."""
+
+    def __init__(self, group: Group, step: Step) -> None:
+        """Asks the replicas that still run where they are, then tells them to stop."""
+        self._group = group
+        self._since = time.monotonic()
+        self._began_to_wait = 0.0
+        self._said = False
+        workers = {group.place(rank)[0].name: group.place(rank)[0] for rank in sorted(step.waiting)}
+        self._questions = [group.gang.urgent.ask(worker, DUMP) for worker in workers.values()]
+        group.gang.interrupt(group)
+
+    def grace_seconds(self) -> float:
+        """How much longer to wait for replicas to stop before the step is given up."""
+        return max(0.0, self._since + _GRACE_SECONDS - time.monotonic())
+
+    def explain(self, error: BaseException | None) -> None:
+        """Adds to the error where in the user's code the replicas were that did not come."""
+        if not isinstance(error, DeadlineExceededError) or not error.collective:
+            return  # of a traced step nobody knows
+        missed = error.step, int(error.collective.rpartition("#")[2]) - 1
+        for question in self._questions:
+            try:
+                found = question.answer(_ANSWER_SECONDS)
+            except WorkbenchError:  # it is gone, or inside C code: the next step will tell
+                continue
+            for group_id, rank, _, step, seq, *_ in found["statuses"]:
+                place = found["places"].get((group_id, rank))
+                if group_id == self._group.id and (step, seq) < missed and place:
+                    error.add_note(f"replica {rank} was at {place} then")
+
+    def urge(self, step: Step) -> None:
+        """While the next step waits for replicas that still run `step`: says so, in the end replaces their workers."""
+        now = time.monotonic()
+        self._began_to_wait = self._began_to_wait or now
+        gang = self._group.gang
+        if not self._said and now - self._began_to_wait > _SAY_AFTER_SECONDS:
+            self._said = True
+            gang.interrupt(self._group)  # user code may have caught the first one
+            self._say(sorted(step.waiting))
+        if now - self._began_to_wait > _END_AFTER_SECONDS:
+            for rank in sorted(step.waiting):
+                worker, _ = self._group.place(rank)
+                if worker.pid != os.getpid() and not worker.lost:
+                    gang.kill(
+                        worker, "was ended because it did not leave a step that had exceeded its timeout"
+                    )
+
+    def _say(self, ranks: list[int]) -> None:
+        names = ", ".join(map(str, ranks))
+        who = f"replica {names} is" if len(ranks) == 1 else f"replicas {names} are"
+        print(
+            f"{who} still in the step that exceeded its timeout, inside C code: waiting until it stops. "
+            f"After {_END_AFTER_SECONDS:.0f} s the worker is restarted; interrupt twice to do so at once.",
+            file=sys.stderr,
+        )

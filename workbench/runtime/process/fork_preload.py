@@ -1,0 +1,135 @@
+"""The fork server's own program: what it imports for the workers, and how it forks them. Nothing else imports this."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from multiprocessing import forkserver, resource_tracker, spawn, util
+from typing import Any, Final
+
+import dask
+import numpy as np
+import numpy.random
+from distributed.diskutils import WorkSpace
+
+from workbench.communicators.core.socket_folder import sweep
+from workbench.runtime.process.fork_server import MAX_DESCRIPTORS
+
+_PRELOADED: Final = (
+    "workbench.data",
+    "workbench.distribute.strategies.mirrored",
+    "workbench.telemetry.recording.batches",
+    "workbench.runtime.deploy.plugin",
+)
+_PATIENCE_SECONDS: Final = 2.0
+_POLL_SECONDS: Final = 0.01
+
+
+def serve(driver: socket.socket) -> None:
+    """Forks a process for each request, and tells how it ended, until the driver is gone.
+
+    A request is a message with descriptors: where the child reads what it shall run, where its pid and later its exit
+    code go, the resource tracker's, and those that what it runs has.
+    """
+    for name in _PRELOADED:  # for the workers; the server itself needs none of them
+        importlib.import_module(name)
+    # Else all workers would draw the same numbers. The module `random` does this by itself.
+    os.register_at_fork(after_in_child=np.random.seed)
+    util._close_stdin()  # type: ignore[attr-defined]
+    # Whatever is imported by now stays. No worker has to look through all of it, time and again, for what could go.
+    gc.freeze()
+    bell, ear = os.pipe()
+    os.set_blocking(bell, False)
+    os.set_blocking(ear, False)
+    children: dict[int, Any] = {
+        signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda *_: None),
+        signal.SIGINT: signal.default_int_handler,
+    }
+    signal.set_wakeup_fd(ear)
+    statuses: dict[int, int] = {}  # of each living child, where to tell how it ended
+    with selectors.DefaultSelector() as selector:
+        selector.register(driver, selectors.EVENT_READ)
+        selector.register(bell, selectors.EVENT_READ)
+        while True:
+            ready = {key.fd for key, _ in selector.select()}
+            if bell in ready:
+                os.read(bell, 65536)
+                _bury(statuses)
+            if driver.fileno() in ready:
+                message, descriptors, _, _ = socket.recv_fds(driver, 16, MAX_DESCRIPTORS)
+                if not message:
+                    break
+                data, status, *inherited = descriptors
+                pid = os.fork()
+                if not pid:
+                    selector.close()
+                    unused = [driver.detach(), status, bell, ear, *statuses.values()]
+                    _run(data, inherited, unused, children)
+                statuses[pid] = status
+                _tell(status, pid)
+                for each in (data, *inherited):
+                    os.close(each)
+    _leave(statuses)
+
+
+def _run(data: int, inherited: Sequence[int], unused: Sequence[int], handlers: dict[int, Any]) -> None:
+    """In the child: what `data` says, then the end."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for each in unused:
+            os.close(each)
+        resource_tracker._resource_tracker._fd = inherited[0]  # type: ignore[attr-defined]
+        forkserver._forkserver._inherited_fds = list(inherited[1:])  # type: ignore[attr-defined]
+        code = spawn._main(data, os.dup(data))
+    except Exception:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def _bury(statuses: dict[int, int]) -> None:
+    """Takes the exit codes of children that have ended, and passes them on."""
+    while statuses:
+        try:
+            pid, ended = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            return
+        if (status := statuses.pop(pid, None)) is not None:
+            _tell(status, os.waitstatus_to_exitcode(ended))
+            os.close(status)
+
+
+def _tell(status: int, number: int) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the driver has lost interest
+        forkserver.write_signed(status, number)
+
+
+def _leave(statuses: dict[int, int]) -> None:
+    """The driver is gone, and so are the workers in a moment: removes what is left where they were killed."""
+    ends = time.monotonic() + _PATIENCE_SECONDS
+    while statuses and time.monotonic() < ends:
+        _bury(statuses)
+        time.sleep(_POLL_SECONDS)
+    sweep()
+    with contextlib.suppress(OSError):  # what Dask does when it starts the next worker of this user
+        scratch = os.path.join(
+            dask.config.get("temporary-directory") or tempfile.gettempdir(), "dask-scratch-space"
+        )
+        if os.path.isdir(scratch):
+            WorkSpace(scratch)._purge_leftovers()

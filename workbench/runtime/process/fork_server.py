@@ -1,0 +1,192 @@
+"""Where the processes of embedded workers come from: forked off one that has imported what they need.
+
+Each worker that starts Python and imports Dask by itself takes 0.6 s of a core for that, when a cluster starts and when
+a lost worker is replaced. The server does it once, while the driver imports Dask too; a fork takes milliseconds, and
+shares its memory. It runs no threads, and imports no library that cannot be forked (CUDA, JAX, PyTorch).
+
+It is not the one of `multiprocessing`, whose workers end with it, and which a stray byte at its socket ends. This one
+has a socket without a name, which only the driver holds; its end is the end of no worker, and the next worker is forked
+off a new one. `multiprocessing` still makes the processes, by a context of its own (`forking_context`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from workbench import forks
+from workbench.errors import UnavailableError
+
+AVAILABLE: Final = sys.platform == "linux"
+"""Elsewhere system libraries do not survive a fork, or there is none: processes are spawned."""
+_METHOD: Final = "distributed.worker.multiprocessing-method"
+_KEPT_BYTES: Final = str(64 * 1024 * 1024)
+MEMORY_ENVIRONMENT: Final = {"MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES, "MALLOC_MMAP_THRESHOLD_": _KEPT_BYTES}
+"""Freed arrays up to 64 MiB stay in the process: taking each one anew from the system costs a page fault per 4 KiB."""
+MAX_DESCRIPTORS: Final = 64
+"""So many travel with one request."""
+UNKNOWN_EXIT: Final = 256
+"""An exit code that no process has, for one that ended after the server: nobody knows its own."""
+_PROGRAM: Final = """
+import json, os, signal, socket, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+os.setsid()
+driver = socket.socket(fileno={descriptor})
+sys.path[:] = json.loads(driver.recv(1 << 20))
+from workbench.runtime.process.fork_preload import serve
+serve(driver)
+driver.close()
+"""
+_before: Any = None
+_forking = 0
+_lock = forks.lock(threading.Lock())
+
+
+class ForkServer:
+    """The driver's end of the server; starts it when it is needed, and again when it is gone."""
+
+    def __init__(self) -> None:
+        self._lock = forks.lock(threading.Lock())
+        self._socket: socket.socket | None = None
+        self._pid = 0
+        forks.tell(self)
+        atexit.register(self.leave)
+
+    def disown(self) -> None:
+        """See `forks.tell`: a child that needs workers starts a server of its own."""
+        self._socket, self._pid = None, 0
+
+    def leave(self) -> None:
+        """At the end of the driver: the server ends, too, once it has cleaned up what workers have left."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def fileno(self) -> int:
+        """The descriptor of the socket to the server; -1 while there is none."""
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def start(self) -> None:
+        """Starts the server unless there is one; returns while it still imports."""
+        with self._lock:
+            if self._socket is None:
+                self._start()
+
+    def request(self, descriptors: Sequence[int]) -> None:
+        """Has a process forked that gets `descriptors`; see `forked.serve`.
+
+        Raises:
+          UnavailableError: if no server can be started.
+        """
+        if len(descriptors) > MAX_DESCRIPTORS:
+            raise ValueError(f"{len(descriptors)} descriptors for one process; {MAX_DESCRIPTORS} can travel")
+        with self._lock:
+            for _ in range(2):
+                if self._socket is None:
+                    self._start()
+                assert self._socket is not None
+                try:
+                    socket.send_fds(self._socket, [b"fork"], list(descriptors))
+                    return
+                except OSError:  # it was killed; nobody had to notice before
+                    self._stop()
+        raise UnavailableError(
+            "the process that workers are forked off ends as soon as it is started; its messages are above"
+        )
+
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped the server: it would not answer before another one lets it go on."""
+        import psutil  # only when a fork is late
+
+        try:
+            return bool(self._pid) and psutil.Process(self._pid).status() == psutil.STATUS_STOPPED
+        except psutil.Error:
+            return False
+
+    def stop(self) -> None:
+        """Ends a server that does not answer; the next request starts another one."""
+        with self._lock:
+            self._stop()
+
+    def _start(self) -> None:
+        from multiprocessing import spawn, util
+
+        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # One BLAS thread: threads of a pool do not live on in a fork. Each worker makes its own, see `blas`.
+        variables = MEMORY_ENVIRONMENT | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        with its, _environment(variables):
+            program = _PROGRAM.format(descriptor=its.fileno())
+            executable = os.fsencode(spawn.get_executable())
+            flags: list[str] = util._args_from_interpreter_flags()  # type: ignore[attr-defined]
+            self._pid = util.spawnv_passfds(
+                executable, [executable, *map(os.fsencode, flags), b"-c", program.encode()], [its.fileno()]
+            )
+        mine.send(json.dumps([path or os.getcwd() for path in sys.path]).encode())
+        self._socket = forks.descriptor(mine)
+
+    def _stop(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):  # somebody waits for all children
+                os.waitpid(self._pid, 0)
+            self._pid = 0
+
+
+server = ForkServer()
+
+
+def start() -> None:
+    """Starts the server where there can be one, unless it runs already; returns while it still imports."""
+    if AVAILABLE:
+        server.start()
+
+
+@contextlib.contextmanager
+def forking() -> Iterator[None]:
+    """Has Dask's nannies fork meanwhile, where they would spawn. Several may do so at once, on one event loop.
+
+    Dask asks its configuration for the method each time; that of other clusters in this process stays what it is.
+    """
+    global _before, _forking
+    import dask
+
+    from workbench.runtime.process import forking_context
+
+    with _lock:
+        if AVAILABLE and not _forking:
+            _before = dask.config.get(_METHOD)
+            dask.config.set({_METHOD: forking_context.METHOD})
+        _forking += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _forking -= 1
+            if AVAILABLE and not _forking:
+                dask.config.set({_METHOD: _before})
+
+
+@contextlib.contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

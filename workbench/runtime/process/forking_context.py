@@ -1,0 +1,203 @@
+"""A context of `multiprocessing` whose processes are forked off our server, and outlive it."""
+
+from __future__ import annotations
+
+import io
+import os
+import queue
+import threading
+import time
+from multiprocessing import (
+    context,
+    forkserver,
+    popen_forkserver,
+    reduction,
+    resource_tracker,
+    spawn,
+    util,
+)
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any, Final
+
+from workbench import forks
+from workbench.runtime.process.fork_server import UNKNOWN_EXIT, server
+
+METHOD: Final = "workbench"
+"""The name by which `multiprocessing.get_context` knows the context."""
+_FORK_SECONDS: Final = 60.0  # with the imports of a server that has just been started
+_CHECK_SECONDS: Final = 1.0
+_ATTEMPTS: Final = 3
+
+
+class _Popen(popen_forkserver.Popen):
+    """As the one of `multiprocessing`, for which a process has ended when the server has."""
+
+    _fds: list[int]
+    _parts: tuple[int, ...] = ()
+    _end = -1
+    returncode: int | None
+
+    def _launch(self, process_obj: Any) -> None:
+        data = io.BytesIO()
+        context.set_spawning_popen(self)
+        try:
+            reduction.dump(spawn.get_preparation_data(process_obj._name), data)
+            reduction.dump(process_obj, data)
+        finally:
+            context.set_spawning_popen(None)
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._start(data.getbuffer())
+                return
+            except (EOFError, BrokenPipeError, TimeoutError) as error:  # the server has ended, or is stopped
+                server.stop()
+                if attempt == _ATTEMPTS - 1:
+                    raise ChildProcessError(
+                        "no worker process could be forked: the server ended each time"
+                    ) from error
+
+    def _start(self, data: memoryview) -> None:
+        status, its_status = os.pipe()
+        its_data, writing = os.pipe()
+        try:
+            tracker: Any = resource_tracker.getfd()
+            server.request([its_data, its_status, tracker, *self._fds])
+        except BaseException:
+            os.close(status)
+            os.close(writing)
+            raise
+        finally:
+            os.close(its_data)
+            os.close(its_status)
+        try:
+            deadline = time.monotonic() + _FORK_SECONDS
+            while not wait([status], _CHECK_SECONDS):
+                if server.is_stopped():
+                    raise TimeoutError("the process that workers are forked off is stopped")
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"no process was forked within {_FORK_SECONDS:.0f} s")
+            self.pid = forkserver.read_signed(status)
+            # The child takes its parent for dead when this descriptor is closed everywhere.
+            kept = os.dup(writing)
+        except BaseException:
+            os.close(status)
+            os.close(writing)
+            raise
+        self.sentinel, self._end = status, _descriptor_of(self.pid)
+        self._parts = tuple(fd for fd in (kept, status, self._end) if fd >= 0)
+        self.finalizer = util.Finalize(self, _close, self._parts)
+        forks.tell(self)
+        with open(writing, "wb") as file:
+            file.write(data)
+
+    def disown(self) -> None:
+        """See `forks.tell`."""
+        forks.let_go(*self._parts)
+
+    def poll(self, flag: int = os.WNOHANG) -> int | None:
+        """As `multiprocessing`'s: the exit code, once it has ended; waits for that unless the flag says otherwise."""
+        return self.wait(0.0 if flag == os.WNOHANG else None)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """The exit code, or None if it has not ended within `timeout` seconds."""
+        ends = None if timeout is None else time.monotonic() + timeout
+        if self.returncode is None and wait([self.sentinel], timeout):
+            try:
+                self.returncode = forkserver.read_signed(self.sentinel)
+            except (OSError, EOFError):  # the server is gone, the process need not be
+                left = None if ends is None else max(0.0, ends - time.monotonic())
+                if self._end < 0 or wait([self._end], left):
+                    self.returncode = UNKNOWN_EXIT
+        return self.returncode
+
+
+def _close(*descriptors: int) -> None:
+    for each in descriptors:
+        os.close(each)
+
+
+def _descriptor_of(pid: int) -> int:
+    """Readable when the process has ended; -1 where the kernel has no such thing, or it has ended already."""
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return -1
+
+
+class _Process(context.ForkServerProcess):
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        return _Popen(process_obj)
+
+
+class PipeQueue:
+    """A queue from one process to one other, as far as Dask's nannies use that of `multiprocessing`.
+
+    That one has semaphores with names, which need a /dev/shm that can be written to, and stay there when the processes
+    of a driver are killed together.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self._writer = Pipe(duplex=False)
+        self._open()
+
+    def _open(self) -> None:
+        self._closed = False
+        self._reading = forks.lock(threading.Lock())
+        self._writing = forks.lock(threading.Lock())
+        forks.descriptor(self._reader)
+        forks.descriptor(self._writer)
+
+    def __getstate__(self) -> tuple[Connection, Connection]:
+        context.assert_spawning(self)
+        return self._reader, self._writer
+
+    def __setstate__(self, ends: tuple[Connection, Connection]) -> None:
+        self._reader, self._writer = ends
+        self._open()
+
+    def put(self, item: Any) -> None:
+        """Adds an item; small ones never wait.
+
+        Raises:
+          ValueError: if this end was closed.
+        """
+        with self._writing:
+            if self._closed:
+                raise ValueError("the queue is closed")
+            self._writer.send(item)
+
+    def get(self) -> Any:
+        """Waits for the next item. Its other process ends the wait, by an item or by its own end."""
+        with self._reading:
+            return self._reader.recv()
+
+    def get_nowait(self) -> Any:
+        """The next item.
+
+        Raises:
+          queue.Empty: if there is none.
+        """
+        with self._reading:
+            if self._closed or not self._reader.poll(0):
+                raise queue.Empty
+            return self._reader.recv()
+
+    def close(self) -> None:
+        """Nothing more is put in here; what is in it can still be read elsewhere. Idempotent."""
+        with self._writing:
+            self._closed = True
+
+    def join_thread(self) -> None:
+        """Does nothing: `put` has written."""
+
+
+class _Context(context.ForkServerContext):
+    Process = _Process
+
+    def Queue(self, maxsize: int = 0) -> Any:
+        """See `PipeQueue`."""
+        return PipeQueue()
+
+
+context._concrete_contexts[METHOD] = _Context()  # type: ignore[attr-defined]

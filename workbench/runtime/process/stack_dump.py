@@ -1,0 +1,93 @@
+"""Where Python is in a worker that cannot say so itself, because C code holds the interpreter's lock.
+
+The worker has `faulthandler` write the stacks of all threads into a nameless file when a signal comes, which needs no
+lock. The driver sends the signal and reads the file, through /proc: only of processes of this machine and user.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import itertools
+import os
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from workbench.backends.users_line import PACKAGE
+from workbench.runtime.user_code.notebook_cells import file_name
+
+_FILE: Final = "workbench-stacks"
+_SIGNAL: Final = getattr(signal, "SIGRTMAX", 0) - 5  # one that nobody uses
+_PATIENCE_SECONDS: Final = 0.5
+_MOST_CALLS: Final = 5
+_CALL = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
+_RUNS_A_STEP: Final = os.path.join(PACKAGE, "runtime/replica/executor.py"), "_call"
+_own = -1
+
+
+class Call(NamedTuple):
+    """A call of the user's code that has not returned.
+
+    Attributes:
+      function: Its name.
+      place: The line that it is at, such as "train.py:12".
+    """
+
+    function: str
+    place: str
+
+
+def offer() -> None:
+    """Lets other processes of this user ask this one for its stacks; once per process."""
+    global _own
+    if _own < 0 and hasattr(os, "memfd_create"):
+        _own = os.memfd_create(_FILE, os.MFD_CLOEXEC)
+        faulthandler.register(_SIGNAL, file=_own, all_threads=True)
+
+
+def user_calls(pid: int) -> list[Call]:
+    """The user's calls that the replica in process `pid` is in, innermost first.
+
+    Replicas that wait in a collective are not meant. [] if the process does not answer, or several replicas are in
+    the user's code: the stacks do not tell which of them holds the lock.
+    """
+    file = _file_of(pid)
+    if file is None:
+        return []  # it would end by the signal
+    try:
+        before = len(file.read_bytes())
+        os.kill(pid, _SIGNAL)
+        text, ends = "", time.monotonic() + _PATIENCE_SECONDS
+        while not text.endswith("\n") or not _calls_by_replica(text):
+            if time.monotonic() > ends:
+                break
+            time.sleep(0.01)  # nothing tells when a signal handler of another process has ended
+            text = file.read_bytes()[before:].decode(errors="replace")
+    except OSError:
+        return []
+    found = _calls_by_replica(text)
+    return list(found.pop()) if len(found) == 1 else []
+
+
+def _file_of(pid: int) -> Path | None:
+    try:
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            if os.readlink(entry).startswith(f"/memfd:{_FILE}"):
+                return entry
+    except OSError:
+        pass
+    return None
+
+
+def _calls_by_replica(text: str) -> set[tuple[Call, ...]]:
+    """The user's calls of each thread that runs a step and is in them, of what `faulthandler` has written."""
+    found = set()
+    for thread in re.split(r"\n\s*\n", text):
+        calls = _CALL.findall(thread)
+        if not any((path, name) == _RUNS_A_STEP for path, _, name in calls):
+            continue
+        user = itertools.takewhile(lambda call: not call[0].startswith(PACKAGE), calls)
+        found.add(tuple(Call(name, f"{file_name(path)}:{line}") for path, line, name in user)[:_MOST_CALLS])
+    return found - {()}

@@ -1,0 +1,48 @@
+"""TPU hosts: whether there are any here, and how the processes on them, and the notebook's, are to start JAX."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+from workbench.errors import BackendUnavailable
+from workbench.extras import install_command
+from workbench.runtime.process import gloo_output_filter
+
+# Programs of a few steps are on their way at once, each with a thread per device: an emulated device that finds no
+# thread while the others wait for it in a collective would deadlock them all.
+_THREADS_PER_DEVICE = 4
+
+
+def has_tpu() -> bool:
+    """Whether this machine has TPU chips, without taking them."""
+    return any(Path("/dev").glob("accel[0-9]*")) and importlib.util.find_spec("libtpu") is not None
+
+
+def worker_environment(devices: int) -> dict[str, str]:
+    """Environment variables of a worker with so many TPU devices: emulated ones where there are no chips.
+
+    Raises:
+      BackendUnavailable: If JAX is not installed.
+    """
+    if importlib.util.find_spec("jax") is None:
+        raise BackendUnavailable(
+            f"wb.connect(tpu=...) needs JAX: {install_command('jax')} (tpu instead of jax on TPU hosts)"
+        )
+    if has_tpu():
+        return {"JAX_PLATFORMS": "tpu,cpu"}
+    return {"JAX_PLATFORMS": "cpu", "NPROC": str(_THREADS_PER_DEVICE * devices)}
+
+
+def before_meeting() -> None:
+    """Prepares this worker for JAX's connecting it with those of other hosts."""
+    if os.environ.get("JAX_PLATFORMS") == "cpu":
+        gloo_output_filter.leave_out()
+
+
+def keep_notebook_off() -> None:
+    """The notebook's process must not take the chips that its workers need: there JAX uses the CPU."""
+    if "jax" not in sys.modules:
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")

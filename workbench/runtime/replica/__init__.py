@@ -1,0 +1,1 @@
+"""One per device: the thread that runs steps, and what it keeps between them."""

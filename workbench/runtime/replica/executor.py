@@ -1,0 +1,375 @@
+"""Runs the steps of one device's replicas, in order, on one thread."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import optree
+
+from workbench.backends.cupy import is_gpu_array
+from workbench.backends.from_gpu import described_error, fetched
+from workbench.errors import (
+    CaptureError,
+    CollectiveAborted,
+    DeadlineExceededError,
+    RunInterrupted,
+    WorkbenchError,
+)
+from workbench.runtime.comm.failure_report import FailureReport, report, safe_text
+from workbench.runtime.comm.messages import (
+    CALL,
+    FETCH,
+    INLINE_BYTES,
+    MERGE,
+    MERGED,
+    PUT,
+    RELEASE,
+    REPLY,
+    RUN,
+    Message,
+    PickledLeaf,
+    Ref,
+    RemoteLeaf,
+    dumps,
+    loads,
+    unpickled,
+)
+from workbench.runtime.comm.packed_leaves import packed
+from workbench.runtime.comm.stale_values import argument_text, stale_value
+from workbench.runtime.replica.env import ReplicaEnv, set_current_env
+from workbench.runtime.replica.output import ReplicaOutput
+
+if TYPE_CHECKING:
+    from workbench.runtime.replica.local_group import LocalGroup
+    from workbench.runtime.worker.host import ReplicaHost
+
+_SMALL_TYPES = (int, float, bool, complex, type(None))
+# Results that most steps have; their structure need not be looked for.
+_LEAVES = frozenset({int, float, bool, complex, np.ndarray, np.float32, np.float64})
+_LEAF = optree.tree_structure(cast("Any", 0), namespace="workbench")
+
+
+class StepSkipped(WorkbenchError):
+    """The step was not run: an earlier one of its group had failed."""
+
+
+class StepInterrupted(KeyboardInterrupt):
+    """Raised in a replica's thread by the signals thread. No Exception: `except Exception` must not keep it."""
+
+
+class MergeAborted(WorkbenchError):
+    """The merge that this replica waited for cannot happen: another replica failed."""
+
+
+_SECONDARY = (CollectiveAborted, MergeAborted, RunInterrupted, StepInterrupted)
+
+
+class DeviceExecutor:
+    """One device of a worker: its values, and the thread that runs its replicas (at most one per group).
+
+    `next_message` blocks for the next message of this device; it is called by the executor's thread only,
+    also from inside a paused replica (`merge`), so that a merge function's own work reaches the replica that
+    waits for it.
+
+    Args:
+      host: What the device belongs to.
+      index: Position of the device among those of the host.
+      next_message: See above.
+      values: Where the components are that this device has of values.
+    """
+
+    def __init__(
+        self,
+        host: ReplicaHost,
+        index: int,
+        next_message: Callable[[], Message],
+        values: dict[tuple[int, int], Any],
+    ) -> None:
+        self._host = host
+        self._index = index
+        self._next_message = next_message
+        self._backlog: deque[Message] = deque()
+        self._values = values
+        self._unreadable: dict[tuple[int, int], str] = {}  # key -> why there is no such value
+        self._merge_serial = -1
+        self._merge_leaf = -1
+
+    def loop(self) -> None:
+        """Executes messages until the link ends (`next_message` raises)."""
+        while True:
+            self.execute(self._backlog.popleft() if self._backlog else self._next_message())
+
+    def execute(self, message: Message) -> None:
+        """Carries out one message; replies go to the driver."""
+        kind = message[0]
+        if kind == RUN:
+            self._run(message)
+        elif kind == RELEASE:
+            for key in message[1]:
+                self._values.pop(key, None)
+        elif kind == PUT:
+            self._put(message)
+        elif kind == FETCH:
+            self._fetch(message)
+        elif kind == CALL:
+            message[1](self._index)
+        elif kind == MERGED:
+            pass  # for another replica of this worker, or for one that has given up waiting
+        else:
+            self._host.handle(message)
+
+    def kept(self, key: tuple[int, int]) -> Any:
+        """The value kept as `key`.
+
+        Raises:
+          KeyError: If there is none.
+        """
+        return self._values[key]
+
+    def keep(self, key: tuple[int, int], value: Any) -> None:
+        """Keeps a value under `key`, which a handle of the notebook names; on this device's thread."""
+        self._values[key] = value
+
+    def release(self, keys: Iterable[tuple[int, int]]) -> None:
+        """Drops values; while this device is idle."""
+        for key in keys:
+            self._values.pop(key, None)
+
+    def holds(self) -> int:
+        """Number of values kept for handles, for tests and `wb.diagnose()`."""
+        return len(self._values)
+
+    def _put(self, message: Message) -> None:
+        _, serial, components = message
+        if self._index in components:
+            value = components[self._index]
+            try:
+                self._values[serial, 0] = (
+                    value if self._host.by_reference else unpickled(value, "a value for the replicas")
+                )
+            except CaptureError as error:  # nobody waits for this message: who asks for the value is told
+                self._unreadable[serial, 0] = str(error)
+
+    def _fetch(self, message: Message) -> None:
+        _, request, device, keys = message
+        if device != self._index:
+            return
+        values = []
+        for key in keys:
+            if key not in self._values:
+                self._host.send((REPLY, request, False, report(-1, self._missing(key))))
+                return
+            values.append(self._values[key])
+        try:
+            payload = values if self._host.by_reference else dumps([fetched(value) for value in values])
+        except Exception as error:  # pickling calls code of whatever the values are
+            kinds = " or ".join(dict.fromkeys(type(value).__name__ for value in values))
+            refusal = CaptureError(
+                f"a {kinds} that a replica function returned cannot be brought to the notebook: "
+                f"{type(error).__name__}: {safe_text(error)}; return arrays, numbers or what pickles, or pass it on to "
+                f"a replica function, which needs no pickling"
+            )
+            self._host.send((REPLY, request, False, report(-1, refusal)))
+        else:
+            self._host.send((REPLY, request, True, payload))
+
+    def _missing(self, key: tuple[int, int], rank: int = -1, where: str = "") -> WorkbenchError:
+        """Why there is no value `key`.
+
+        Args:
+          key: Of the value.
+          rank: The replica that should have it, -1 if its device tells.
+          where: Which argument of which function it is, "" if it was asked for by itself.
+        """
+        if key in self._unreadable:
+            return CaptureError(self._unreadable[key])
+        return stale_value(rank, where)
+
+    def _run(self, message: Message) -> None:
+        _, serial, group_id, epoch, step, function, payload, ranks, release, committed, _nested = message
+        for key in release:
+            self._values.pop(key, None)
+        group = self._host.groups.get(group_id)
+        rank = -1 if group is None else group.rank_of_device.get(self._index, -1)
+        if group is None or rank < 0 or (ranks is not None and rank not in ranks):
+            return
+        env = group.envs[rank]
+        if epoch < group.epoch or serial > group.failed_serial:
+            skipped = StepSkipped("not run: an earlier step of this strategy had failed")
+            self._host.tallies.ended(serial, group, ranks, (rank, report(rank, skipped, secondary=True)))
+            return
+        env.store.commit(committed)
+        try:
+            outcome = self._call(env, group, serial, step, function, payload)
+        except StepInterrupted as interrupt:  # it came while the step was ending; there is no second one
+            set_current_env(None)
+            outcome = rank, self._failed(env, group, interrupt, serial)
+        self._host.tallies.ended(serial, group, ranks, outcome)
+
+    def _call(
+        self,
+        env: ReplicaEnv,
+        group: LocalGroup,
+        serial: int,
+        step: int,
+        function: Any,
+        payload: Any,
+    ) -> tuple[Any, ...]:
+        """One step of one replica; its outcome as DONE carries it."""
+        outer_serial, outer_step = env.serial, env.step
+        nested = outer_serial >= 0
+        env.serial, env.step = serial, step
+        env.store.begin(serial, outer_step if nested else step)
+        set_current_env(env)
+        try:
+            if not nested:
+                group.busy[env.rank] = threading.get_ident()
+                self._host.use_device(self._index)
+                env.communicator.begin(step, serial)
+            program = self._host.objects.get(function)
+            args, kwargs = self._arguments(env.rank, payload)
+            outcome = self._pack(env.rank, serial, program(env, *args, **kwargs))
+            if not nested:
+                env.communicator.finish()
+                if type(sys.stdout) is ReplicaOutput:
+                    sys.stdout.flush()  # a line without its end must precede the step's completion
+            return outcome
+        except BaseException as error:
+            if not nested:
+                group.busy[env.rank] = 0  # before anything else: what follows must not be interrupted
+            return env.rank, self._failed(env, group, error, serial)
+        finally:
+            if nested:
+                env.serial, env.step = outer_serial, outer_step
+            else:
+                env.serial = -1
+                group.busy[env.rank] = 0
+                # An interrupt that was sent before is raised at this call at the latest, so in `_run`, not later.
+                set_current_env(None)
+
+    def _failed(self, env: ReplicaEnv, group: LocalGroup, error: BaseException, serial: int) -> FailureReport:
+        group.failed_serial = min(group.failed_serial, serial)
+        error = described_error(error, env.rank)
+        failure = report(
+            env.rank,
+            error,
+            secondary=isinstance(error, _SECONDARY),
+            overdue=isinstance(error, DeadlineExceededError) and bool(error.collective),
+        )
+        told = f"replica {failure.rank} raised {failure.type_name}: {failure.text}"
+        env.communicator.abort(WorkbenchError(told, replica=failure.rank))
+        return failure
+
+    def _arguments(self, rank: int, payload: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if payload is None:
+            return (), {}
+        structure, leaves, refs = loads(payload) if type(payload) is bytes else payload
+        resolved = list(leaves)
+        values = self._values
+        try:
+            for index, serial, leaf in refs:
+                resolved[index] = values[serial, leaf]
+            if self._host.traced is not None:
+                resolved = [self._host.traced.on_host(value) for value in resolved]
+        except KeyError as error:
+            spec = self._host.objects.get(structure)
+            raise self._missing(error.args[0], rank, argument_text(spec, refs, error.args[0])) from error
+        args: Any = optree.tree_unflatten(self._host.objects.get(structure), resolved)
+        return args  # type: ignore[no-any-return]
+
+    def _pack(self, rank: int, serial: int, result: Any) -> tuple[Any, ...]:
+        """Stores the result's leaves; returns (rank, structure key, leaves as DONE carries them)."""
+        if type(result) in _LEAVES:
+            leaves, spec = [result], _LEAF
+        else:
+            leaves, spec = optree.tree_flatten(result, namespace="workbench")
+        key = self._host.structure_key(spec)
+        for index, leaf in enumerate(leaves):
+            self._values[serial, index] = leaf
+        if self._host.by_reference:
+            return rank, key, [(leaf,) for leaf in leaves]
+        return rank, key, packed(leaves, _travelling)
+
+    def merge(
+        self, env: ReplicaEnv, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Runs `fn` at the driver, while this thread serves the work that it causes; see `ReplicaEnv.merge`."""
+        serial = env.serial
+        call: Any = args, kwargs
+        leaves, spec = optree.tree_flatten(call, namespace="workbench")
+        # Arguments become values of this replica, under numbers that no result has and that all replicas
+        # count alike.
+        if self._merge_serial != serial:
+            self._merge_serial, self._merge_leaf = serial, -1
+        first_leaf = self._merge_leaf
+        by_reference = self._host.by_reference
+        described = [(leaf,) if by_reference else _travelling(leaf) for leaf in leaves]
+        body: Any = (fn, spec, first_leaf, described)
+        if not by_reference:
+            body = dumps(body)
+        self._merge_leaf -= len(leaves)
+        for index, leaf in enumerate(leaves):
+            self._values[serial, first_leaf - index] = leaf
+        seq = env.communicator.status().seq
+        self._host.tallies.merge_requested((MERGE, serial, env.rank, body, seq))
+        group = self._host.groups[env.group_id]
+        with env.communicator.paused("merge_call"), group.shielded(env.rank):
+            while True:
+                message = self._next_message()
+                if message[0] == MERGED and message[1] == serial:
+                    break
+                if message[0] == RELEASE or (message[0] == RUN and not message[-1]):
+                    # A later step: not while this one is paused. What is to be freed may be an argument of it.
+                    self._backlog.append(message)
+                else:
+                    self.execute(message)
+        set_current_env(env)
+        env.store.begin(serial, env.step)
+        ok, payload = message[2] if by_reference else loads(message[2])
+        if not ok:
+            raise MergeAborted(payload)
+        spec, leaves = payload[env.rank]
+        resolved = [self._values[leaf] if type(leaf) is Ref else leaf for leaf in leaves]
+        return optree.tree_unflatten(spec, resolved)
+
+
+def _travelling(leaf: Any) -> tuple[Any, ...]:
+    """A small leaf itself as a 1-tuple, or pickled if its type may be unknown elsewhere; else its description."""
+    kind = type(leaf)
+    if kind in _SMALL_TYPES or (isinstance(leaf, np.generic) and leaf.dtype.isbuiltin == 1):
+        return (leaf,)
+    if kind is np.ndarray:
+        if leaf.nbytes > INLINE_BYTES or leaf.dtype.hasobject:
+            return RemoteLeaf("numpy.ndarray", str(leaf.dtype), leaf.shape, leaf.nbytes)
+        if leaf.dtype.isbuiltin == 1:
+            return (leaf,)
+    if kind in (str, bytes) and len(leaf) <= INLINE_BYTES:
+        return (leaf,)
+    if is_gpu_array(leaf):
+        if leaf.nbytes > INLINE_BYTES:
+            dtype = str(leaf.dtype).rpartition(".")[2]
+            return RemoteLeaf(
+                f"{kind.__module__}.{kind.__qualname__}", dtype, tuple(leaf.shape), int(leaf.nbytes)
+            )
+        return (fetched(leaf),)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    shape = getattr(leaf, "shape", None)
+    dtype = str(getattr(leaf, "dtype", "")).rpartition(".")[2]
+    try:
+        size = int(getattr(leaf, "nbytes", 0) or sys.getsizeof(leaf))
+        described = None if shape is None else tuple(int(n) for n in shape)
+    except Exception:  # a foreign object's attributes may do anything
+        size, described = 0, None
+    try:
+        small = pickle.dumps(leaf, protocol=5) if size <= INLINE_BYTES else b""
+    except Exception:
+        small = b""
+    if small and len(small) <= INLINE_BYTES:
+        return PickledLeaf(small)
+    return RemoteLeaf(name, dtype, described, size)

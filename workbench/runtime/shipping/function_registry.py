@@ -1,0 +1,155 @@
+"""Functions and structures on their way to the workers: pickled now, sent once per content."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import threading
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+import cloudpickle
+
+from workbench import forks
+from workbench.runtime.comm.messages import dumps
+from workbench.runtime.shipping.captures import check_size, explain_unpicklable
+from workbench.runtime.shipping.closure_snapshot import Snapshot, snapshot
+from workbench.runtime.shipping.main_module import carry_main
+
+_MOST_SNAPSHOTS = 64  # of one piece of code
+# Functions that nobody holds any more are kept for a while, as the same may be run again.
+_MOST_RECENT = 256
+_MOST_RECENT_BYTES = 64 * 1024 * 1024
+
+
+class Content:
+    """A function that was pickled. Once nothing refers to it, `forget(id)` is called, on any thread.
+
+    Attributes:
+      id: Under which the workers know it.
+      nbytes: Size of it, pickled.
+    """
+
+    __slots__ = ("__weakref__", "_forget", "id", "nbytes")
+
+    def __init__(self, id: int, nbytes: int, forget: Callable[[int], None]) -> None:
+        self.id = id
+        self.nbytes = nbytes
+        self._forget = forget
+
+    def __del__(self) -> None:
+        self._forget(self.id)
+
+
+class Prepared:
+    """A program that is ready to run on the replicas of a gang.
+
+    Attributes:
+      function: Id under which the workers know it, or the program itself where they are in this process.
+      name: The user's name for it.
+      counts: Running it is a step of the user's; else it is internal work such as reading a variable.
+      structure: Structure of its result, once a first run has shown it; what pipelining needs.
+      quiet: Nobody asked for its steps by name: when one fails, only what waits for it raises.
+    """
+
+    __slots__ = ("_content", "counts", "function", "name", "quiet", "structure")
+
+    def __init__(self, function: Content | Callable[..., Any], name: str, *, counts: bool) -> None:
+        self._content = function  # workers keep it as long as this is here
+        self.function: Any = function.id if type(function) is Content else function
+        self.name = name
+        self.counts = counts
+        self.structure: Any = None
+        self.quiet = False
+
+
+class Shipping:
+    """Ids for content; `pickled[id]` is what a worker that does not know the id must be sent first.
+
+    Functions are not kept for ever: those that capture a number or a batch may be others in each step.
+
+    Attributes:
+      by_reference: The workers are in this process: nothing is pickled.
+      pickled: id -> content.
+      unused: Ids that were forgotten here, and that workers may still know.
+    """
+
+    def __init__(self, *, by_reference: bool) -> None:
+        self.by_reference = by_reference
+        self.pickled: dict[int, bytes] = {}
+        self.unused: deque[int] = deque()
+        self._contents: weakref.WeakValueDictionary[bytes, Content] = weakref.WeakValueDictionary()
+        self._recent: OrderedDict[int, Content] = OrderedDict()
+        self._recent_bytes = 0
+        self._structures: dict[Any, int] = {}
+        # By the code of the user's function and the key of a snapshot: that snapshot, and what was pickled.
+        self._known: weakref.WeakKeyDictionary[CodeType, dict[tuple[int, ...], tuple[Snapshot, Content]]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._next = itertools.count()
+        self._lock = forks.lock(threading.Lock())
+        if not by_reference:
+            carry_main()
+
+    def prepare(self, program: Callable[..., Any], user_function: Callable[..., Any] | None) -> Prepared:
+        """Pickles `program`, which calls `user_function` (None for internal work), if it may have changed.
+
+        Raises:
+          CaptureError: if it does not pickle or captures more than 10 MB; the text names the variable.
+        """
+        named = program if user_function is None else user_function
+        name = getattr(named, "__qualname__", type(named).__qualname__)
+        counts = user_function is not None
+        if self.by_reference:
+            return Prepared(program, name, counts=counts)
+        now = snapshot(program) if type(user_function) is FunctionType else None
+        if user_function is None or now is None:
+            return Prepared(self._pickled(program, named), name, counts=counts)
+        known = self._known.setdefault(user_function.__code__, {})
+        before = known.get(now.key)
+        if before is None:
+            if len(known) >= _MOST_SNAPSHOTS:
+                known.clear()
+            before = known[now.key] = now, self._pickled(program, named)
+        return Prepared(before[1], name, counts=counts)
+
+    def _pickled(self, program: Callable[..., Any], named: Callable[..., Any]) -> Content:
+        try:
+            pickled = cloudpickle.dumps(program, protocol=5)
+        except Exception as error:
+            raise explain_unpicklable(named, error) from error
+        check_size(named, len(pickled))
+        digest = hashlib.sha256(pickled).digest()
+        with self._lock:
+            content = self._contents.get(digest)
+            if content is None:
+                content = Content(next(self._next), len(pickled), self._forget)
+                self.pickled[content.id] = pickled
+                self._contents[digest] = content
+            self._keep(content)
+        return content
+
+    def _keep(self, content: Content) -> None:
+        """Keeps it in favour of those that were used before."""
+        if self._recent.pop(content.id, None) is None:
+            self._recent_bytes += content.nbytes
+        self._recent[content.id] = content
+        while len(self._recent) > _MOST_RECENT or self._recent_bytes > _MOST_RECENT_BYTES:
+            _, oldest = self._recent.popitem(last=False)
+            self._recent_bytes -= oldest.nbytes
+
+    def _forget(self, id: int) -> None:
+        # Atomic steps only: this may run at any point of any thread, also of one that holds the lock.
+        self.pickled.pop(id, None)
+        self.unused.append(id)
+
+    def structure_id(self, spec: Any) -> int:
+        """The id of the structure of a call's arguments."""
+        known = self._structures.get(spec)
+        if known is None:
+            known = self._structures[spec] = next(self._next)
+            self.pickled[known] = dumps(spec)
+        return known

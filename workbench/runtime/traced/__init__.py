@@ -1,0 +1,1 @@
+"""Compiled programs: a worker compiles them once and runs them for all of its replicas."""

@@ -1,0 +1,129 @@
+"""GroupPrograms: what a worker with TPUs keeps of one group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from workbench.errors import StaleGeneration
+from workbench.runtime.comm.messages import Ref
+from workbench.runtime.traced.row_store import Begun, RowStore, place, share, shared
+
+if TYPE_CHECKING:
+    from workbench.backends.jax import ReplicaMesh, Rows
+    from workbench.runtime.replica.local_group import LocalGroup
+    from workbench.runtime.traced.compiled_step import ReadyProgram
+
+
+_NEVER = Begun(-1, -1, -1, -1)
+
+
+@dataclass(slots=True)
+class GroupPrograms:
+    """What one group has here.
+
+    Attributes:
+      mesh: The devices of its replicas.
+      local: (rank, device index) of this worker's replicas, in rank order.
+      programs: Compiled programs by function, structure and shapes.
+      largest: Per function and leaf of its arguments, the most rows seen, to which partial batches are padded.
+      agreed: The fewest and the most rows on any replica, of values that hosts have read, once they have told.
+      ranks: The replicas of this worker.
+      positions: device index -> which of them it is.
+      begun: The step that traced programs are in.
+    """
+
+    mesh: ReplicaMesh
+    local: list[tuple[int, int]]
+    programs: dict[Any, ReadyProgram] = field(default_factory=dict)
+    largest: dict[Any, int] = field(default_factory=dict)
+    agreed: dict[Ref, tuple[int, int]] = field(default_factory=dict)
+    ranks: tuple[int, ...] = field(init=False)
+    positions: dict[int, int] = field(init=False)
+    begun: Begun = _NEVER
+    _stores: list[RowStore] = field(default_factory=list)
+    _told: bool = True
+    _undoable: bool = True
+
+    def __post_init__(self) -> None:
+        self.ranks = tuple(rank for rank, _ in self.local)
+        self.positions = {device: position for position, (_, device) in enumerate(self.local)}
+
+    @property
+    def alone(self) -> bool:
+        """Whether all replicas are here, so that there is no other host to agree with."""
+        return self.mesh.size == len(self.local)
+
+    def joined(self, group: LocalGroup) -> None:
+        """The replicas exist, or exist again."""
+        self.agreed.clear()  # a host may have failed after the others had agreed with it
+        self._stores = [cast(RowStore, group.envs[rank].store) for rank in self.ranks]
+
+    def begin(self, serial: int, step: int, committed: int) -> None:
+        """A traced step begins. The stores are told only while they have something that can be undone."""
+        latest = step if step >= 0 else self.begun.latest_step
+        self.begun = Begun(serial, step, latest, committed)
+        self._told = False
+        if self._undoable:
+            self._tell_stores()
+            self._undoable = any(store.has_log for store in self._stores)
+
+    def hand_over(self) -> None:
+        """The replicas' own programs may use their stores from now on."""
+        self._tell_stores()
+        self._undoable = True
+
+    def _tell_stores(self) -> None:
+        # Only once after a traced step: later, a program may be using them.
+        if not self._told:
+            self._told = True
+            for store in self._stores:
+                store.commit(self.begun.committed)
+                store.begin(self.begun.serial, self.begun.step)
+
+    def rows_of(self, name: Any, *, given_away: bool) -> Rows:
+        """A variable as the program takes it: as it was left by the last step, or put together.
+
+        Args:
+          name: Of the variable.
+          given_away: The program will overwrite the rows: what they were made of must stay, in case it fails.
+        """
+        variable = shared(self._stores, name)
+        if variable is None:
+            rows = self.mesh.stack([store[name] for store in self._stores])
+            if not given_away and rows.dtype == self._stores[0][name].dtype:  # and not of fewer bits
+                place(self._stores, name, rows)
+        else:
+            rows = variable.rows
+        if rows.array.is_deleted():
+            raise StaleGeneration(
+                "the value of a variable was lost with a step that failed after it had been started; assign a value to "
+                "the variable, or create it again"
+            )
+        return rows
+
+    def assign(self, name: Any, rows: Rows) -> None:
+        """A variable after the step that has begun."""
+        variable = shared(self._stores, name)
+        if variable is None:
+            self.hand_over()
+            share(self._stores, name, rows)
+        else:
+            variable.replace(rows, self.begun)
+
+    def shapes(self) -> dict[Any, tuple[tuple[int, ...], np.dtype[Any]]]:
+        """Shape and dtype of each variable that a program may use."""
+        return {
+            name: (tuple(value.shape), np.dtype(value.dtype))
+            for name, value in self._stores[
+                0
+            ].items()  # as they are stored: looking at shapes brings nothing home
+            if hasattr(value, "shape") and hasattr(value, "dtype") and value.dtype != object
+        }
+
+    def padded(self, key: Any, rows: int) -> int:
+        """To how many rows an argument is padded: to the most that there were."""
+        self.largest[key] = max(rows, self.largest.get(key, 0))
+        return self.largest[key]

@@ -1,0 +1,70 @@
+"""StepRows: what traced programs gave back, kept once for all replicas of a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from workbench.runtime.traced.slices import SlicesRows
+
+if TYPE_CHECKING:
+    from workbench.backends.jax import Rows
+    from workbench.runtime.traced.group_programs import GroupPrograms
+
+Key = tuple[int, int]
+
+
+class StepRows:
+    """Results of traced programs, by the serial of the step and the number of the leaf, for all devices of a worker.
+
+    Written by the thread that runs the programs, while the devices' threads are idle.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Key, tuple[GroupPrograms, Any]] = {}
+
+    def keep(self, key: Key, known: GroupPrograms, leaf: Any) -> None:
+        """Keeps a leaf of a result: `Rows`, `SlicesRows`, or what is the same on all replicas."""
+        self._kept[key] = known, leaf
+
+    def rows(self, key: Key, known: GroupPrograms) -> Rows | None:
+        """The components that this group's replicas have of a value, if it is kept here and all rows."""
+        whose, leaf = self._kept.get(key, (None, None))
+        return leaf if whose is known and type(leaf).__name__ == "Rows" else None
+
+    def component(self, key: Key, device: int) -> Any:
+        """What one device has of a value.
+
+        Raises:
+          KeyError: If nothing is kept as `key`, or none of it for that device.
+        """
+        known, leaf = self._kept[key]
+        position = known.positions[device]
+        if type(leaf) is SlicesRows:
+            return leaf.fixed.with_arrays(leaf.values.row(position), leaf.indices.row(position))
+        return leaf.row(position) if type(leaf).__name__ == "Rows" else leaf
+
+    def release(self, keys: Iterable[Key]) -> list[Key]:
+        """Drops values; returns those that are not kept here."""
+        return [key for key in keys if self._kept.pop(key, None) is None]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._kept
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+class DeviceValues(dict[Key, Any]):
+    """The values of one device: its own, and its component of what `StepRows` keeps."""
+
+    def __init__(self, step_rows: StepRows, device: int) -> None:
+        super().__init__()
+        self._step_rows = step_rows
+        self._device = device
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or key in self._step_rows
+
+    def __missing__(self, key: Key) -> Any:
+        return self._step_rows.component(key, self._device)

@@ -1,0 +1,1 @@
+"""Where a user is: lines of scripts, cells of notebooks."""

@@ -1,0 +1,30 @@
+"""Where the user called: a short text such as "train.py:41" or "In[5]:3" for errors and telemetry."""
+
+from __future__ import annotations
+
+from types import CodeType, FrameType
+
+from workbench.backends.users_line import users_frame
+from workbench.runtime.user_code.notebook_cells import file_name
+
+_LIMIT = 4096  # sites kept; code objects are new in each notebook cell
+# By identity: equal code objects may stand in different files, or in different runs of a cell. They are kept for that.
+_sites: dict[tuple[int, int], tuple[str, CodeType]] = {}
+
+
+def call_site(frame: FrameType) -> str:
+    """File and line at which `frame` is, made once per place in the code."""
+    code = frame.f_code
+    key = id(code), frame.f_lasti
+    known = _sites.get(key)
+    if known is None:
+        if len(_sites) >= _LIMIT:
+            _sites.clear()
+        known = _sites[key] = f"{file_name(code.co_filename)}:{frame.f_lineno}", code
+    return known[0]
+
+
+def users_call_site() -> str:
+    """That of the innermost frame outside of this package, "" if there is none."""
+    frame = users_frame()
+    return "" if frame is None else call_site(frame)

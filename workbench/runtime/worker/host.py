@@ -1,0 +1,464 @@
+"""The worker's side of a gang: holds the links to the driver and the executors of its devices."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from workbench.communicators import Bootstrap, Gpus, Member, Topology
+from workbench.communicators.core.result_pool import IDLE_SECONDS
+from workbench.communicators.core.tcp import Tls
+from workbench.errors import ClusterClosed, WorkbenchError
+from workbench.runtime.comm.failure_report import report
+from workbench.runtime.comm.links import Link, LinkClosed, readable
+from workbench.runtime.comm.messages import (
+    CONNECT,
+    JOIN,
+    LEAVE,
+    OUTPUT,
+    REPLY,
+    ROLLBACK,
+    SHIP,
+    STRUCTURE,
+    UNSHIP,
+    JoinGroup,
+    Message,
+    dumps,
+)
+from workbench.runtime.process import gpus, tpu
+from workbench.runtime.replica import interruptible_sleep, started_threads
+from workbench.runtime.replica.device_threads import Idle
+from workbench.runtime.replica.env import ReplicaEnv, current_env
+from workbench.runtime.replica.executor import DeviceExecutor
+from workbench.runtime.replica.local_group import LocalGroup
+from workbench.runtime.replica.object_cache import ShippedObjects
+from workbench.runtime.replica.output import ReplicaOutput
+from workbench.runtime.replica.replica_store import ReplicaStore
+from workbench.runtime.traced.executor import TracedExecutor
+from workbench.runtime.traced.row_store import RowStore
+from workbench.runtime.worker.completions import Completions
+from workbench.runtime.worker.step_reports import StepTallies
+from workbench.telemetry.recording.flight_memory import FlightMemory, Identity
+from workbench.telemetry.recording.ring import Replica, Ring
+
+ALL = -1  # stands for all replicas of a host, in the place of a rank
+CONNECT_DEADLINE_SECONDS = 30.0
+
+
+class ReplicaHost:
+    """Serves one driver at a time, on a worker with `device_count` devices.
+
+    With one device and a stream the reading thread runs the steps itself, which saves a hand-over; otherwise
+    each device has a thread of its own.
+
+    Attributes:
+      by_reference: The driver is in this process.
+      objects: Functions and structures that the driver sent.
+      groups: group id -> this host's part of it.
+      rings: (group id, rank, or `ALL` of this host) -> telemetry ring, drained by the telemetry thread.
+      retired_rings: Rings of groups that have ended, to be drained once more.
+      executors: One per device.
+      traced: Runs traced programs, on workers with TPUs.
+      poisoned: A traced program hangs, which only the end of the process ends.
+      failure: Why a thread of this host has failed, "" if none has.
+      stores: (group id, device index) -> what the replica there keeps; survives the rebuilding of its group.
+      tallies: How far its replicas are with each step.
+      drain: Id of what drains its rings.
+    """
+
+    def __init__(
+        self,
+        steps: Link,
+        *,
+        device_count: int,
+        device_kind: str = "CPU",
+        host: str,
+        worker: str,
+        bind_host: str = "127.0.0.1",
+        tls: Tls | None = None,
+    ) -> None:
+        """`bind_host` and `tls`: where and how other hosts reach this one's replicas."""
+        self.by_reference = steps.by_reference
+        self.objects = ShippedObjects()
+        self.groups: dict[int, LocalGroup] = {}
+        self.rings: dict[tuple[int, int], Ring] = {}
+        self.retired_rings: deque[Ring] = deque()
+        self.drain = ""
+        self.host = host
+        self.worker = worker
+        self.failure = ""
+        self._steps = steps
+        self._completions = Completions(steps)
+        self._bind_host = bind_host
+        self._tls = tls
+        self._device_count = device_count
+        self._device_kind = device_kind
+        self._on_device: set[int] = set()  # threads that have made their device current
+        self.stores: dict[tuple[int, int], ReplicaStore] = {}
+        self._structures: dict[Any, int] = {}
+        self._structures_lock = threading.Lock()
+        self.tallies = StepTallies(self._completions)
+        self._closed = threading.Event()
+        self._routed: list[tuple[str, ReplicaOutput]] = []
+        self._queues: list[queue.SimpleQueue[Message | None]] = []
+        self.executors: list[DeviceExecutor] = []
+        self.poisoned = False
+        self.traced = TracedExecutor(self, device_count) if device_kind == "TPU" else None
+
+    def start(self) -> None:
+        """Starts the threads that serve the steps link."""
+        interruptible_sleep.install(self)
+        started_threads.install(self)
+        if self._device_count == 1 and not self.by_reference and self.traced is None:
+            executor = DeviceExecutor(self, 0, self._next_from_link(), {})
+            self.executors.append(executor)
+            self._spawn(executor.loop, "workbench-replica")
+            return
+        for index in range(self._device_count):
+            messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+            self._queues.append(messages)
+            idle = None if self.traced is None else self.traced.idle
+            values = {} if self.traced is None else self.traced.values_of(index)
+            executor = DeviceExecutor(self, index, _next_from_queue(messages, idle), values)
+            self.executors.append(executor)
+            self._spawn(executor.loop, f"workbench-replica-{index}")
+        if not self.by_reference:
+            self._spawn(self._read, "workbench-steps")
+
+    def _spawn(self, loop: Callable[[], None], name: str) -> None:
+        def guarded() -> None:
+            try:
+                loop()
+            except LinkClosed:
+                pass
+            except BaseException as error:  # a fault of ours: the driver shall tell it instead of guessing
+                self.failure = f"failed inside workbench: {type(error).__name__}: {error}"
+                raise
+            finally:
+                self.close()
+
+        threading.Thread(target=guarded, name=name, daemon=True).start()
+
+    def _next_from_link(self) -> Callable[[], Message]:
+        arrived: list[Message] = []
+
+        def next_message() -> Message:
+            if not arrived:
+                self._completions.flush()  # before waiting: the driver may wait for them
+                self._completions.more_queued = False
+                while not arrived:
+                    arrived.extend(reversed(self._receive()))
+            message = arrived.pop()
+            self._completions.more_queued = bool(arrived)
+            return message
+
+        return next_message
+
+    def _receive(self) -> list[Message]:
+        while self.traced is not None and self.traced.busy and not readable(self._steps.fileno(), 0.0):
+            self.traced.finish_one()
+        messages = self._steps.receive()
+        if not messages:
+            readable(self._steps.fileno(), 0.05)
+        return messages
+
+    def _read(self) -> None:
+        while True:
+            for message in self._receive():
+                self.dispatch(message)
+
+    def dispatch(self, message: Message) -> None:
+        """Hands a message to the device threads that it concerns, or handles it."""
+        if self.traced is not None and self.traced.handle(message):
+            return
+        if message[0] in (JOIN, CONNECT) and self.by_reference:
+            # Connecting waits for the peers, which the sender of this message may be about to tell.
+            threading.Thread(target=self.handle, args=(message,), name="workbench-join", daemon=True).start()
+        elif message[0] in (JOIN, CONNECT, SHIP, UNSHIP, LEAVE, ROLLBACK):
+            self.handle(message)
+        else:
+            self.to_devices(message)
+
+    def to_devices(self, message: Message) -> None:
+        """Puts a message into the queue of every device."""
+        if self.traced is not None:
+            self.traced.idle.add(len(self._queues))
+        for messages in self._queues:
+            messages.put(message)
+
+    def end_process(self) -> None:
+        """Ends this worker's process, where nothing less helps; Dask restarts it."""
+        os._exit(70)
+
+    def handle(self, message: Message) -> None:
+        """Carries out a message that concerns the host, not one device."""
+        match message[0]:
+            case kind if kind == SHIP:
+                self.objects.add(message[1], message[2])
+            case kind if kind == UNSHIP:
+                self.objects.drop(message[1])
+            case kind if kind == JOIN:
+                self._reply(message[1], lambda: self._join(message[2]))
+            case kind if kind == CONNECT:
+                self._reply(message[1], lambda: self._connect(message[2], message[3]))
+            case kind if kind == LEAVE:
+                self._leave(message[1], forget=True)
+            case kind if kind == ROLLBACK:
+                self._rollback(message[1], message[2])
+            case kind:
+                raise WorkbenchError(f"message of unknown kind {kind}: driver and worker differ in version")
+
+    def _rollback(self, group_id: int, serial: int) -> None:
+        # The replica threads are idle: the driver undoes steps only once all of them have ended.
+        for (group, _), store in self.stores.items():
+            if group == group_id:
+                store.rollback(serial)
+
+    def send(self, message: Message) -> None:
+        """Sends to the driver; a driver that is gone is noticed by the reading thread."""
+        self._completions.send(message)
+
+    def send_all(self, messages: list[Message]) -> None:
+        """As `send`, for several messages at once."""
+        self._completions.send_all(messages)
+
+    def flush(self) -> None:
+        """Sends completions that were held back; the signals thread's, lest a long step delay those before it."""
+        self._completions.flush()
+
+    def structure_key(self, spec: Any) -> int:
+        """The number under which the driver knows the structure of a result."""
+        key = self._structures.get(spec)
+        if key is None:
+            with self._structures_lock:
+                key = self._structures.get(spec)
+                if key is None:
+                    key = len(self._structures)
+                    # Sent before any thread can use the key, so that it comes before every DONE that does.
+                    self.send((STRUCTURE, key, spec if self.by_reference else dumps(spec)))
+                    self._structures[spec] = key
+        return key
+
+    def route_output(self) -> None:
+        """From now on, what replicas print in this process goes to the driver; everything else stays as it was."""
+
+        def write_line(rank: int, stream: str, line: str) -> None:
+            env = current_env()
+            group = None if env is None else self.groups.get(env.group_id)
+            with contextlib.nullcontext() if group is None else group.shielded(rank):
+                self.send((OUTPUT, rank, stream, line))
+
+        for stream in ("stdout", "stderr"):
+            current = getattr(sys, stream)
+            original = current.original if isinstance(current, ReplicaOutput) else current
+            setattr(sys, stream, ReplicaOutput(original, stream, write_line))
+            self._routed.append((stream, getattr(sys, stream)))
+
+    def _restore_output(self) -> None:
+        for stream, routed in self._routed:
+            if getattr(sys, stream) is routed:
+                setattr(sys, stream, routed.original)
+
+    def give_back(self) -> None:
+        """Frees memory of collectives that no replica here has used for `IDLE_SECONDS`. Any thread."""
+        before = time.monotonic() - IDLE_SECONDS
+        for group in list(self.groups.values()):
+            for env in list(group.envs.values()):
+                env.communicator.give_back(before)
+
+    def abort(self, group_id: int, epoch: int, serial: int, reason: BaseException) -> None:
+        """Stops the group's steps of `epoch`: waiting replicas wake, steps after `serial` are skipped. Any thread."""
+        group = self.groups.get(group_id)
+        if group is None or epoch < group.epoch:
+            return
+        group.aborted = True
+        group.failed_serial = min(group.failed_serial, serial)
+        for env in list(group.envs.values()):
+            env.communicator.abort(reason)
+
+    def holds(self) -> int:
+        """Number of values kept for the driver's handles."""
+        shared = 0 if self.traced is None else len(self.traced.step_rows)
+        return shared + sum(executor.holds() for executor in self.executors)
+
+    def close(self) -> None:
+        """The driver is gone: peers wake, threads end, everything kept is dropped. Idempotent."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        for messages in self._queues:
+            messages.put(None)
+        self._restore_output()
+        interruptible_sleep.uninstall(self)
+        started_threads.uninstall(self)
+        gone = ClusterClosed("the notebook that drove this worker has disconnected")
+        for group_id in list(self.groups):
+            self.abort(group_id, 1 << 62, -1, gone)
+            self._leave(group_id, forget=True)
+        self._steps.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the driver is gone."""
+        return self._closed.is_set()
+
+    def _reply(self, request: int, work: Callable[[], Any]) -> None:
+        try:
+            payload = work()
+        except Exception as error:
+            self.send((REPLY, request, False, report(-1, error)))
+        else:
+            self.send((REPLY, request, True, payload if self.by_reference else dumps(payload)))
+
+    def _join(self, join: JoinGroup) -> Any:
+        """First half of joining: this host's address for its peers."""
+        self._leave(join.group, forget=False)
+        if self.traced is None:
+            return self._open(join)
+        if len(join.processes) > 1:
+            tpu.before_meeting()
+        return self.traced.open(join, self._bind_host, lambda: self._open(join))
+
+    def _open(self, join: JoinGroup) -> Any:
+        topology = Topology(
+            tuple(Member(rank=rank, host=m.host, process=m.worker) for rank, m in enumerate(join.devices))
+        )
+        rings = {rank: self._ring(join, rank, [rank]) for rank in join.local if _is_recorded()}
+        bootstrap = Bootstrap(
+            topology,
+            self.worker,
+            generation=join.generation,
+            group=join.name,
+            rings=rings,
+            bind_host=self._bind_host,
+            tls=self._tls,
+            gpus=self._gpus(join),
+        )
+        self.groups[join.group] = LocalGroup(
+            join=join,
+            rank_of_device={device: rank for rank, device in join.local.items()},
+            devices=join.devices,
+            bootstrap=bootstrap,
+            epoch=join.epoch,
+            busy=dict.fromkeys(join.local, 0),
+        )
+        return bootstrap.address
+
+    def _connect(self, group_id: int, addresses: dict[str, Any]) -> int:
+        """Second half: communicators with the peers, then the replicas exist. Returns the process id."""
+        if self.traced is not None:
+            addresses = self.traced.connect(group_id, addresses)
+            if not addresses:
+                return os.getpid()
+        group = self.groups[group_id]
+        join = group.join
+        communicators = group.bootstrap.connect(addresses, CONNECT_DEADLINE_SECONDS)
+        for rank, device in join.local.items():
+            group.envs[rank] = ReplicaEnv(
+                rank,
+                join.devices,
+                group_id=group_id,
+                generation=join.generation,
+                communicator=communicators[rank],
+                store=self.stores.setdefault(
+                    (group_id, device), RowStore() if self.traced else ReplicaStore()
+                ),
+                merge=self.executors[device].merge,
+                keep=self.executors[device].keep,
+            )
+        if self.traced is not None:
+            self.traced.joined(group)
+        if self.groups.get(group_id) is not group:
+            # The driver has gone: whoever let go of the group, on another thread, may not have found these.
+            for communicator in communicators.values():
+                communicator.close()
+        return os.getpid()
+
+    def _gpus(self, join: JoinGroup) -> Gpus | None:
+        if self._device_kind != "GPU" or not join.local:
+            return None
+        return gpus.of_group(join.local, self._device_count, in_driver=self.by_reference)
+
+    def use_device(self, index: int) -> None:
+        """Makes a device's GPU current for the calling thread, which is the one that runs its replicas."""
+        if self._device_kind == "GPU" and threading.get_ident() not in self._on_device:
+            gpus.use(gpus.ordinal(index, self._device_count, in_driver=self.by_reference))
+            self._on_device.add(threading.get_ident())
+
+    def shared_ring(self, join: JoinGroup) -> Ring | None:
+        """The ring for records that hold of all replicas here, None if nothing is recorded."""
+        return self._ring(join, ALL, sorted(join.local)) if _is_recorded() else None
+
+    def _ring(self, join: JoinGroup, key: int, ranks: Sequence[int]) -> Ring:
+        ring = self.rings.get((join.group, key))
+        if ring is not None and ring.size != len(join.devices):  # others take part now, under other ranks
+            self.retired_rings.append(ring)
+            ring = None
+        if ring is None:
+            first, *others = [Replica(rank, join.devices[rank].short) for rank in ranks]
+            host, size = join.devices[ranks[0]].host, len(join.devices)
+            memory = None
+            if key != ALL and not self.by_reference and hasattr(os, "memfd_create"):
+                who = Identity(self.drain, join.run_id, first.id, host, first.device, size)
+                with contextlib.suppress(
+                    OSError
+                ):  # without it, a process that is killed takes its last records along
+                    memory = FlightMemory(f"{join.group}-{key}", who)
+            ring = Ring(
+                4096,
+                replica=first.id,
+                host=host,
+                device=first.device,
+                run_id=join.run_id,
+                size=size,
+                others=others,
+                memory=memory,
+            )
+            self.rings[join.group, key] = ring
+        return ring
+
+    def _leave(self, group_id: int, *, forget: bool) -> None:
+        group = self.groups.pop(group_id, None)
+        if group is None:
+            return
+        for env in list(group.envs.values()):  # another thread may be connecting it
+            env.communicator.close()
+        group.bootstrap.close()
+        if forget and self.traced is not None:
+            self.traced.leave(group_id)
+        if forget:
+            for device in group.join.local.values():
+                self.stores.pop((group_id, device), None)
+            for rank in (*group.join.local, ALL):
+                ring = self.rings.pop((group_id, rank), None)
+                if ring is not None:
+                    self.retired_rings.append(ring)
+
+
+def _is_recorded() -> bool:
+    return os.environ.get("WB_TELEMETRY") != "off"  # the environment of the worker, which writes the records
+
+
+def _next_from_queue(
+    messages: queue.SimpleQueue[Message | None], idle: Idle | None = None
+) -> Callable[[], Message]:
+    taken = False
+
+    def next_message() -> Message:
+        nonlocal taken
+        if idle is not None and taken:
+            idle.done()
+        taken = True
+        message = messages.get()  # ends with the None that `ReplicaHost.close` puts
+        if message is None:
+            raise LinkClosed("the link is closed")
+        return message
+
+    return next_message

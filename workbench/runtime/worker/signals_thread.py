@@ -1,0 +1,170 @@
+"""The worker's side thread: what must not wait behind a step (aborts, interrupts, heartbeats, telemetry)."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from workbench.errors import RunInterrupted, WorkbenchError
+from workbench.runtime.comm.failure_report import python_stacks, user_place
+from workbench.runtime.comm.links import Link, LinkClosed, readable
+from workbench.runtime.comm.messages import (
+    ABORT,
+    BEAT,
+    CLOCK,
+    DUMP,
+    INTERRUPT,
+    LEAVING,
+    PING,
+    PONG,
+    REPLY,
+    STOP,
+    TELEMETRY,
+    Message,
+    dumps,
+)
+from workbench.runtime.replica.executor import StepInterrupted
+from workbench.runtime.worker.host import ReplicaHost
+from workbench.runtime.worker.lingering import Lingering
+from workbench.runtime.worker.telemetry_shipper import TelemetryShipper
+
+HEARTBEAT_SECONDS = 0.5
+SHIP_SECONDS = 0.1
+
+
+class SignalsThread(threading.Thread):
+    """Serves the signals link of one `ReplicaHost`, and ends when the driver goes.
+
+    `publish` ships telemetry batches; it is called at most ten times a second, and only when there is
+    something.
+    """
+
+    def __init__(self, link: Link, host: ReplicaHost, publish: Callable[[bytes], None]) -> None:
+        super().__init__(name="workbench-signals", daemon=True)
+        self._link = link
+        self._host = host
+        self._telemetry = TelemetryShipper(host, publish)
+        self._lingering = Lingering()
+        # Requests for all of it; None to end.
+        self._flushes: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+
+    def run(self) -> None:
+        """Until the driver goes, or says goodbye."""
+        next_beat = 0.0
+        # By a thread of its own: a first drain imports pyarrow, and no heartbeat or abort may wait for that.
+        threading.Thread(target=self._ship, name="workbench-telemetry", daemon=True).start()
+        try:
+            while not self._host.closed:
+                now = time.monotonic()
+                if now >= next_beat:
+                    self._link.send((BEAT, self._statuses()))
+                    next_beat = now + HEARTBEAT_SECONDS
+                self._host.flush()
+                if self._link.pending or readable(
+                    self._link.fileno(), SHIP_SECONDS if self._active() else HEARTBEAT_SECONDS
+                ):
+                    for message in self._link.receive():
+                        self._serve(message)
+        except LinkClosed:
+            pass
+        finally:
+            if self._host.failure:
+                with contextlib.suppress(LinkClosed):
+                    self._link.send((LEAVING, self._host.failure))
+            self._host.close()
+            self._link.close()
+            self._flushes.put(None)
+
+    def _ship(self) -> None:
+        with contextlib.suppress(LinkClosed):
+            while not self._host.closed:
+                self._telemetry.ship()
+                self._host.give_back()
+                try:
+                    request = self._flushes.get(timeout=SHIP_SECONDS if self._active() else HEARTBEAT_SECONDS)
+                except queue.Empty:
+                    continue
+                if request is not None:
+                    self._reply(request, self._telemetry.flush())
+
+    def _active(self) -> bool:
+        return any(any(group.busy.values()) for group in list(self._host.groups.values()))
+
+    def _statuses(self) -> list[tuple[int, int, bool, int, int, str, str, str]]:
+        """One (group, rank, busy, step, seq, op, phase, site) per local replica.
+
+        The site of a replica that has been in the user's code for long is where it is there.
+        """
+        rows = []
+        for group_id, group in list(self._host.groups.items()):
+            for rank, env in list(group.envs.items()):
+                step, seq, op, phase, site = env.communicator.status()
+                thread = group.busy.get(rank)
+                if thread and phase == "running":
+                    site = self._lingering.place((group_id, rank), (step, seq), thread)
+                rows.append((group_id, rank, bool(thread), step, seq, op, phase, site))
+        return rows
+
+    def _serve(self, message: Message) -> None:
+        kind = message[0]
+        if kind == ABORT:
+            _, group_id, epoch, serial, reason = message
+            self._host.abort(group_id, epoch, serial, WorkbenchError(reason))
+        elif kind == INTERRUPT:
+            self._interrupt(message[1], message[2])
+        elif kind == DUMP:
+            self._reply(message[1], self._dump())
+        elif kind == TELEMETRY:
+            self._flushes.put(message[1])
+        elif kind == PING:
+            received = time.monotonic_ns()
+            self._link.send((PONG, message[1], received, time.monotonic_ns()))
+        elif kind == CLOCK:
+            self._telemetry.set_clock(message[1], message[2])
+        elif kind == STOP:
+            raise LinkClosed("the driver said goodbye")
+
+    def _reply(self, request: int, payload: object) -> None:
+        self._link.send((REPLY, request, True, payload if self._host.by_reference else dumps(payload)))
+
+    def _interrupt(self, group_id: int, epoch: int) -> None:
+        """Raises in the replica threads of a group: at their next bytecode, or in their current wait."""
+        self._host.abort(group_id, epoch, -1, RunInterrupted("interrupted"))
+        group = self._host.groups.get(group_id)
+        if group is None or group.epoch != epoch:
+            return  # its replicas have come to rest and were connected again since
+        for rank, ident in list(group.busy.items()):
+            if ident and rank not in group.shielded_ranks:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(ident), ctypes.py_object(StepInterrupted)
+                )
+
+    def _dump(self) -> dict[str, object]:
+        """Python stacks and the last collectives, for `wb.diagnose()`."""
+        statuses = self._statuses()  # before the collectives, so that those have what is over by then
+        flights = {
+            (group_id, rank): list(env.communicator.flight())
+            for group_id, group in list(self._host.groups.items())
+            for rank, env in list(group.envs.items())
+        }
+        return {
+            "stacks": python_stacks(),
+            "flight": flights,
+            "statuses": statuses,
+            "places": self._places(),
+        }
+
+    def _places(self) -> dict[tuple[int, int], str]:
+        """(group, rank) -> line of user code that a replica is at now, of those that run something."""
+        frames = sys._current_frames()
+        return {
+            (group_id, rank): user_place(frames.get(ident))
+            for group_id, group in list(self._host.groups.items())
+            for rank, ident in list(group.busy.items())
+            if ident
+        }

@@ -1,0 +1,76 @@
+"""StepTallies: how far the replicas of a host are with each step, and when the driver hears of it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.runtime.comm.messages import DONE, Message
+from workbench.runtime.replica.local_group import LocalGroup
+from workbench.runtime.worker.completions import Completions
+
+
+@dataclass(slots=True)
+class _Tally:
+    """How far the replicas of this host are with one step.
+
+    Attributes:
+      ended: Replicas that have ended it.
+      unsent: Outcomes of those that the driver has not been told of.
+      singly: The driver must know each outcome at once: a replica waits in a merge, or did not come in time.
+    """
+
+    ended: int = 0
+    unsent: list[tuple[Any, ...]] = field(default_factory=list)
+    singly: bool = False
+
+
+class StepTallies:
+    """Reports a step once all of the host's replicas have ended it, or singly where the driver must know at once."""
+
+    def __init__(self, completions: Completions) -> None:
+        self._completions = completions
+        self._tallies: dict[int, _Tally] = {}
+        self._lock = threading.Lock()
+
+    def ended(self, serial: int, group: LocalGroup, ranks: Any, outcome: tuple[Any, ...]) -> None:
+        """A replica has ended a step.
+
+        Args:
+          serial: Of the step.
+          group: Whose step it is.
+          ranks: The replicas that the step runs on, None for all.
+          outcome: As DONE carries it.
+        """
+        expected = len(group.rank_of_device)
+        if ranks is not None:
+            expected = sum(1 for rank in group.rank_of_device.values() if rank in ranks)
+        if expected == 1:
+            if self._tallies:
+                self._tallies.pop(serial, None)  # of its merges
+            self._completions.complete((DONE, serial, [outcome]))
+            return
+        with self._lock:
+            tally = self._tallies.setdefault(serial, _Tally())
+            tally.ended += 1
+            tally.unsent.append(outcome)
+            if len(outcome) == 2 and outcome[1].overdue:
+                tally.singly = True
+            if tally.ended == expected:
+                del self._tallies[serial]
+            elif not tally.singly:
+                return
+            outcomes, tally.unsent = tally.unsent, []
+        self._completions.send((DONE, serial, outcomes))
+
+    def merge_requested(self, message: Message) -> None:
+        """Sends a replica's request to merge, after what was held back of replicas that ended the step already."""
+        serial = message[1]
+        with self._lock:
+            tally = self._tallies.setdefault(serial, _Tally())
+            tally.singly = True
+            outcomes, tally.unsent = tally.unsent, []
+        if outcomes:
+            self._completions.send((DONE, serial, outcomes))
+        self._completions.send(message)

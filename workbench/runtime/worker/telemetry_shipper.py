@@ -1,0 +1,98 @@
+"""The worker's telemetry on its way out: drains the rings of its replicas, knows its clock, tells who waits."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from workbench.runtime.replica.local_group import LocalGroup
+from workbench.runtime.worker.host import ReplicaHost
+from workbench.telemetry.recording.drain import Drain
+from workbench.telemetry.recording.ring import Ring
+from workbench.telemetry.records import InFlight, Signature
+
+# What was published a moment ago may still be on its way through the scheduler when the driver asks.
+ON_ITS_WAY_SECONDS = 3.0
+# A replica that waits this long in one collective is told to the views while it still waits.
+LONG_WAIT_SECONDS = 0.5
+
+
+class TelemetryShipper:
+    """Drains the rings of one `ReplicaHost`; used by its telemetry thread only (`set_clock`: by any).
+
+    `publish` ships a batch.
+    """
+
+    def __init__(self, host: ReplicaHost, publish: Callable[[bytes], None]) -> None:
+        self._host = host
+        self._drain = Drain()
+        host.drain = self._drain.id
+        self._publish = publish
+        self._published: deque[tuple[float, bytes]] = deque()
+        self._waits: dict[tuple[int, int], tuple[int, int, int]] = {}
+        self._offset_ns = 0
+        self._error_ns = 0
+
+    def set_clock(self, offset_ns: int, error_ns: int) -> None:
+        """What to add to this host's times to get the driver's, and how wrong that may be."""
+        self._offset_ns, self._error_ns = offset_ns, error_ns
+
+    def ship(self) -> None:
+        """Publishes what has come since the last call."""
+        now = time.monotonic()
+        batch = self._drain.take(self._rings())
+        if batch:
+            self._published.append((now, batch))
+            self._publish(batch)
+        while self._published and self._published[0][0] < now - ON_ITS_WAY_SECONDS:
+            self._published.popleft()
+
+    def flush(self) -> list[bytes]:
+        """Everything that the driver may not have yet; it recognises what it has."""
+        batches = [batch for _, batch in self._published]
+        if last := self._drain.take(self._rings()):
+            batches.append(last)
+        return batches
+
+    def _rings(self) -> Iterator[tuple[Ring, InFlight | None]]:
+        """Each with the collective that its replica has been waiting in for long."""
+        for (group_id, rank), ring in list(self._host.rings.items()):
+            ring.clock_offset_ns, ring.clock_err_ns = self._offset_ns, self._error_ns
+            if ring.memory is not None:
+                ring.memory.set_clock(self._offset_ns, self._error_ns)
+            group = self._host.groups.get(group_id)
+            yield ring, None if group is None else self._long_wait(group, rank)
+        while self._host.retired_rings:
+            yield self._host.retired_rings.popleft(), None
+
+    def _long_wait(self, group: LocalGroup, rank: int) -> InFlight | None:
+        """The collective that a replica has been waiting in for long. Must be looked up before draining."""
+        env = group.envs.get(rank)
+        if env is None:
+            return None
+        step, seq, op, phase, site = env.communicator.status()
+        key = (group.join.group, rank)
+        if phase != "waiting":
+            self._waits.pop(key, None)
+            return None
+        now = time.monotonic_ns()
+        since = self._waits.get(key)
+        if since is None or since[:2] != (step, seq):
+            self._waits[key] = (step, seq, now)
+            return None
+        if now - since[2] < LONG_WAIT_SECONDS * 1e9:
+            return None
+        signature = Signature(
+            generation=group.join.generation,
+            group=group.join.name,
+            op=op,
+            redop="",
+            dtype="",
+            algorithm="",
+            packs=0,
+            transport=env.communicator.transport,
+            state="entered",
+            site=site,
+        )
+        return InFlight(signature, step, seq, count=0, bytes=0, t_enter_ns=since[2])

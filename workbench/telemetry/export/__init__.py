@@ -1,0 +1,1 @@
+"""Records in other tools' formats, and as text."""

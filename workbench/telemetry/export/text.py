@@ -1,0 +1,133 @@
+"""The text twins of the collective timing views, at most 88 columns wide."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from workbench.telemetry.feed.losses import losses
+from workbench.telemetry.feed.nan_onsets import onset_text
+from workbench.telemetry.feed.stuck import stuck_text
+from workbench.telemetry.formatting import (
+    NOTHING,
+    dtype_text,
+    printable,
+    shorten,
+    significant,
+    size_text,
+    time_unit,
+)
+from workbench.telemetry.records import SAMPLED
+from workbench.telemetry.snapshot import GroupView, Snapshot, TableRow
+
+WIDTH: Final = 88
+_LEFT: Final = ("op", "for", "how", "late")
+_EXPENDABLE: Final = ("cv%", "algbw", "p50", "how", "for")
+"""Left out, in this order, until a table is no wider than `WIDTH`."""
+_SAMPLED: Final = "sampled: of a few profiled steps of compiled programs; other steps may differ"
+
+
+def line_text(row: TableRow) -> str:
+    """One row as one line: `all_reduce  sum  f32  n=4  16 MiB   last 3.10 ms  p99 4.00  algbw 5.41  …`."""
+    unit, per_us = time_unit([row.last_us])
+    head = (row.op, row.redop, dtype_text(row.dtype), f"n={row.n}", size_text(row.size_bytes))
+    tail = (
+        f" last {significant(row.last_us / per_us)} {unit}",
+        f"p99 {significant(row.p99_us / per_us)}",
+        f"algbw {significant(row.algbw)}",
+        f"busbw {significant(row.busbw)} GB/s",
+        f"wait {row.wait_percent:.0f}%",
+        f"late: {late_text(row)}",
+    )
+    return printable("  ".join(part for part in (*head, *tail) if part))
+
+
+def late_text(row: TableRow) -> str:
+    """Who came last most often, such as "r3@b", or "–" if that cannot be told from the clocks' error."""
+    if row.late_replica is None:
+        return NOTHING
+    return f"r{row.late_replica}@{row.late_host}" if row.late_host else f"r{row.late_replica}"
+
+
+def table_text(rows: Sequence[TableRow]) -> str:
+    """The timing table; per group a heading, then columns in the order of nccl-tests.
+
+    Times are transfer times (from the last replica's arrival) in one unit per group; bandwidths are GB/s of
+    the latest, and so is `lim%`, the share of what `limits.Limit` says is possible.
+    """
+    parts = []
+    for group, members in groupby(rows, key=lambda row: row.group):
+        parts.append(_group_text(group, list(members)))
+    return "\n\n".join(parts) if parts else "no collectives recorded yet"
+
+
+def how_text(row: TableRow) -> str:
+    """How it was carried out, such as "ring, 2 packs"; "–" if that is not known."""
+    packs = f"{row.packs} packs" if row.packs > 1 else ""
+    return ", ".join(part for part in (row.algorithm, packs) if part) or NOTHING
+
+
+def _group_text(group: str, rows: list[TableRow]) -> str:
+    unit, per_us = time_unit([row.p50_us for row in rows])
+    internal = any(row.purpose for row in rows)
+    columns: dict[str, list[str]] = {
+        "op": [row.op for row in rows],
+        **({"for": [row.purpose or "user" for row in rows]} if internal else {}),
+        "size": [size_text(row.size_bytes) for row in rows],
+        "type": [dtype_text(row.dtype) for row in rows],
+        "red": [row.redop for row in rows],
+        "last": [significant(row.last_us / per_us) for row in rows],
+        "p50": [significant(row.p50_us / per_us) for row in rows],
+        "p99": [significant(row.p99_us / per_us) for row in rows],
+        "cv%": [f"{row.cv_percent:.0f}" for row in rows],
+        "algbw": [significant(row.algbw) for row in rows],
+        "busbw": [significant(row.busbw) for row in rows],
+        "lim%": [NOTHING if row.limit_percent is None else f"{row.limit_percent:.0f}" for row in rows],
+        "wait%": [f"{row.wait_percent:.0f}" for row in rows],
+        "how": [how_text(row) for row in rows],
+        "late": [late_text(row) for row in rows],
+    }
+    columns = {title: list(map(printable, cells)) for title, cells in columns.items()}
+    label = printable(group) or "collectives"
+    lines = [shorten(f"{label}: n={rows[-1].n}, times in {unit}, bandwidths in GB/s", WIDTH)]
+    widths = {title: max(len(title), *map(len, cells)) for title, cells in columns.items()}
+    for title in _EXPENDABLE:
+        if sum(widths.values()) + len(widths) - 1 > WIDTH:
+            columns.pop(title, None)
+            widths.pop(title, None)
+    for cells in ([*columns], *zip(*columns.values(), strict=True)):
+        parts = [
+            cell.ljust(width) if title in _LEFT else cell.rjust(width)
+            for cell, (title, width) in zip(cells, widths.items(), strict=True)
+        ]
+        lines.append(shorten(" ".join(parts).rstrip(), WIDTH))
+    if any(row.algorithm == SAMPLED for row in rows):
+        lines.append(_SAMPLED)
+    return "\n".join(lines)
+
+
+def snapshot_text(snapshot: Snapshot) -> str:
+    """Table, then what a person should look at: stuck collectives, stragglers, losses."""
+    notes = [note for group in snapshot.groups for note in _notes(group)]
+    if lost := losses(snapshot.counters):
+        notes.append(
+            ", ".join([f"{snapshot.counters.collectives:,} collectives", *(loss.text for loss in lost)])
+        )
+        notes += [f"  {loss.text}: {loss.meaning}" for loss in lost]
+    lines = [line for note in notes for line in textwrap.wrap(printable(note), WIDTH, subsequent_indent="  ")]
+    return "\n".join([table_text(snapshot.table), *([""] if lines else []), *lines])
+
+
+def _notes(group: GroupView) -> list[str]:
+    notes = []
+    if group.stuck is not None:
+        notes.append(f"! {stuck_text(group.stuck)}")
+    if group.not_finite is not None:
+        notes.append(f"! NaN or infinity: {onset_text(group.not_finite)}")
+    if group.lateness.text:
+        notes.append(f"! {group.lateness.text}")
+    if group.lateness.slow_steps:
+        notes.append(f"! slow for every replica: steps {', '.join(map(str, group.lateness.slow_steps[-8:]))}")
+    return notes

@@ -1,0 +1,1 @@
+"""On the driver: records of all replicas, folded once into what every view draws."""

@@ -1,0 +1,164 @@
+"""The views of one group of replicas: lanes, lateness, and what is stuck."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from workbench.telemetry.feed.history import Texts, picked, selected
+from workbench.telemetry.feed.lane_choice import Chosen, GroupKey, LaneChoice
+from workbench.telemetry.feed.lateness import lateness
+from workbench.telemetry.feed.stuck import Ends, find_stuck
+from workbench.telemetry.snapshot import GroupView, Lane, LaneItem, LastSeen, Onset
+
+_MAX_ITEMS: Final = 64
+_MAX_RECORDS: Final = 16_384
+
+
+def belongs(rows: np.ndarray, key: GroupKey) -> np.ndarray:
+    """Mask of the rows of one group; `rows` has the columns of `history.KEY`."""
+    run_id, group, generation = key
+    mask: np.ndarray = rows["group"] == group
+    mask &= (rows["generation"] == generation) & (rows["run_id"] == run_id)
+    return mask
+
+
+def group_view(
+    key: GroupKey,
+    *,
+    collectives: np.ndarray,
+    records: np.ndarray,
+    pending: np.ndarray,
+    last: dict[int, LastSeen],
+    texts: Texts,
+    choice: LaneChoice,
+    version: int,
+    stuck_before_ns: int,
+    not_finite: Onset | None,
+    ends: Ends,
+    cores: int,
+) -> GroupView:
+    """The view of group `key`: of the user's collectives, but stuck may also be one of workbench's own.
+
+    Args:
+      key: Which group and generation.
+      collectives: Rows of `history.COLLECTIVE`, oldest first, of any group; so are the records.
+      records: Rows of `history.RECORD` that were joined.
+      pending: Rows of `history.RECORD` that still lack those of other replicas.
+      last: The newest collective of each replica of this group and generation.
+      texts: What the numbers mean.
+      choice: Chooses the replicas that get a lane.
+      version: Of the feed.
+      stuck_before_ns: A collective first entered before this time counts as stuck.
+      not_finite: Where NaN or infinity first went into one of its collectives.
+      ends: What the driver has told of this generation.
+      cores: How many cores its replicas have together; 0 if that is not known.
+    """
+    records = records[-_MAX_RECORDS:]  # the newest: sorted by time
+    collectives = _of_user(_remembered(collectives, records), key)
+    records = _of_user(records, key)
+    waiting = pending[belongs(pending, key)]
+    chosen = choice.of(key, known=last, records=records, version=version)
+    return GroupView(
+        run_id=texts[key[0]],
+        group=texts[key[1]],
+        generation=key[2],
+        n=int(collectives["n"][-1]) if len(collectives) else int(waiting["n"].max(initial=0)),
+        lanes=_lanes(records, chosen.replicas, texts),
+        hidden_lanes=chosen.hidden,
+        items=_items(collectives[-_MAX_ITEMS:], records, chosen, texts),
+        lateness=lateness(records, chosen.replicas, cores),
+        stuck=find_stuck(waiting, last, texts, before_ns=stuck_before_ns, ends=ends),
+        not_finite=not_finite,
+    )
+
+
+def _remembered(collectives: np.ndarray, records: np.ndarray) -> np.ndarray:
+    """Those of which all records are there; of the one at which the records begin some may be forgotten, too."""
+    if not len(records) or not len(collectives) or collectives["ready_ns"][0] >= records["ready_ns"][0]:
+        return collectives
+    return selected(collectives, collectives["ready_ns"] > records["ready_ns"][0])
+
+
+def _of_user(rows: np.ndarray, key: GroupKey) -> np.ndarray:
+    return selected(rows, belongs(rows, key) & (rows["purpose"] == 0))
+
+
+def _lanes(records: np.ndarray, shown: np.ndarray, texts: Texts) -> tuple[Lane, ...]:
+    lanes = []
+    newest_first = records[::-1]
+    replicas, first = np.unique(newest_first["replica"], return_index=True)
+    where = dict(zip(replicas.tolist(), first.tolist(), strict=True))
+    for replica in shown.tolist():
+        label = f"r{replica}"
+        if replica in where:
+            row = newest_first[where[replica]]
+            host, device = texts[int(row["host"])], texts[int(row["device"])]
+            label = " ".join(part for part in (label, host, device) if part)
+        lanes.append(Lane(replica, label))
+    return tuple(lanes)
+
+
+def _items(
+    collectives: np.ndarray, records: np.ndarray, chosen: Chosen, texts: Texts
+) -> tuple[LaneItem, ...]:
+    if not len(collectives):
+        return ()
+    shown = chosen.replicas
+    newest = np.flatnonzero(records["ready_ns"] >= collectives["ready_ns"].min())
+    records = picked(records, newest[np.isin(records["replica"][newest], shown)])
+    index_of = {position: index for index, position in enumerate(zip(*_positions(collectives), strict=True))}
+    index = np.array(
+        [index_of.get(position, -1) for position in zip(*_positions(records), strict=True)], np.int64
+    )
+    records, index = records[index >= 0], index[index >= 0]
+    lane = np.searchsorted(shown, records["replica"])
+    offset = records["clock_offset_ns"]
+    enter = _by_lane(index, lane, records["t_enter_ns"] + offset, (len(collectives), len(shown)))
+    end = _by_lane(index, lane, records["t_end_ns"] + offset, (len(collectives), len(shown)))
+    sites = dict(zip(index.tolist(), records["site"].tolist(), strict=True))
+    return tuple(
+        _item(row, texts[sites.get(number, 0)], enter[number], end[number], texts, since=chosen.since)
+        for number, row in enumerate(collectives)
+    )
+
+
+def _positions(rows: np.ndarray) -> tuple[list[int], list[int]]:
+    return rows["step"].tolist(), rows["seq"].tolist()
+
+
+def _by_lane(
+    index: np.ndarray, lane: np.ndarray, times: np.ndarray, shape: tuple[int, int]
+) -> list[tuple[int | None, ...]]:
+    """Times by collective and lane, None where there is none."""
+    cells = np.full(shape, None, dtype=object)
+    cells[index, lane] = times.tolist()
+    return [tuple(line) for line in cells.tolist()]
+
+
+def _item(
+    row: np.void,
+    site: str,
+    enter_ns: tuple[int | None, ...],
+    end_ns: tuple[int | None, ...],
+    texts: Texts,
+    *,
+    since: int,
+) -> LaneItem:
+    run_id, group = texts[row["run_id"]], texts[row["group"]]
+    generation, step, seq = int(row["generation"]), int(row["step"]), int(row["seq"])
+    return LaneItem(
+        key=f"{run_id}|{group}|{generation}|{step}|{seq}",
+        op=texts[row["op"]],
+        state=texts[row["state"]],
+        site=site,
+        step=step,
+        seq=seq,
+        size_bytes=int(row["bytes"]),
+        ready_ns=int(row["ready_ns"]),
+        err_ns=int(row["err_ns"]),
+        enter_ns=enter_ns,
+        end_ns=end_ns,
+        version=max(int(row["version"]), since),  # times are by lane: with other lanes they are other times
+    )

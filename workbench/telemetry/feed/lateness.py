@@ -1,0 +1,134 @@
+"""Who is late: the replica × step heat map and the rule that calls a replica a straggler."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from workbench.telemetry.feed.history import selected
+from workbench.telemetry.snapshot import Lateness
+
+_STEPS: Final = 64
+_MIN_STEPS: Final = 20
+_RATIO: Final = 1.5
+_MIN_SHARE: Final = 0.1
+_MIN_LATE_NS: Final = 100_000
+_MIN_LATE_OF_STEP: Final = 0.05
+_CROWDED_LATE_OF_STEP: Final = 0.6
+_MOST_NAMED: Final = 4
+_CHANCE: Final = 1e-3
+"""How probable it may be that any replica at all is named where all are late by chance."""
+
+
+def lateness(records: np.ndarray, replicas: np.ndarray, cores: int = 0) -> Lateness:
+    """The heat map over the newest steps.
+
+    A replica is a straggler if, over at least 20 steps,
+
+    * it is later than the median replica in so many of the steps, and in most steps of each quarter of them, that
+      chance would have it so for any replica of the group only once in a thousand groups;
+    * the median of that lateness is above the clock error, at least 100 µs a step, and at least a twentieth of a
+      step: tiny steps have a late replica by nature, which nobody can do anything about. Where replicas share cores,
+      somebody always comes last, so it must be three fifths of a step;
+    * the others lose at least a tenth of their time in collectives to waiting.
+
+    A step is slow for everybody if its average lateness is more than 1.5 × that of all steps, and by as much as
+    above, while no replica stands out in it.
+
+    Args:
+      records: Rows of `history.RECORD` of one group and generation, joined.
+      replicas: The replicas to show, sorted; shape `(rows,)`.
+      cores: How many cores all replicas of the group have together; 0 if that is not known.
+    """
+    if not len(records):
+        return Lateness()
+    step = records["step"]
+    records = selected(records, step > step.max() - _STEPS)
+    everyone, row = np.unique(records["replica"], return_inverse=True)
+    steps, column = np.unique(records["step"], return_inverse=True)
+    cell = row * len(steps) + column
+    shape = (len(everyone), len(steps))
+    late = np.bincount(cell, weights=records["late_ns"], minlength=shape[0] * shape[1]).reshape(shape)
+    known = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape) > 0
+    shown = np.isin(everyone, replicas)
+    cells = np.where(known, np.round(late / 1000, 3), -1)[shown]
+    several_hosts = records["host"].min() != records["host"].max()
+    noise = 2 * records["clock_err_ns"].max() if several_hosts else 0
+    spent = np.maximum(records["t_end_ns"] - records["t_enter_ns"], 0).sum()
+    waited = (records["ready_ns"] - records["t_enter_ns"] - records["clock_offset_ns"]).sum()
+    matters = len(everyone) > 1 and len(steps) >= _MIN_STEPS and waited >= _MIN_SHARE * spent
+    step_ns = _step_ns(records, column)
+    crowded = 0 < cores < len(everyone)
+    enough = max(noise, _MIN_LATE_NS, _MIN_LATE_OF_STEP * step_ns)
+    much = max(enough, _CROWDED_LATE_OF_STEP * step_ns) if crowded else enough
+    named = _stragglers(late, much) if matters else {}
+    stragglers = {int(everyone[index]): late_ns for index, late_ns in named.items()}
+    return Lateness(
+        replicas=tuple(everyone[shown].tolist()),
+        steps=tuple(steps.tolist()),
+        late_us=tuple(tuple(None if x < 0 else x for x in line) for line in cells.tolist()),
+        stragglers=tuple(stragglers),
+        slow_steps=tuple(steps[_slow_steps(late, enough)].tolist()) if matters else (),
+        text=_text(stragglers, step_ns, f"{len(everyone)} replicas share {cores} cores" if crowded else ""),
+    )
+
+
+def _text(stragglers: dict[int, float], step_ns: float, crowded: str) -> str:
+    """Who is late, by how much and what share of a step, and whether cores are too few."""
+    named = [
+        f"replica {replica}, by {_milliseconds(late_ns)} ms a step ({min(100, 100 * late_ns / step_ns):.0f} %)"
+        for replica, late_ns in list(stragglers.items())[:_MOST_NAMED]
+    ]
+    if more := len(stragglers) - len(named):
+        named.append(f"and {more} more")
+    parts = [f"late step after step: {'; '.join(named)}" if named else "", crowded]
+    return "; ".join(part for part in parts if part)
+
+
+def _milliseconds(ns: float) -> str:
+    """In two digits, and never as 1e+02.
+
+    >>> _milliseconds(104_000_000.0), _milliseconds(4_040_000.0)
+    ('104', '4')
+    """
+    return f"{ns / 1e6:.0f}" if ns >= 1e7 else f"{ns / 1e6:.2g}"
+
+
+def _step_ns(records: np.ndarray, column: np.ndarray) -> float:
+    """How long a step takes: the median time from one step's first collective to the next step's."""
+    first = np.full(column.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, column, records["t_enter_ns"] + records["clock_offset_ns"])
+    return float(np.median(np.diff(first))) if len(first) > 1 else 0.0
+
+
+def _stragglers(late: np.ndarray, enough: float) -> dict[int, float]:
+    """Indices of rows that stand out, and by how many ns a step; `late` has shape `(replicas, steps)`, ns."""
+    replicas, steps = late.shape
+    median = np.sort(late, axis=0)[(replicas - 1) // 2]  # of two replicas the earlier one
+    excess = late - median
+    above = excess > enough / 2
+    often = above.sum(axis=1) >= _more_than_chance(steps, replicas)
+    throughout = np.all([part.mean(axis=1) > 0.5 for part in np.array_split(above, 4, axis=1)], axis=0)
+    by = np.median(excess, axis=1)
+    return {int(index): float(by[index]) for index in np.flatnonzero(often & throughout & (by > enough))}
+
+
+@cache
+def _more_than_chance(steps: int, replicas: int) -> int:
+    """In how many steps a replica must be late, which by chance is as probable as not, to be named."""
+    tail, least = 0, steps
+    while least >= 0 and (tail := tail + math.comb(steps, least)) * replicas <= _CHANCE * 2**steps:
+        least -= 1
+    return least + 1
+
+
+def _slow_steps(late: np.ndarray, enough: float) -> np.ndarray:
+    """Indices of columns in which all rows are late; `late` has shape `(replicas, steps)`, ns."""
+    if len(late) < 3:
+        return np.zeros(0, np.int64)
+    average = late.mean(axis=0)
+    alike = late.max(axis=0) <= _RATIO * average
+    return np.flatnonzero((average > _RATIO * average.mean()) & (average > average.mean() + enough) & alike)

@@ -1,0 +1,1 @@
+"""Runs in files: recorded, and opened again without a cluster."""

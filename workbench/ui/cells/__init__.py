@@ -1,0 +1,1 @@
+"""`wb.run_cell` and `%%replica`: a cell on every replica."""

@@ -1,0 +1,254 @@
+"""`wb.run_cell`: a cell on every replica, each with a namespace of its own; `%%replica` is its magic."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, get_args
+
+from workbench.distribute.strategies.strategy import Strategy
+from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgumentError, WorkbenchError
+from workbench.runtime.user_code.notebook_cells import with_cells
+from workbench.telemetry.formatting import printable_lines
+from workbench.ui.cells import replica_session
+from workbench.ui.cells.grouped_outputs import Grouping, grouped
+from workbench.ui.cells.replica_session import Outcome
+from workbench.ui.render import html
+
+_numbers: Final = itertools.count(1)
+_begun: Final[weakref.WeakSet[Strategy]] = weakref.WeakSet()
+"""Strategies whose replicas have namespaces."""
+
+
+class CellOutputs:
+    """What a cell printed, returned and raised on each replica; prints it grouped.
+
+    Attributes:
+      outcomes: One per replica that the cell was for, in replica order.
+      group: How it is shown: "replica" one after the other, "stream" by what it is, "diff" against the first.
+      error: Why the step failed, or None.
+      forgotten: Replicas whose namespace is empty although there were cells before: they were replaced.
+    """
+
+    def __init__(
+        self,
+        outcomes: Sequence[Outcome],
+        *,
+        group: Grouping = "replica",
+        error: WorkbenchError | None = None,
+        forgotten: Sequence[int] = (),
+    ) -> None:
+        self.outcomes = tuple(outcomes)
+        self.group: Grouping = group
+        self.error = error
+        self.forgotten = tuple(forgotten)
+
+    def raise_error(self) -> None:
+        """Raises the error of the step, if it failed."""
+        if self.error is not None:
+            raise self.error
+
+    def error_in_brief(self) -> WorkbenchError:
+        """`error` without the tracebacks, which the outputs show already.
+
+        Raises:
+          FailedPreconditionError: if there is none.
+        """
+        if self.error is None:
+            raise FailedPreconditionError("the cell has not failed on any replica")
+        first, _, _ = str(self.error).partition("\n\n")
+        return type(self.error)(first, **self.error.fields())  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        parts = grouped(self.outcomes, self.group)
+        lines = [line for title, text in parts for line in (f"[{title}]", *([text] if text else []))]
+        return printable_lines("\n".join([*self._notes(), *lines]))
+
+    def _repr_html_(self) -> str:
+        notes = [html.alert(note) for note in self._notes()]
+        groups = grouped(self.outcomes, self.group)
+        if self.group == "replica" and len(groups) > 1:
+            return html.card("Replicas", parts=[*notes, self._tabs(groups)], wide=True)
+        parts = notes
+        for title, text in groups:
+            parts += [html.quiet(title), html.preformatted(text) if text else "<br>"]
+        return html.card("Replicas", parts=parts, wide=True)
+
+    def _tabs(self, groups: Sequence[tuple[str, str]]) -> str:
+        """A tab per replica; that of the first one on which the cell failed is open."""
+        failed = [bool(outcome.traceback) for outcome in self.outcomes]
+        pages = [
+            (f"✖ {title}" if bad else title, html.preformatted(text) if text else html.remark("no output"))
+            for bad, (title, text) in zip(failed, groups, strict=True)
+        ]
+        return html.tabs("Replicas", pages, chosen=failed.index(True) if any(failed) else 0)
+
+    def _notes(self) -> list[str]:
+        if not self.forgotten:
+            return []
+        names = ", ".join(map(str, self.forgotten))
+        return [f"! replica {names} was replaced since the last cell: its namespace is empty"]
+
+
+def run_cell(
+    source: str,
+    strategy: Strategy,
+    replicas: Iterable[int] | None = None,
+    *,
+    group: Grouping = "replica",
+    push: Mapping[str, Any] | None = None,
+    filename: str = "",
+) -> CellOutputs:
+    """Runs Python code on replicas, each in a namespace of its own that the next cell finds again.
+
+    Every namespace has `wb`, and `ctx`, the replica's context in this cell. The code is a step of the strategy: it can
+    use its variables and its collectives, which all replicas must take part in. If it fails on any replica, what it did
+    to variables is undone on all of them; what it has assigned to names stays, on those replicas too.
+
+    Args:
+      source: The code; the value of a last line that is an expression is shown.
+      strategy: Whose replicas.
+      replicas: Their numbers; None for all.
+      group: How the outputs are shown, see `CellOutputs`.
+      push: Assigned in the namespaces before, such as variables of the strategy; of distributed values each replica
+        gets its component.
+      filename: What tracebacks call the code; by default "replica cell 1", and so on.
+
+    Returns:
+      What happened on each replica. It does not raise what the code raised: look at `error`, or call `raise_error()`.
+
+    Raises:
+      SyntaxError: if the code is no Python; then it was sent nowhere.
+      InvalidArgumentError: if there is no such replica, or the strategy has none.
+      CaptureError: if what is to be pushed cannot travel.
+
+    >>> wb.run_cell("x = ctx.replica_id_in_sync_group; x + 1", strategy)  # doctest: +SKIP
+    """
+    chosen = _checked(strategy, replicas, group)
+    name = filename or f"replica cell {next(_numbers)}"
+    compile(source, name, "exec", dont_inherit=True)  # here, where it can be told at once
+    fresh = strategy.run_internal(replica_session.prepare).values()
+    forgotten = [rank for rank in chosen if fresh[rank]] if strategy in _begun else []
+    _begun.add(strategy)
+    error: WorkbenchError | None = None
+    try:
+        strategy.run(replica_session.execute, args=(source, name, chosen), kwargs={"push": dict(push or {})})
+    except CaptureError:
+        raise  # no replica has got the cell
+    except WorkbenchError as failure:
+        if strategy.group.gang.closed:
+            raise
+        error = failure
+    outcomes = strategy.run_internal(replica_session.collect).values()
+    return CellOutputs(
+        [_with_cells(outcomes[rank]) for rank in chosen], group=group, error=error, forgotten=forgotten
+    )
+
+
+def parsed_replicas(texts: Sequence[str]) -> tuple[int, ...] | None:
+    """Replica numbers as people write them: "2", "0,2", "0-3" (both included); None where there is no text.
+
+    Raises:
+      InvalidArgumentError: if that is something else, or a range that has nothing in it.
+
+    >>> parsed_replicas(["0-2", "5,7"])
+    (0, 1, 2, 5, 7)
+    """
+    numbers: list[int] = []
+    for text in (part for each in texts for part in each.split(",") if part):
+        first, dash, last = text.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise InvalidArgumentError(f"replicas are numbers such as 2, 0,2 or 0-3, got {text!r}")
+        if dash and int(last) < int(first):
+            raise InvalidArgumentError(f"there is no replica in {text}: write {last}-{first}")
+        numbers += range(int(first), int(last or first) + 1)
+    return tuple(numbers) or None
+
+
+def only_strategy(namespace: Mapping[str, Any], name: str = "") -> Strategy:
+    """The strategy that a cell of a notebook means.
+
+    Args:
+      namespace: The notebook's variables.
+      name: Of the one that holds it; "" where there is only one strategy anyway.
+
+    Raises:
+      FailedPreconditionError: if there is none, or several to choose from.
+      InvalidArgumentError: if the variable holds something else.
+    """
+    if name:
+        found = namespace.get(name)
+        if not isinstance(found, Strategy):
+            raise InvalidArgumentError(f"--on {name}: there is no strategy of that name in this notebook")
+        return found
+    names: dict[int, str] = {}
+    closed: list[str] = []
+    for each, value in namespace.items():
+        if isinstance(value, Strategy) and not value.is_default and not each.startswith("_"):
+            if value.group.gang.closed:
+                closed.append(each)
+            else:
+                names.setdefault(id(value), each)
+    if not names:
+        of = f"the cluster of {', '.join(closed)} was closed, and " if closed else ""
+        raise FailedPreconditionError(
+            f"{of}there is no {'other ' if closed else ''}strategy in this notebook: "
+            "strategy = wb.MirroredStrategy() makes one over all devices"
+        )
+    if len(names) > 1:
+        raise FailedPreconditionError(
+            f"there are several strategies in this notebook, {', '.join(names.values())}: choose one with --on NAME"
+        )
+    found = namespace[next(iter(names.values()))]
+    assert isinstance(found, Strategy)
+    return found
+
+
+def named_values(namespace: Mapping[str, Any], names: str) -> dict[str, Any]:
+    """The values of variables whose names have commas between.
+
+    Args:
+      namespace: The notebook's variables.
+      names: Such as "weights,batch", or "".
+
+    Raises:
+      InvalidArgumentError: if there is no such variable.
+    """
+    wanted = [name for name in names.split(",") if name]
+    if missing := [name for name in wanted if name not in namespace]:
+        raise InvalidArgumentError(f"--push: there is no variable {', '.join(missing)} in this notebook")
+    return {name: namespace[name] for name in wanted}
+
+
+def _checked(strategy: Strategy, replicas: Iterable[int] | None, group: str) -> tuple[int, ...]:
+    if not isinstance(strategy, Strategy) or strategy.is_default:
+        raise InvalidArgumentError(f"a cell runs on the replicas of a strategy, got {strategy!r}")
+    if strategy.devices[0].kind == "TPU":
+        raise InvalidArgumentError(
+            "a TPU strategy compiles functions and cannot run a cell line by line: use strategy.run(fn)"
+        )
+    if group not in get_args(Grouping):
+        raise InvalidArgumentError(f"group must be one of {', '.join(get_args(Grouping))}, got {group!r}")
+    size = strategy.num_replicas_in_sync
+    try:
+        chosen = tuple(range(size)) if replicas is None else tuple(sorted(set(map(operator.index, replicas))))
+    except TypeError as error:
+        raise InvalidArgumentError(
+            f"replicas are their numbers, such as [0, 2], or None for all; got {replicas!r}"
+        ) from error
+    unknown = [rank for rank in chosen if not 0 <= rank < size]
+    if unknown:
+        there = "replica 0 only" if size == 1 else f"replicas 0 to {size - 1}"
+        raise InvalidArgumentError(
+            f"there is no replica {', '.join(map(str, unknown))}: the strategy has {there}"
+        )
+    if not chosen:
+        raise InvalidArgumentError("no replica was chosen; leave the numbers out for all of them")
+    return chosen
+
+
+def _with_cells(outcome: Outcome) -> Outcome:
+    return replace(outcome, traceback=with_cells(outcome.traceback)) if outcome.traceback else outcome

@@ -1,0 +1,1 @@
+"""`wb.topology`, `wb.devices`, `wb.log`, `wb.diagnose`: a cluster now."""

@@ -1,0 +1,195 @@
+"""The models of a cluster: its topology, and the use of its devices."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from workbench.runtime.metrics import WorkerMetrics, worker_metrics
+from workbench.runtime.placement_text import transport
+from workbench.runtime.user_code.notebook_cells import with_cell_names
+from workbench.ui.models.messages import (
+    DeviceNode,
+    Devices,
+    DeviceUse,
+    HostNode,
+    ReplicaNode,
+    StrategyNode,
+    Topology,
+    WorkerNode,
+)
+
+if TYPE_CHECKING:
+    from workbench.runtime.cluster import Cluster
+    from workbench.runtime.deploy.worker_link import WorkerLink
+    from workbench.runtime.driver.group import Group
+
+_STALE_SECONDS: Final = 3.0
+_HISTORY: Final = 32
+
+
+def topology_model(cluster: Cluster) -> Topology:
+    """Hosts, workers, devices and replicas as they were at the last heartbeats; asks nobody."""
+    groups = list(cluster.gang.groups.values())
+    hosts: defaultdict[str, list[WorkerNode]] = defaultdict(list)
+    for worker in list(cluster.gang.workers.values()):
+        node = _worker(worker, groups, len(hosts[worker.host]))
+        hosts[worker.host].append(_stopped(node) if cluster.closed else node)
+    return Topology(
+        run=cluster.name,
+        status=cluster.status,
+        hosts=tuple(HostNode(name, tuple(workers)) for name, workers in hosts.items()),
+        strategies=tuple(map(_strategy, groups)),
+    )
+
+
+def as_stopped(last: Topology) -> Topology:
+    """The last picture of a cluster that has been closed since: nobody works any more, and no one was lost by that."""
+
+    def over(device: DeviceNode) -> DeviceNode:
+        return replace(device, replicas=tuple(replace(each, busy=False) for each in device.replicas))
+
+    hosts = tuple(
+        replace(
+            host,
+            workers=tuple(
+                replace(
+                    worker,
+                    status="lost" if worker.status == "lost" else "stopped",
+                    devices=tuple(map(over, worker.devices)),
+                )
+                for worker in host.workers
+            ),
+        )
+        for host in last.hosts
+    )
+    strategies = tuple(replace(strategy, status="stopped") for strategy in last.strategies)
+    return replace(last, status="stopped", hosts=hosts, strategies=strategies)
+
+
+def _strategy(group: Group) -> StrategyNode:
+    return StrategyNode(
+        label=group.label,
+        replicas=group.size,
+        status=group.status,
+        transport=transport(group.devices),
+        generation=group.generation,
+        step=group.number - 1,
+    )
+
+
+def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
+    age = time.monotonic() - worker.last_beat
+    kind, first = worker.device_kind, _first(worker, before)
+    busy = busy_replicas(worker)
+    replicas: defaultdict[int, list[ReplicaNode]] = defaultdict(list)
+    for group in groups:
+        for rank, index in group.ranks_of(worker.name).items():
+            doing = "lost" if worker.lost else busy.get((group.id, rank), "idle")
+            is_busy = not worker.lost and (group.id, rank) in busy
+            replicas[index].append(ReplicaNode(group.label, rank, is_busy, doing))
+    devices = [
+        DeviceNode(f"{kind.lower()}:{first + index}", kind, tuple(replicas[index]))
+        for index in range(worker.device_count)
+    ]
+    return WorkerNode(
+        name=str(worker.name),
+        pid=worker.pid,
+        status=worker_status(worker),
+        detail=worker.lost,
+        memory_bytes=_resident_bytes(worker),
+        heartbeat_age_seconds=round(age, 1),
+        devices=tuple(devices),
+    )
+
+
+def _stopped(worker: WorkerNode) -> WorkerNode:
+    """A worker of a cluster that was closed: what it told last is over."""
+    devices = tuple(
+        replace(
+            device, replicas=tuple(replace(each, busy=False, doing="stopped") for each in device.replicas)
+        )
+        for device in worker.devices
+    )
+    return replace(worker, status="stopped", detail="", memory_bytes=None, devices=devices)
+
+
+def worker_status(worker: WorkerLink) -> str:
+    """One word: "live", "stale" (no heartbeat for seconds) or "lost"."""
+    if worker.lost:
+        return "lost"
+    return "stale" if time.monotonic() - worker.last_beat > _STALE_SECONDS else "live"
+
+
+def _first(worker: WorkerLink, before: int) -> int:
+    """The index on its host of a worker's first device: workers of a host have the same number of them."""
+    return before * worker.device_count
+
+
+def busy_replicas(worker: WorkerLink) -> dict[tuple[int, int], str]:
+    """Group and rank of each replica that does something, and what, as its worker has last told."""
+    found = {}
+    for group, rank, busy, step, seq, op, phase, site in worker.statuses:
+        if busy:
+            # Between steps workbench itself asks something of replicas.
+            when = f"step {step}" if step >= 0 else "between steps"
+            where = f" at {with_cell_names(site)}" if site else ""
+            found[group, rank] = f"{when}: {op} #{seq + 1}, {phase}{where}" if op else f"{when}: {phase}"
+    return found
+
+
+def _resident_bytes(worker: WorkerLink) -> int | None:
+    import psutil
+
+    if not worker.local or worker.lost:
+        return None
+    try:
+        return int(psutil.Process(worker.pid).memory_info().rss)
+    except psutil.Error:  # it has just ended
+        return None
+
+
+class DeviceHistory:
+    """The use of a cluster's devices, with what it was before."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._recent: defaultdict[str, deque[float | None]] = defaultdict(lambda: deque(maxlen=_HISTORY))
+
+    def model(self) -> Devices:
+        """The use now; asks Dask's scheduler, which answers also while a step runs."""
+        closed = self._cluster.closed
+        metrics = worker_metrics(self._cluster)
+        uses = []
+        for worker in list(self._cluster.gang.workers.values()):
+            uses += self._uses(worker, metrics.get(worker.address))
+        if closed:
+            uses = [replace(use, status="stopped", use_percent=None, memory_bytes=None) for use in uses]
+        return Devices(self._cluster.name, self._cluster.status, tuple(uses))
+
+    def _uses(self, worker: WorkerLink, metrics: WorkerMetrics | None) -> list[DeviceUse]:
+        status, name = worker_status(worker), f"worker {worker.name}"
+        if metrics is None:
+            return [self._use(worker, name, worker.device_kind, status, (None, None, None))]
+        cpu = (metrics.cpu_percent, metrics.memory_bytes, metrics.memory_limit_bytes)
+        uses = [self._use(worker, name, "CPU", status, cpu)]
+        if metrics.gpu_percent is not None:
+            gpu = (metrics.gpu_percent, metrics.gpu_memory_bytes, metrics.gpu_memory_limit_bytes)
+            uses.append(self._use(worker, f"GPU of {name}", "GPU", status, gpu))
+        return uses
+
+    def _use(
+        self,
+        worker: WorkerLink,
+        name: str,
+        kind: str,
+        status: str,
+        figures: tuple[float | None, int | None, int | None],
+    ) -> DeviceUse:
+        percent, memory, limit = figures
+        key = f"{worker.name}|{kind}"
+        recent = self._recent[key]
+        recent.append(percent)
+        return DeviceUse(key, worker.host, name, kind, status, percent, memory, limit, tuple(recent))

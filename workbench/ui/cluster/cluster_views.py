@@ -1,0 +1,220 @@
+"""`wb.topology`, `wb.devices` and `wb.log`: a cluster now, how much of it is in use, and what happened on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from workbench.distribute.strategies.strategy import Strategy
+from workbench.errors import FailedPreconditionError
+from workbench.runtime import Cluster, current_cluster
+from workbench.telemetry.formatting import NOTHING, printable, significant, size_text
+from workbench.telemetry.snapshot import Snapshot
+from workbench.ui.cluster.cluster_model import DeviceHistory, as_stopped, topology_model
+from workbench.ui.models.messages import Devices, Topology
+from workbench.ui.render import html
+from workbench.ui.render.text_table import aligned
+from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.collectives import CollectivesSource
+from workbench.ui.widgets.sources import Polled, Source
+
+_MAX_ROWS: Final = 32
+_PLACES: Final = ("host", "worker", "device", "strategy", "replica", "status", "kind", "what", "message")
+_SIGNS: Final = {"info": "", "warning": "▲", "error": "✖"}
+
+
+class ClusterView:
+    """A view of a cluster: prints as a table, and stays up to date where a notebook shows it.
+
+    Attributes:
+      cluster: What it shows.
+    """
+
+    def __init__(
+        self, cluster: Cluster, source: Source, table: Callable[[], tuple[str, list[str], list[list[str]]]]
+    ) -> None:
+        self.cluster = cluster
+        self._source = source
+        self._table = table
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is shown now, as JSON-able values."""
+        return self._source.model()
+
+    def __repr__(self) -> str:
+        return self._text(*self._table())
+
+    def _repr_html_(self) -> str:
+        return self._html(*self._table())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        table = self._table()  # once: that of devices asks Dask's scheduler
+        return mimebundle(self._source, text=self._text(*table), html=self._html(*table), include=include)
+
+    def _text(self, title: str, headings: list[str], rows: list[list[str]]) -> str:
+        one_host = len({row[0] for row in rows}) < 2  # else it tells rows apart
+        expendable = ("pid", "worker", "kind", "strategy", *(["host"] if one_host else ["memory"]))
+        lines = aligned(headings, rows, left=(*_PLACES, "now"), expendable=expendable)
+        return "\n".join([f"{printable(title)}, {self.cluster.status}", *(lines if rows else [])])
+
+    def _html(self, title: str, headings: list[str], rows: list[list[str]]) -> str:
+        left = sum(heading in _PLACES for heading in headings)
+        parts = [html.table(headings, rows, left=left)] if rows else []
+        return html.card(title, word=self.cluster.status, parts=parts)
+
+
+def topology(of: Strategy | Cluster | None = None) -> ClusterView:
+    """Hosts, workers, devices and replicas, and what each of them does, as of the last heartbeats.
+
+    Args:
+      of: A cluster, or a strategy: its cluster; by default the current one.
+
+    Raises:
+      FailedPreconditionError: if there is no cluster yet.
+      TypeError: if `of` is something else.
+    """
+    cluster = cluster_of(of, "topology")
+    return ClusterView(cluster, topology_source(cluster), lambda: _topology_table(topology_model(cluster)))
+
+
+def topology_source(cluster: Cluster) -> Source:
+    """For whoever shows the topology of a cluster. Once the cluster is closed it stays as it was last."""
+    last: Topology | None = None
+
+    def make() -> Topology:
+        nonlocal last
+        found = topology_model(cluster)
+        # Looked at afterwards: what was made while the cluster was being closed is no picture of a live one.
+        if cluster.closed:
+            return found if last is None else as_stopped(last)
+        last = found
+        return found
+
+    return Polled("topology", make, interval_seconds=0.5, ended=lambda: cluster.closed)
+
+
+def devices(of: Strategy | Cluster | None = None) -> ClusterView:
+    """How much of each worker's processor and memory is in use, and of its GPU, as Dask knows it.
+
+    Args:
+      of: As for `topology`.
+
+    Raises:
+      FailedPreconditionError: if there is no cluster yet.
+      TypeError: if `of` is something else.
+    """
+    cluster = cluster_of(of, "devices")
+    history = DeviceHistory(cluster)
+    source = Polled("devices", history.model, interval_seconds=1.0, ended=lambda: cluster.closed)
+    return ClusterView(cluster, source, lambda: _devices_table(DeviceHistory(cluster).model()))
+
+
+def log(of: Strategy | Cluster | None = None) -> ClusterView:
+    """What happened beside the collectives: alerts such as lost replicas, and the lines that replicas printed.
+
+    Args:
+      of: As for `topology`.
+
+    Raises:
+      FailedPreconditionError: if there is no cluster yet.
+      TypeError: if `of` is something else.
+    """
+    cluster = cluster_of(of, "log")
+    source = CollectivesSource("log", cluster.feed.snapshot, lambda: cluster.status)
+    return ClusterView(cluster, source, lambda: _log_table(cluster.feed.snapshot()))
+
+
+def cluster_of(of: Strategy | Cluster | None, view: str) -> Cluster:
+    """The cluster that a view is asked for.
+
+    Raises:
+      FailedPreconditionError: if there is none yet, or `of` is the strategy that needs none.
+      TypeError: if `of` is no strategy or cluster.
+    """
+    if of is not None and not isinstance(of, Strategy | Cluster):
+        raise TypeError(
+            f"{view} shows a cluster or that of a strategy, got {type(of).__name__}; write wb.{view}(strategy), or "
+            f"wb.{view}() for the current cluster"
+        )
+    if isinstance(of, Strategy) and of.is_default:
+        raise FailedPreconditionError(
+            f"the default strategy computes in the notebook, without a cluster; write wb.{view}() for the current one"
+        )
+    cluster = of.group.gang.cluster if isinstance(of, Strategy) else of or current_cluster()
+    if cluster is None:
+        raise FailedPreconditionError(
+            f"there is no cluster for wb.{view}() to show: call wb.connect(...), or make a strategy and run something"
+        )
+    return cluster
+
+
+def _topology_table(model: Topology) -> tuple[str, list[str], list[list[str]]]:
+    rows = []
+    for host in model.hosts:
+        for worker in host.workers:
+            memory = NOTHING if worker.memory_bytes is None else _mebibytes(worker.memory_bytes)
+            facts = [host.name, worker.name, str(worker.pid), worker.status, memory]
+            for device in worker.devices:
+                rows += [
+                    [*facts, device.name, node.group, f"r{node.replica}", node.doing]
+                    for node in device.replicas
+                ] or [[*facts, device.name, NOTHING, NOTHING, worker.detail]]
+    headings = ["host", "worker", "pid", "status", "memory", "device", "strategy", "replica", "now"]
+    return f"Cluster, run {model.run}", headings, _bounded(rows)
+
+
+def _devices_table(model: Devices) -> tuple[str, list[str], list[list[str]]]:
+    rows = [
+        [
+            use.host,
+            use.name,
+            use.kind,
+            use.status,
+            NOTHING if use.use_percent is None else f"{significant(use.use_percent)}%",
+            _mebibytes(use.memory_bytes),
+            _mebibytes(use.memory_limit_bytes),
+        ]
+        for use in model.devices
+    ]
+    return (
+        f"Devices, run {model.run}",
+        ["host", "device", "kind", "status", "use", "memory", "of"],
+        _bounded(rows),
+    )
+
+
+def _log_table(snapshot: Snapshot) -> tuple[str, list[str], list[list[str]]]:
+    events = snapshot.events
+    start = events[0].t_ns if events else 0
+    rows = [
+        [
+            f"{(event.t_ns - start) / 1e9:.3f} s",
+            " ".join(part for part in (_SIGNS.get(event.severity, ""), event.name) if part),
+            NOTHING if event.replica < 0 else f"r{event.replica}@{event.host}",
+            NOTHING if event.step < 0 else str(event.step),
+            event.message,
+        ]
+        for event in events[-_MAX_ROWS:]
+    ]
+    return _log_title(snapshot), ["after", "what", "replica", "step", "message"], rows
+
+
+def _log_title(snapshot: Snapshot) -> str:
+    count, dropped = len(snapshot.events), snapshot.counters.dropped_events
+    if not count:
+        return "Log: nothing happened yet"
+    lines = f"the newest {_MAX_ROWS} of {count} lines" if count > _MAX_ROWS else f"{count} lines"
+    alerts = sum(event.kind == "alert" for event in snapshot.events)
+    older = f", {dropped:,} older ones dropped" if dropped else ""
+    return f"Log: {lines}, {alerts} alerts{older}"
+
+
+def _bounded(rows: list[list[str]]) -> list[list[str]]:
+    if len(rows) <= _MAX_ROWS:
+        return rows
+    more = [f"… {len(rows) - _MAX_ROWS} more", *([""] * (len(rows[0]) - 1))]
+    return [*rows[:_MAX_ROWS], more]
+
+
+def _mebibytes(size_bytes: int | None) -> str:
+    return NOTHING if size_bytes is None else size_text(round(size_bytes / (1 << 20)) << 20)

@@ -1,0 +1,272 @@
+"""`wb.diagnose`: what every replica does right now, asked also while a step hangs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench.errors import FailedPreconditionError, WorkbenchError
+from workbench.runtime import Cluster, current_cluster
+from workbench.runtime.comm.messages import DUMP
+from workbench.runtime.deploy.health import process_state
+from workbench.runtime.driver.membership import missing_seats
+from workbench.runtime.driver.silence import is_silent, silence_text, whereabouts
+from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cells
+from workbench.ui.cluster.flight_dump import write_dump
+from workbench.ui.cluster.verdict import verdict
+from workbench.ui.render import html
+
+if TYPE_CHECKING:
+    from workbench.runtime.deploy.worker_link import WorkerLink
+    from workbench.runtime.driver.group import Group
+
+DEADLINE_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """One worker.
+
+    Attributes:
+      name: Dask's name for it.
+      address: Its Dask address.
+      host: Label of its host.
+      pid: Its process.
+      lost: Why it is gone, or "".
+      answered: It answered in time; else what is said of its replicas is from its last heartbeat.
+      process_state: State letter of its process on this machine ("R", "S", "T", "D", …), or "".
+      heartbeat_age_seconds: Since its last heartbeat.
+      stacks: Python stacks of all its threads, or "".
+      reached: What its links to the driver go over, such as "Unix socket", and why where that is not what one expects.
+    """
+
+    name: str
+    address: str
+    host: str
+    pid: int
+    lost: str
+    answered: bool
+    process_state: str
+    heartbeat_age_seconds: float
+    stacks: str
+    reached: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaReport:
+    """One replica.
+
+    Attributes:
+      replica: Its rank.
+      worker: Name of its worker.
+      busy: It runs something.
+      step: The step it is in or was in last, -1 before the first.
+      seq: Number of its latest collective in that step, -1 before the first.
+      op: The collective, or pause, it is in; "" if none.
+      phase: "running", "waiting", "moving" or "paused".
+      site: Where the user called it, or "".
+      place: The line of user code that it is at, or ""; of a silent worker also for how long, and why.
+      flight: Its last collectives, oldest first, at most 2,000.
+    """
+
+    replica: int
+    worker: str
+    busy: bool
+    step: int
+    seq: int
+    op: str
+    phase: str
+    site: str
+    place: str
+    flight: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """The replicas of one strategy.
+
+    Attributes:
+      label: What the user calls it.
+      status: "live", "stale", "lost" or "stopped".
+      generation: How often it was connected.
+      step: The latest step that was sent, -1 before the first.
+      committed_step: The latest that succeeded everywhere.
+      in_flight: Steps on their way.
+      replicas: One per replica.
+      missing: Replicas that do not take part at present, as their workers are gone, by their numbers among all.
+      failed: How the last step ended, such as "step 60 failed: replica 1 was lost"; "" if it succeeded.
+    """
+
+    label: str
+    status: str
+    generation: int
+    step: int
+    committed_step: int
+    in_flight: int
+    replicas: tuple[ReplicaReport, ...]
+    missing: tuple[int, ...] = ()
+    failed: str = ""
+
+
+class Diagnosis:
+    """What `wb.diagnose` found. Prints as a verdict of at most five lines.
+
+    Attributes:
+      run: Name of the run.
+      status: Of the cluster.
+      workers: All of them.
+      groups: One per strategy.
+      verdict: The lines.
+    """
+
+    def __init__(
+        self, *, run: str, status: str, workers: Sequence[WorkerReport], groups: Sequence[GroupReport]
+    ) -> None:
+        self.run = run
+        self.status = status
+        self.workers = tuple(workers)
+        self.groups = tuple(groups)
+        self.verdict = verdict(self)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Everything, as JSON-able values: stacks, the last 2,000 collectives of each replica, heartbeats."""
+        return {
+            "run": self.run,
+            "status": self.status,
+            "verdict": list(self.verdict),
+            "workers": [asdict(worker) for worker in self.workers],
+            "groups": [asdict(group) for group in self.groups],
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes `details` to a new JSON file that only you can read; see `flight_dump.write_dump`.
+
+        Raises:
+          FileExistsError: if there is something at `path`, a link included.
+          StorageFull: if there is no space.
+        """
+        return write_dump(self.details, path)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.verdict)
+
+    def _repr_html_(self) -> str:
+        first, *rest = self.verdict
+        lines = "".join(map(html.alert, rest))
+        stacks = "\n".join(
+            f"worker {worker.name}\n{worker.stacks}" for worker in self.workers if worker.stacks
+        )
+        folded = (
+            f"<details><summary>Python stacks</summary>{html.preformatted(stacks)}</details>"
+            if stacks
+            else ""
+        )
+        return html.card("Diagnosis", [first], word=self.status, parts=[lines, folded])
+
+
+def diagnose(cluster: Cluster | None = None) -> Diagnosis:
+    """Says in at most five lines who is stuck, late or lost; `details` has stacks and the last collectives.
+
+    Works while a step hangs in another thread: it asks workers on their urgent links and gives each two seconds.
+
+    Args:
+      cluster: By default the current one.
+
+    Raises:
+      FailedPreconditionError: if there is no cluster yet.
+    """
+    cluster = cluster or current_cluster()
+    if cluster is None:
+        raise FailedPreconditionError(
+            "there is nothing to diagnose without a cluster: call wb.connect(...) first"
+        )
+    workers = list(cluster.gang.workers.values())
+    answers = _ask(cluster, workers)
+    return Diagnosis(
+        run=cluster.name,
+        status=cluster.status,
+        workers=[_worker_report(worker, answers.get(worker.name)) for worker in workers],
+        groups=[_group_report(group, answers) for group in list(cluster.gang.groups.values())],
+    )
+
+
+def _ask(cluster: Cluster, workers: Sequence[WorkerLink]) -> dict[str, dict[str, Any]]:
+    """What workers report by themselves, by name; without those that do not answer in time."""
+    if cluster.closed:
+        return {}
+    questions = [cluster.gang.urgent.ask(worker, DUMP) for worker in workers if not worker.lost]
+    end = time.monotonic() + DEADLINE_SECONDS
+    answers = {}
+    for question in questions:
+        try:
+            answers[question.worker.name] = question.answer(max(0.0, end - time.monotonic()))
+        except WorkbenchError:
+            continue  # the report says that it did not answer
+    return answers
+
+
+def _worker_report(worker: WorkerLink, answer: dict[str, Any] | None) -> WorkerReport:
+    return WorkerReport(
+        name=worker.name,
+        address=worker.address,
+        host=worker.host,
+        pid=worker.pid,
+        lost=worker.lost,
+        answered=answer is not None,
+        process_state=process_state(worker.pid) if worker.local else "",
+        heartbeat_age_seconds=round(time.monotonic() - worker.last_beat, 3),
+        stacks="" if answer is None else with_cells(answer["stacks"]),
+        reached=worker.reached,
+    )
+
+
+def _group_report(group: Group, answers: dict[str, dict[str, Any]]) -> GroupReport:
+    return GroupReport(
+        label=group.label,
+        status=group.status,
+        generation=group.generation,
+        step=group.number - 1,
+        committed_step=group.committed_step,
+        in_flight=group.in_flight,
+        replicas=tuple(_replica_report(group, rank, answers) for rank in range(group.size)),
+        missing=tuple(missing_seats(group)),
+        failed=_failed(group),
+    )
+
+
+def _failed(group: Group) -> str:
+    cluster = group.gang.cluster
+    events = () if cluster is None else cluster.feed.snapshot().events
+    told = [
+        event.message.removeprefix(f"{group.label}: ")
+        for event in events
+        if event.name == "step_failed"
+        and event.generation == group.generation
+        and event.step > group.committed_step
+        and event.message.startswith(f"{group.label}: ")
+    ]
+    return told[-1] if told else ""
+
+
+def _replica_report(group: Group, rank: int, answers: dict[str, dict[str, Any]]) -> ReplicaReport:
+    worker, _ = group.place(rank)
+    answer = answers.get(worker.name, {})
+    key = group.id, rank
+    rows = {(row[0], row[1]): row[2:] for row in answer.get("statuses", worker.statuses)}
+    busy, step, seq, op, phase, site = rows.get(key, (False, -1, -1, "", "running", ""))
+    if worker.lost:  # what it told last is over
+        busy, op, phase, site = False, "", "running", ""
+    flight = tuple(
+        entry._asdict() | {"site": with_cell_names(entry.site)}
+        for entry in answer.get("flight", {}).get(key, ())
+    )
+    place = answer.get("places", {}).get(key, "")
+    if not answer and group.in_flight and is_silent(worker):
+        place = silence_text(worker, worker.standing or whereabouts(worker))
+    site, place = with_cell_names(site), with_cell_names(place)
+    return ReplicaReport(rank, worker.name, busy, step, seq, op, phase, site, place, flight)

@@ -1,0 +1,133 @@
+"""The five lines of `wb.diagnose`: the most important first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from workbench.runtime.driver.membership import size_text
+from workbench.runtime.placement_text import counted
+from workbench.telemetry.feed.stuck import stuck_text
+from workbench.telemetry.formatting import printable
+from workbench.telemetry.snapshot import LastSeen, Stuck
+
+if TYPE_CHECKING:
+    from workbench.ui.cluster.diagnosis import Diagnosis, GroupReport, ReplicaReport, WorkerReport
+
+_MAX_LINES: Final = 5
+_SILENT_SECONDS: Final = 2.0
+_STATES: Final = {
+    "T": "its process is stopped (state T)",
+    "t": "its process is stopped by a debugger (state t)",
+    "Z": "its process has ended",
+    "D": "its process waits for a device or disk (state D)",
+    "": "",
+}
+
+
+def verdict(found: Diagnosis) -> tuple[str, ...]:
+    """At most five lines: the state in general, then who holds things up, who is lost or silent."""
+    if found.status == "stopped":
+        return (f"run {found.run}: the cluster was closed",)
+    lines = [line for group in found.groups for line in _stuck_lines(group, found)]
+    lines += [
+        f"{size_text(group.label, len(group.replicas), list(group.missing))} until their workers are back"
+        for group in found.groups
+        if group.missing
+    ]
+    lines += [line for worker in found.workers if (line := _worker_line(worker))]
+    lines += [line for group in found.groups for line in _slow_lines(group)]
+    lines = [_general(found), *dict.fromkeys(lines)]
+    if len(lines) > _MAX_LINES:
+        hidden = len(lines) - _MAX_LINES + 1
+        lines = [*lines[: _MAX_LINES - 1], f"… and {counted(hidden, 'more line')}: see .details"]
+    return tuple(map(printable, lines))
+
+
+def _general(found: Diagnosis) -> str:
+    active = [group for group in found.groups if group.in_flight]
+    if not active:
+        last = max((group.committed_step for group in found.groups), default=-1)
+        done = f", step {last} was the last" if last >= 0 else ""
+        if failed := [group.failed for group in found.groups if group.failed]:
+            done += f"; {'; '.join(failed)}"
+        return f"run {found.run}: idle{done}"
+    parts = [
+        f"{group.label} runs step {group.committed_step + 1} ({counted(group.in_flight, 'step')} on the way), "
+        f"generation {group.generation}"
+        for group in active
+    ]
+    return f"run {found.run}: {'; '.join(parts)}"
+
+
+def _stuck_lines(group: GroupReport, found: Diagnosis) -> list[str]:
+    """Who waits in which collective, for whom, and what those do instead."""
+    waiting = [
+        replica for replica in group.replicas if replica.busy and replica.op and replica.phase == "waiting"
+    ]
+    if not waiting:
+        return []
+    first = min(waiting, key=_position)
+    missing = [replica for replica in group.replicas if _position(replica) < _position(first)]
+    if not missing:
+        return []
+    answered = {worker.name for worker in found.workers if worker.answered}
+    stuck = Stuck(
+        step=first.step,
+        seq=first.seq,
+        op=first.op,
+        site=first.site,
+        waiting=tuple(replica.replica for replica in waiting),
+        missing=tuple(replica.replica for replica in missing),
+        since_ns=0,
+        last=tuple(_last_seen(replica, answered) for replica in missing),
+    )
+    # Of a replica whose worker does not answer the first line says all there is.
+    return [stuck_text(stuck), *(_doing(replica) for replica in missing[:3] if replica.worker in answered)]
+
+
+def _doing(replica: ReplicaReport) -> str:
+    if not replica.busy:
+        return (
+            f"replica {replica.replica} runs nothing: it has ended step {replica.step}, or not begun the next"
+        )
+    where = f" at {replica.place}" if replica.place else ""
+    what = {"paused": f"waits in {replica.op}", "running": "runs user code"}.get(
+        replica.phase, f"is in {replica.op}"
+    )
+    return f"replica {replica.replica} {what}{where}"
+
+
+def _slow_lines(group: GroupReport) -> list[str]:
+    """Where replicas are, if none of them waits for another."""
+    busy = [replica for replica in group.replicas if replica.busy]
+    if any(replica.phase == "waiting" for replica in busy):
+        return []
+    return [_doing(replica) for replica in busy]
+
+
+def _worker_line(worker: WorkerReport) -> str:
+    who = f"worker {worker.name} ({worker.host}, pid {worker.pid})"
+    if worker.lost:
+        return f"{who} is lost: {worker.lost}; a step recovers as soon as a worker is there in its place"
+    age = worker.heartbeat_age_seconds
+    if worker.answered and age < _SILENT_SECONDS:
+        return ""
+    if worker.answered:
+        return f"{who} is slow: its last heartbeat came {age:.1f} s ago"
+    why = _STATES.get(worker.process_state, "its process is inside C code, or the machine is overloaded")
+    return f"{who} does not answer: {', '.join(filter(None, (why, f'last heartbeat {age:.1f} s ago')))}"
+
+
+def _last_seen(replica: ReplicaReport, answered: set[str]) -> LastSeen:
+    now = "" if replica.worker in answered else replica.place
+    if not replica.flight:
+        # It does not answer; its last heartbeat tells the number of its latest collective, not which it was.
+        op = "collective" if replica.seq >= 0 else ""
+        return LastSeen(replica.replica, replica.step, replica.seq, op, "", now)
+    # What workbench measured in between is in no step of the user's and would lead astray.
+    last = next((each for each in reversed(replica.flight) if each["step"] >= 0), replica.flight[-1])
+    return LastSeen(replica.replica, last["step"], last["seq"], last["op"], last["site"], now)
+
+
+def _position(replica: ReplicaReport) -> tuple[int, int]:
+    return replica.step, replica.seq

@@ -1,0 +1,1 @@
+"""`wb.collectives`: how long collectives take, and would take."""

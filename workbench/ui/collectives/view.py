@@ -1,0 +1,55 @@
+"""`wb.collectives`: the timings of a cluster; beside them what measures and predicts."""
+
+from __future__ import annotations
+
+from workbench.distribute.strategies.strategy import Strategy
+from workbench.runtime import Cluster
+from workbench.telemetry.cost_model import LinkCost
+from workbench.ui.cluster.cluster_views import cluster_of
+from workbench.ui.collectives.limits import measure_limits
+from workbench.ui.collectives.sweep import sweep
+from workbench.ui.collectives.timings import Timings
+from workbench.ui.collectives.what_if import what_if
+
+
+class Collectives:
+    """`wb.collectives(…)` shows the timings; `.sweep` and `.what_if` measure and predict them."""
+
+    LinkCost = LinkCost
+    sweep = staticmethod(sweep)
+    what_if = staticmethod(what_if)
+
+    def __call__(self, of: Strategy | Cluster | None = None, *, internal: bool = False) -> Timings:
+        """How long collectives took so far: a table that prints, and exports for other tools.
+
+        Can also be called while a step hangs in another thread; then it says who is waited for. Where replicas are
+        idle, it measures once what their bandwidth is compared with (`lim%`, see `telemetry.limits.Limit`).
+
+        Args:
+          of: Only those of this strategy, or all of this cluster; by default all of the current cluster.
+          internal: Show also those that workbench itself needed, such as for handing input round.
+
+        Raises:
+          FailedPreconditionError: if there is no cluster yet.
+          TypeError: if `of` is something else.
+        """
+        cluster = cluster_of(of, "collectives")
+        group = of.group.name if isinstance(of, Strategy) else ""
+        silent: tuple[str, ...] = ()
+        if not cluster.closed:
+            measure_limits(cluster, group)
+            silent = cluster.flush_telemetry()
+        return Timings(
+            cluster.feed,
+            group=group,
+            internal=internal,
+            status=cluster.status,
+            silent=silent,
+            cluster=cluster,
+        )
+
+    def __reduce__(self) -> str:
+        return "collectives"  # of this module: functions that name it travel to replicas
+
+
+collectives = Collectives()

@@ -1,0 +1,1 @@
+"""`wb.inspect`: what values are, replica by replica."""

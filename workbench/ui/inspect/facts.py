@@ -1,0 +1,263 @@
+"""What is found out about values, replica by replica, where they are."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from workbench.backends.summary import Summary
+from workbench.distribute.values.distributed_values import Mirrored, PerReplica
+from workbench.distribute.variables.component import VariableComponent
+from workbench.distribute.variables.variable import Variable
+from workbench.runtime.replica.replica_store import Written
+from workbench.telemetry.snapshot import Onset
+from workbench.ui.inspect.differences import Apart, apart, differences
+from workbench.ui.inspect.first_bad import origin_hints
+from workbench.ui.inspect.not_finite import tell_not_finite
+from workbench.ui.inspect.replica_places import central_device, place_of
+from workbench.ui.inspect.since_step import UNKNOWN, Since, empty_input, result_since, variable_since
+from workbench.ui.inspect.spread import spread_of
+from workbench.ui.inspect.summaries import assigned, described, summarise
+from workbench.ui.models.inspected import Agreement, InspectedValue, ReplicaSummary
+
+if TYPE_CHECKING:
+    from workbench.device_names import Device
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.driver.handle import Handle
+
+_FLUSH_SECONDS: Final = 0.2
+EMPTY_BATCH: Final = (
+    "{who} got an empty batch in this step: a mean over no rows is NaN. Divide a sum by the global number of rows, "
+    "or batch with drop_remainder=True."
+)
+PARTLY_READ: Final = (
+    "{read:,} of {size:,} elements were read, evenly spaced: figures, digests and what is said to be equal are of "
+    "those. wb.inspect(…, exact=True) reads all."
+)
+PARTLY_COMPARED: Final = (
+    "max|Δ| is that of {compared:,} of the {apart:,} elements that differ, or that are next to some that do. "
+    "wb.inspect(…, exact=True) compares all."
+)
+
+
+def inspected(
+    names: Sequence[str], leaves: Sequence[Any], *, exact: bool = False
+) -> tuple[InspectedValue, ...]:
+    """What is found out about leaves that are called so; what is not finite is also told to the log of the cluster.
+
+    Args:
+      names: Of the leaves.
+      leaves: What to look at.
+      exact: Read all elements of huge arrays, too.
+    """
+    found = _Found(list(leaves), exact)
+    values = tuple(found.value(own, leaf) for own, leaf in zip(names, leaves, strict=True))
+    tell_not_finite(zip(leaves, values, strict=True))
+    return values
+
+
+class _Found:
+    """Facts about leaves, asked of each group of replicas at once."""
+
+    def __init__(self, leaves: list[Any], exact: bool) -> None:
+        self._exact = exact
+        self._places: dict[int, tuple[Group, Handle | str]] = {}
+        for leaf in leaves:
+            if (place := place_of(leaf)) is not None:
+                self._places[id(leaf)] = place
+        read = self._asked(summarise, {id(leaf): exact for leaf in leaves})
+        self._summaries = {key: [each.summary for each in found] for key, found in read.items()}
+        self._written = self._asked(assigned, {id(leaf): None for leaf in leaves if self._is_stored(leaf)})
+        self._now_ns = time.monotonic_ns()
+        self._since: dict[int, list[Since]] = {}
+        self._flushed: set[Group] = set()
+        self._apart = {
+            id(leaf): self._to_compare(leaf, [each.checksums for each in read[id(leaf)]])
+            for leaf in leaves
+            if id(leaf) in read
+            and _should_agree(leaf)
+            and self._is_comparable(leaf)
+            and not self._equal(leaf)
+        }
+        self._differences = self._asked(differences, {key: what.numbers for key, what in self._apart.items()})
+
+    def replicas(self, leaf: Any) -> tuple[ReplicaSummary, ...]:
+        """The leaf's components."""
+        if id(leaf) not in self._places:
+            return self._here(leaf)
+        group, _ = self._places[id(leaf)]
+        if (central := central_device(leaf)) is not None:  # every replica reads the same one
+            return (self._replica(leaf, 0, -1, central),)
+        ranks = [leaf.rank] if isinstance(leaf, VariableComponent) else range(group.size)
+        return tuple(self._replica(leaf, rank, rank, group.devices[rank]) for rank in ranks)
+
+    def _here(self, leaf: Any) -> tuple[ReplicaSummary, ...]:
+        """A leaf whose components, or only value, are in the notebook."""
+        components = enumerate(leaf.values) if isinstance(leaf, PerReplica | Mirrored) else [(-1, leaf)]
+        return tuple(
+            ReplicaSummary(rank, "", "", described(part, exact=self._exact)) for rank, part in components
+        )
+
+    def _replica(self, leaf: Any, rank: int, shown: int, device: Device) -> ReplicaSummary:
+        group, what = self._places[id(leaf)]
+        summary = self._summaries[id(leaf)][rank]
+        bad = "" if isinstance(summary, str) else "NaN" if summary.nan else "Inf" if summary.inf else ""
+        if isinstance(what, str):
+            *fields, now_ns = self._written[id(leaf)][rank].tolist()
+            written = Written(*fields)
+            age = (now_ns - written.at_ns) / 1e9 if written.times else None
+            step = written.step
+            since = variable_since(group, (what, "finite", rank), not bad, [written])
+        else:
+            ended_ns = what.step.ended_ns
+            age = (self._now_ns - ended_ns) / 1e9 if ended_ns else None
+            step = what.step.number
+            since = result_since(what, rank) if bad else UNKNOWN
+        if bad:
+            self._since.setdefault(id(leaf), []).append(since)
+        note = " ".join(part for part in (bad, since.text) if part)
+        if not isinstance(summary, str) and summary.shape and summary.first_bad >= 0:
+            at = np.unravel_index(summary.first_bad, summary.shape)
+            note += f", at [{','.join(map(str, map(int, at)))}]"
+        place = device.host, device.short.lower()
+        return ReplicaSummary(shown, *place, summary, age, note, since.exact, step)
+
+    def value(self, name: str, leaf: Any) -> InspectedValue:
+        """All about a leaf that is called so."""
+        replicas = self.replicas(leaf)
+        entered = self._entered(leaf)
+        hints = (
+            *self._empty_batches(leaf),
+            *origin_hints(replicas, entered),
+            *_partly_read(replicas),
+            *self._partly_compared(leaf),
+        )
+        return InspectedValue(
+            name, _kind(leaf), replicas, self.agreement(leaf), hints, spread_of(replicas), entered
+        )
+
+    def _entered(self, leaf: Any) -> Onset | None:
+        """Where what is not finite in a leaf first went into a collective; replicas must have been looked at."""
+        steps = [since for since in self._since.get(id(leaf), ()) if since.step >= 0]
+        if not steps:
+            return None
+        group, _ = self._places[id(leaf)]
+        cluster = group.gang.cluster
+        assert cluster is not None
+        if group not in self._flushed:
+            self._flushed.add(group)
+            cluster.flush_telemetry(_FLUSH_SECONDS)
+        first, last = min(since.first for since in steps), max(since.step for since in steps)
+        return cluster.feed.first_not_finite(cluster.name, group.name, since=max(first, 0), until=last)
+
+    def _empty_batches(self, leaf: Any) -> Iterator[str]:
+        if id(leaf) not in self._places or isinstance(handle := self._places[id(leaf)][1], str):
+            return
+        empty = [
+            rank
+            for rank, summary in enumerate(self._summaries[id(leaf)])
+            if isinstance(summary, Summary) and summary.nan and empty_input(handle, rank)
+        ]
+        if empty:
+            yield EMPTY_BATCH.format(who=_replicas(empty))
+
+    def _partly_compared(self, leaf: Any) -> Iterator[str]:
+        what = self._apart.get(id(leaf))
+        if what is not None and what.compared < what.differing:
+            yield PARTLY_COMPARED.format(compared=what.compared, apart=what.differing)
+
+    def _to_compare(self, leaf: Any, checksums: Sequence[np.ndarray]) -> Apart:
+        return apart(math.prod(self._summaries[id(leaf)][0].shape), checksums, exact=self._exact)
+
+    def _is_comparable(self, leaf: Any) -> bool:
+        """Whether the components are arrays of one shape."""
+        shapes = {getattr(summary, "shape", None) for summary in self._summaries.get(id(leaf), [])}
+        return len(shapes) == 1 and None not in shapes
+
+    def _is_stored(self, leaf: Any) -> bool:
+        return id(leaf) in self._places and isinstance(self._places[id(leaf)][1], str)
+
+    def agreement(self, leaf: Any) -> Agreement | None:
+        """How the components compare, for leaves whose components should be equal."""
+        if not _should_agree(leaf) or id(leaf) not in self._places or not self._all_arrays(leaf):
+            return None
+        summaries = self._summaries[id(leaf)]
+        first = summaries[0]
+        since = self._parted(leaf)
+        if self._equal(leaf):
+            return Agreement(True, first.sha256, 0.0, -1)
+        worst = max(self._differences[id(leaf)]) if self._is_comparable(leaf) else math.nan
+        other = next(rank for rank, summary in enumerate(summaries) if not _same(summary, first))
+        return Agreement(False, first.sha256, worst, other, since)
+
+    def _parted(self, leaf: Any) -> str:
+        """When the components of a leaf ceased to be equal; "" if they are."""
+        group, what = self._places[id(leaf)]
+        if isinstance(what, str):
+            written = [Written(*each[:-1].tolist()) for each in self._written[id(leaf)]]
+            return variable_since(group, (what, "in sync"), self._equal(leaf), written).text
+        return f"at step {what.step.number}" if what.step.number >= 0 else ""
+
+    def _equal(self, leaf: Any) -> bool:
+        summaries = self._summaries.get(id(leaf), [])
+        return all(_same(summary, summaries[0]) for summary in summaries[1:])
+
+    def _all_arrays(self, leaf: Any) -> bool:
+        return all(isinstance(summary, Summary) for summary in self._summaries.get(id(leaf), []))
+
+    def _asked(self, program: Callable[..., Any], about: dict[int, Any]) -> dict[int, list[Any]]:
+        """Runs a program of `summaries` on replicas, about leaves (by id) and with what it is to be told of each.
+
+        Returns:
+          By the id of a leaf, one answer per replica; nothing of leaves that are not on replicas.
+        """
+        placed = {key: self._places[key] for key in about if key in self._places}
+        answers: dict[int, list[Any]] = {}
+        for group in {id(group): group for group, _ in placed.values()}.values():
+            stored = [
+                key for key, (owner, what) in placed.items() if owner is group and isinstance(what, str)
+            ]
+            passed = [
+                key for key, (owner, what) in placed.items() if owner is group and not isinstance(what, str)
+            ]
+            arguments = (
+                [placed[key][1] for key in passed],
+                [placed[key][1] for key in stored],
+                [about[key] for key in (*passed, *stored)],
+            )
+            # Comparing takes collectives, and those belong to a numbered step.
+            counted = differences if program is differences else None
+            results = group.run(group.prepare(program, user_function=counted), arguments)
+            answers.update(zip([*passed, *stored], (result.values() for result in results), strict=True))
+        return answers
+
+
+def _partly_read(replicas: Sequence[ReplicaSummary]) -> Iterator[str]:
+    summaries = [each.summary for each in replicas if isinstance(each.summary, Summary)]
+    partly = [each for each in summaries if each.read < math.prod(each.shape)]
+    if partly:
+        yield PARTLY_READ.format(read=partly[0].read, size=math.prod(partly[0].shape))
+
+
+def _kind(leaf: Any) -> str:
+    return leaf.kind if isinstance(leaf, Variable) else type(leaf).__name__
+
+
+def _should_agree(leaf: Any) -> bool:
+    if isinstance(leaf, Variable):
+        return leaf.kind == "MirroredVariable"
+    return isinstance(leaf, Mirrored)
+
+
+def _replicas(ranks: list[int]) -> str:
+    return f"replica{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+
+
+def _same(one: Summary | str, other: Summary | str) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return False
+    return (one.sha256, one.shape, one.dtype) == (other.sha256, other.shape, other.dtype)

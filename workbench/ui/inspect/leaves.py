@@ -1,0 +1,54 @@
+"""The leaves of nested structures, one after the other: of a million only those that somebody looks at are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import optree
+
+from workbench.distribute.values.distributed_values import DistributedValues
+from workbench.distribute.variables.component import VariableComponent
+
+_DEEPEST: Final = 64
+_LARGE: Final = 1_000
+
+Path = tuple[Any, ...]
+
+
+def leaves_of(tree: Any) -> Iterator[tuple[Path, Any]]:
+    """Where a leaf is, and the leaf, in the order of `optree`; distributed values are leaves.
+
+    A container inside of itself is a leaf, too, and so is one that is more than 64 deep.
+    """
+    open_nodes = [iter([((), tree)])]
+    holders: list[int] = []  # whose children the others are
+    while open_nodes:
+        for path, node in open_nodes[-1]:
+            known = id(node) in holders or len(path) >= _DEEPEST
+            children = None if known else _children(path, node)
+            if children is None:
+                yield path, node
+                continue
+            open_nodes.append(children)
+            holders.append(id(node))
+            break
+        else:
+            open_nodes.pop()
+            if holders:
+                holders.pop()
+
+
+def _children(path: Path, node: Any) -> Iterator[tuple[Path, Any]] | None:
+    """Those of a container, None if it is none."""
+    if isinstance(node, DistributedValues | VariableComponent):
+        return None
+    if type(node) is dict and len(node) > _LARGE:  # `optree` would make several lists of them
+        try:
+            return (((*path, key), node[key]) for key in sorted(node))
+        except TypeError:  # keys without order
+            pass
+    if optree.tree_is_leaf(node, namespace="workbench"):
+        return None
+    level = optree.tree_flatten_one_level(node, namespace="workbench")
+    return (((*path, entry), child) for entry, child in zip(level.entries, level.children, strict=True))

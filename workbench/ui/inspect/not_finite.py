@@ -1,0 +1,75 @@
+"""Tells the log of a cluster of NaN and infinity that an inspection has found: once, until it is seen to be gone."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench.backends.summary import Summary
+from workbench.runtime.placement_text import counted
+from workbench.telemetry.events import Event
+from workbench.telemetry.feed.nan_onsets import onset_text
+from workbench.ui.inspect.replica_places import place_of
+
+if TYPE_CHECKING:
+    from workbench.runtime.driver.group import Group
+    from workbench.ui.models.inspected import InspectedValue, ReplicaSummary
+
+_NAMED: Final = 8
+_told: weakref.WeakKeyDictionary[Group, set[tuple[Hashable, int]]] = weakref.WeakKeyDictionary()
+"""What was not finite at the last look, and on which replica: a variable, or a result of a place in the user's code."""
+
+
+def tell_not_finite(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:
+    """Adds an alert for what an inspection has found that was finite, or not looked at, before: one for each cluster.
+
+    Args:
+      looked_at: Values, and what was found out about each.
+    """
+    news: dict[Group, list[tuple[InspectedValue, list[ReplicaSummary]]]] = {}
+    for leaf, found in looked_at:
+        place = place_of(leaf)
+        if place is None:
+            continue
+        group, what = place
+        known = _told.setdefault(group, set())
+        key = what if isinstance(what, str) else (what.step.site, what.step.name, what.leaf)
+        bad = {(key, each.replica): each for each in found.replicas if _is_bad(each)}
+        if new := [each for at, each in bad.items() if at not in known]:
+            news.setdefault(group, []).append((found, new))
+        known -= {(key, each.replica) for each in found.replicas}
+        known |= set(bad)
+    for group, found_in in news.items():
+        group.gang.notify(_alert(group, found_in))
+
+
+def _is_bad(replica: ReplicaSummary) -> bool:
+    return isinstance(replica.summary, Summary) and bool(replica.summary.nan or replica.summary.inf)
+
+
+def _alert(group: Group, news: list[tuple[InspectedValue, list[ReplicaSummary]]]) -> Event:
+    found, replicas = news[0]
+    first = replicas[0]
+    assert isinstance(first.summary, Summary)
+    where = "" if first.replica < 0 else f" on {_named([each.replica for each in replicas])}"
+    more = f", and in {counted(len(news) - 1, 'more value')}" if len(news) > 1 else ""
+    origin = "" if found.entered is None else f"; first, {onset_text(found.entered)}"
+    return Event(
+        "alert",
+        "nan" if first.summary.nan else "inf",
+        f"wb.inspect found in {found.name or found.kind}{where}: {first.note}{more}{origin}",
+        time.monotonic_ns(),
+        severity="warning",
+        replica=first.replica if len(replicas) == 1 else -1,
+        host=first.host if len(replicas) == 1 else "",
+        step=first.bad_since,
+        generation=group.generation,
+    )
+
+
+def _named(replicas: list[int]) -> str:
+    names = ", ".join(map(str, replicas[:_NAMED]))
+    more = f" and {len(replicas) - _NAMED} more" if len(replicas) > _NAMED else ""
+    return f"replica{'s' if len(replicas) > 1 else ''} {names}{more}"

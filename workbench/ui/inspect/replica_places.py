@@ -1,0 +1,34 @@
+"""Where values are: which replicas hold them, and how they know them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workbench.distribute.values.distributed_values import DistributedValues
+from workbench.distribute.variables.component import VariableComponent
+from workbench.distribute.variables.variable import Variable
+
+if TYPE_CHECKING:
+    from workbench.device_names import Device
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.driver.handle import Handle
+
+
+def place_of(leaf: Any) -> tuple[Group, Handle | str] | None:
+    """The replicas that hold a leaf, and how they know it; None for what is here."""
+    if isinstance(leaf, VariableComponent):
+        leaf = leaf.variable
+    if isinstance(leaf, Variable):
+        return None if leaf.strategy is None else (leaf.strategy.group, leaf.description.key)
+    if isinstance(leaf, DistributedValues) and leaf.handle is not None:
+        handle = leaf.handle
+        # Others take part since it was made: no program can look at it where it is.
+        return (handle.group, handle) if handle.places is handle.group.places else None
+    return None
+
+
+def central_device(leaf: Any) -> Device | None:
+    """The one device that a variable of central storage is on; None for everything else."""
+    owner = leaf.variable if isinstance(leaf, VariableComponent) else leaf
+    strategy = owner.strategy if isinstance(owner, Variable) else None
+    return None if strategy is None else strategy.description.parameter_device

@@ -1,0 +1,118 @@
+"""Since which step a value has been wrong: by the step that made it, or by what earlier inspections have seen."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from workbench.runtime.replica.replica_store import Written
+
+if TYPE_CHECKING:
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.driver.handle import Handle
+
+
+class Since(NamedTuple):
+    """Since when something has been wrong.
+
+    Attributes:
+      step: The first step after which it certainly was, -1 if that is not known.
+      text: In words, such as "at step 5" or "between steps 3 and 9"; "" if it is not wrong, or not known.
+      first: The first step in which it may have become so.
+    """
+
+    step: int
+    text: str
+    first: int = -1
+
+    @property
+    def exact(self) -> int:
+        """The step in which it became so, -1 if that is not known."""
+        return self.step if self.first == self.step else -1
+
+
+UNKNOWN: Final = Since(-1, "")
+
+
+@dataclass(slots=True)
+class _Known:
+    """What inspections have seen of one property of a variable.
+
+    Attributes:
+      times: How often each of its replicas had assigned it when the property last held.
+      after: The step after which that was.
+      doubtful: The notebook has assigned only some of the replicas since, and nobody has seen what came of it.
+      since: Since when it has not held.
+    """
+
+    times: tuple[int, ...]
+    after: int = -1
+    doubtful: bool = False
+    since: Since = UNKNOWN
+
+
+_known: weakref.WeakKeyDictionary[Group, dict[Hashable, _Known]] = weakref.WeakKeyDictionary()
+
+
+def variable_since(group: Group, what: Hashable, holds: bool, written: Sequence[Written]) -> Since:
+    """Since when a property of a variable, such as being finite, has not held.
+
+    What happened between two inspections is not known: a variable that was assigned in one step only since it was last
+    right went wrong in that step, otherwise in one of the steps in between. What the notebook itself assigns counts as
+    right, so that what was known from before is outdated; where it assigns some replicas only, nothing is known until
+    the property is seen to hold.
+
+    Args:
+      group: Its replicas.
+      what: Names variable and property.
+      holds: Whether it holds now.
+      written: How the variable was assigned on each replica that the property is about.
+    """
+    known = _known.setdefault(group, {}).setdefault(what, _Known((0,) * len(written)))
+    # A replica that was replaced has begun to count anew, with what it got from another.
+    known.times = tuple(map(min, known.times, (each.times for each in written)))
+    outside = tuple(each.outside_times for each in written)
+    newer = [now > before for now, before in zip(outside, known.times, strict=True)]
+    if any(newer):
+        known.doubtful = not all(newer)
+        known.times = tuple(map(max, known.times, outside))
+        known.after = max(known.after, *(each.outside_after for each in written))
+        known.since = UNKNOWN
+    # How often replicas have assigned it in steps since then, and in which step last.
+    later = [
+        (each.times - before, each.step)
+        for each, before in zip(written, known.times, strict=True)
+        if each.times > before
+    ]
+    if holds:
+        known.times, known.doubtful, known.since = tuple(each.times for each in written), False, UNKNOWN
+        known.after = max(known.after, *(max(each.step, each.outside_after) for each in written))
+    elif later and not known.doubtful and not known.since.text:
+        first, last = known.after + 1, max(step for _, step in later)
+        alone = first >= last or set(later) == {(1, last)}
+        text = f"at step {last}" if alone else f"between steps {first} and {last}"
+        known.since = Since(last, text, last if alone else first)
+    return known.since
+
+
+def result_since(handle: Handle, rank: int) -> Since:
+    """Since when a result has not been finite: "since step 118", or "at step 118" if earlier steps are not known."""
+    step = handle.step
+    if step.number < 0:
+        return UNKNOWN
+    number, known = handle.group.recent.bad_since(step, handle.leaf, rank)
+    how = "since" if known or number < step.number else "at"
+    before = "" if known or number == step.number else " or before"
+    return Since(number, f"{how} step {number}{before}", 0 if before else number)
+
+
+def empty_input(handle: Handle, rank: int) -> bool:
+    """Whether the step that made a result took an input without rows on a replica; only while that input exists."""
+    for reference in handle.step.inputs:
+        taken = reference()
+        spec = None if taken is None or taken.failed else taken.spec(rank)
+        if spec is not None and spec[1][:1] == (0,):
+            return True
+    return False

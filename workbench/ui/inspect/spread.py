@@ -1,0 +1,65 @@
+"""How the components of many replicas compare: quantiles, and the replicas that are far from the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from workbench.backends.summary import Summary
+from workbench.ui.models.inspected import Quantiles, ReplicaSpread, ReplicaSummary
+
+MAX_ROWS: Final = 32
+"""More replicas are summarised."""
+_MAX_OUTLIERS: Final = 8
+_LEVELS: Final = (0.0, 0.1, 0.5, 0.9, 1.0)
+# Tukey's outer fences: one of 400,000 normally distributed numbers is beyond them.
+_FENCE: Final = 3.0
+_FIGURES: Final[dict[str, Callable[[Summary], float]]] = {
+    "mean": lambda summary: summary.mean,
+    "std": lambda summary: summary.std,
+    "min": lambda summary: summary.min,
+    "max": lambda summary: summary.max,
+    "L2": lambda summary: summary.l2,
+}
+
+
+def spread_of(replicas: Sequence[ReplicaSummary]) -> ReplicaSpread | None:
+    """How the components of more than 32 replicas compare; None for fewer, or where they are no arrays of numbers."""
+    summaries = [replica.summary for replica in replicas if isinstance(replica.summary, Summary)]
+    if len(replicas) <= MAX_ROWS or len(summaries) < len(replicas):
+        return None
+    scalar = all(math.prod(summary.shape) == 1 for summary in summaries)
+    figures = {"value": _FIGURES["mean"]} if scalar else _FIGURES
+    columns = {name: np.array([of(summary) for summary in summaries], float) for name, of in figures.items()}
+    bad = np.array([summary.nan + summary.inf > 0 for summary in summaries])
+    far = np.zeros(len(replicas))
+    for values in columns.values():
+        far = np.maximum(far, _distance(values))
+    ranks = np.lexsort((-far, ~bad))[: int((bad | (far > _FENCE)).sum())]
+    quantiles = tuple(_quantiles(name, values) for name, values in columns.items())
+    return ReplicaSpread(
+        tuple(part for part in quantiles if part is not None),
+        tuple(sorted(replicas[rank].replica for rank in ranks[:_MAX_OUTLIERS].tolist())),
+        len(ranks),
+        int(bad.sum()),
+    )
+
+
+def _quantiles(name: str, values: np.ndarray) -> Quantiles | None:
+    finite = values[np.isfinite(values)]
+    return Quantiles(name, *np.quantile(finite, _LEVELS).tolist()) if len(finite) else None
+
+
+def _distance(values: np.ndarray) -> np.ndarray:
+    """How far each number is outside of the middle half, in widths of that half; 0 inside, or if it is not finite."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return np.zeros(len(values))
+    low, high = np.quantile(finite, (0.25, 0.75))
+    outside = np.nan_to_num(np.maximum(low - values, values - high), nan=0.0, posinf=0.0, neginf=0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.where(outside > 0, outside / (high - low), 0.0)
+    return np.nan_to_num(distance, nan=0.0, posinf=np.finfo(float).max)

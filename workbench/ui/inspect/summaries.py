@@ -1,0 +1,54 @@
+"""What `wb.inspect` has the replicas compute: facts about their components travel, components do not."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.backends import cupy as gpu
+from workbench.backends.summary import Read, Summary, read
+from workbench.distribute.variables.programs import component
+from workbench.errors import BackendUnavailable
+
+if TYPE_CHECKING:
+    from workbench.runtime.replica.env import ReplicaEnv
+
+
+def summarise(env: ReplicaEnv, components: list[Any], keys: list[str], exact: list[bool]) -> list[Read]:
+    """What is found out by reading each of this replica's components once.
+
+    Args:
+      env: The replica.
+      components: Values.
+      keys: Names of variables in the replica's store.
+      exact: Of each: read all elements of huge arrays, too.
+    """
+    values = (*components, *(component(env, key) for key in keys))
+    return [_read(value, exact=all_of_it) for value, all_of_it in zip(values, exact, strict=True)]
+
+
+def assigned(env: ReplicaEnv, components: list[Any], keys: list[str], _: Any) -> list[np.ndarray]:
+    """How this replica's variables were assigned: the fields of `Written`, and this moment by the same clock."""
+    now = time.monotonic_ns()
+    return [np.array([*env.store.written(key), now]) for key in keys]
+
+
+def described(value: Any, *, exact: bool = False) -> Summary | str:
+    """Facts about a value, or only its type if it is no array of numbers.
+
+    Raises:
+      BackendUnavailable: If it is on a device that this process has no access to.
+    """
+    return _read(value, exact=exact).summary
+
+
+def _read(value: Any, *, exact: bool) -> Read:
+    try:
+        with np.errstate(over="ignore"):  # the spread of huge values is infinite, which the figures show
+            return Read(gpu.summary(value)) if gpu.is_gpu_array(value) else read(value, exact=exact)
+    except BackendUnavailable:
+        raise
+    except Exception:  # asked for its numbers, a foreign object may do anything
+        return Read(type(value).__name__)

@@ -1,0 +1,118 @@
+"""The view of values as the source of a widget: figures at once, elements when a person asks for them."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import FailedPreconditionError, InvalidArgumentError
+from workbench.ui.inspect.elements import look_at, requested_window, shape_at
+from workbench.ui.inspect.first_bad import first_bad
+from workbench.ui.render.plain_values import plain
+from workbench.ui.widgets.sources import Message
+
+if TYPE_CHECKING:
+    from workbench.ui.models.inspected import Elements, InspectedValue
+
+Look = Callable[[Sequence[str], Sequence[Any]], "tuple[InspectedValue, ...]"]
+"""Inspects leaves that have names."""
+
+
+class ValuesSource:
+    """What was found out about values, and more of it on request. Does not keep the values.
+
+    A request "elements" is answered with a heat map, "again" with the figures as they are now.
+    """
+
+    view = "values"
+    interval_seconds = float("inf")
+
+    def __init__(
+        self,
+        values: tuple[InspectedValue, ...],
+        leaves: Sequence[Any],
+        look: Look,
+        elements: Elements | None = None,
+        looked_at: float | None = None,
+    ) -> None:
+        """Makes the source.
+
+        Args:
+          values: What was found out.
+          leaves: About which values.
+          look: Finds it out again.
+          elements: A heat map that is shown from the start.
+          looked_at: When that was found out, seconds since 1970; now unless given.
+        """
+        self._values = values
+        self._leaves = [_kept(leaf) for leaf in leaves]
+        self._look = look
+        self._elements = elements
+        self._looked_at = time.time() if looked_at is None else looked_at
+
+    def model(self) -> Message:
+        """As `Source.model`."""
+        from workbench.ui.models.messages import Values  # which has the classes that are used here
+
+        return plain(Values(self._values, self._elements, self._looked_at, first_bad(self._values)))
+
+    def change(self) -> Message | None:
+        """None: values are looked at when somebody asks."""
+        return None
+
+    def answer(self, request: Message) -> Message | None:
+        """As `Source.answer`.
+
+        Raises:
+          InvalidArgumentError: if the request makes no sense.
+          FailedPreconditionError: if a value is gone.
+          WorkbenchError: what went wrong on the replicas.
+        """
+        match request.get("kind"):
+            case "elements":
+                try:
+                    self._elements = self._fetched(request)
+                except (KeyError, IndexError, TypeError, ValueError) as error:
+                    raise InvalidArgumentError(f"these elements cannot be shown: {error!r}") from error
+            case "again":
+                names = [value.name for value in self._values]
+                leaves = [self._leaf(number) for number in range(len(self._leaves))]
+                self._values, self._elements = self._look(names, leaves), None
+                self._looked_at = time.time()
+            case _:
+                return None
+        return {"kind": "model", "model": self.model()}
+
+    @property
+    def ended(self) -> bool:
+        """Nothing changes unasked."""
+        return True
+
+    def _fetched(self, request: Message) -> Elements:
+        number, replica, difference = (
+            int(request["value"]),
+            int(request["replica"]),
+            bool(request["difference"]),
+        )
+        found, leaf = self._values[number], self._leaf(number)
+        wanted = requested_window(shape_at(found, replica, difference=difference), request)
+        return look_at(leaf, found, number, replica=replica, difference=difference, wanted=wanted)
+
+    def _leaf(self, number: int) -> Any:
+        leaf = self._leaves[number]()
+        if leaf is None:
+            raise FailedPreconditionError(
+                f"{self._values[number].kind} {self._values[number].name} is gone; keep it in a variable to look at "
+                f"its elements later"
+            )
+        return leaf
+
+
+def _kept(leaf: Any) -> Callable[[], Any]:
+    """Gives the leaf as long as somebody else keeps it: a view must not hold memory of the replicas."""
+    try:
+        return weakref.ref(leaf)
+    except TypeError:  # a number
+        return lambda: leaf

@@ -1,0 +1,1 @@
+"""What views draw, as data: the definition of every message to them."""

@@ -1,0 +1,1 @@
+"""Figures, tables and pages as text and as script-free HTML."""

@@ -1,0 +1,1 @@
+"""`wb.record`, `wb.open_run`, `wb.runs`: what happened, kept in files."""

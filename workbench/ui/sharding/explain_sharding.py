@@ -1,0 +1,166 @@
+"""`wb.explain_sharding`: who reads which elements of a dataset, or holds which part of an array."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from dataclasses import replace
+from typing import Any
+
+from workbench.data.dataset import Dataset
+from workbench.data.explain import DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STEPS, Sharding, explain_pipelines
+from workbench.data.explain import explain_sharding as explain_dataset
+from workbench.data.options import AutoShardPolicy
+from workbench.distribute.input.distributed_dataset import DistributedDataset
+from workbench.distribute.strategies.strategy import Strategy
+from workbench.telemetry.formatting import printable, size_text
+from workbench.ui.models.messages import ArrayPart, ArraySharding
+from workbench.ui.render import html
+from workbench.ui.render.plain_values import plain
+from workbench.ui.render.text_table import aligned
+from workbench.ui.sharding.array_model import array_model
+from workbench.ui.sharding.dataset_source import DatasetSource, Followed
+from workbench.ui.widgets import shown
+from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.sources import Fixed
+
+_MAX_ROWS = 32
+_LEFT = ("replica", "host:device", "slice")
+_origins: dict[int, tuple[Dataset | None, Followed | None]] = {}
+"""By the id of an explanation, as long as that lives: what it is about, and who may be going through it."""
+
+
+class ArrayShardingView:
+    """Who holds which part of an array. Prints as a table.
+
+    Attributes:
+      model: What is known.
+    """
+
+    def __init__(self, model: ArraySharding) -> None:
+        self.model = model
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is known, as JSON-able values."""
+        return plain(self.model)
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [self._title(), *(f"  {line}" for line in aligned(*self._table(), left=_LEFT, width=86))]
+        )
+
+    def _repr_html_(self) -> str:
+        headings, rows = self._table()
+        return html.card(self._title(), parts=[html.table(headings, rows, left=3)])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)
+
+    def source(self) -> Fixed:
+        """For whoever shows it."""
+        return Fixed("array_sharding", self.model)
+
+    def _title(self) -> str:
+        model = self.model
+        shape = ",".join(map(str, model.shape))
+        what = " ".join(filter(None, (model.kind, model.name, f"{model.dtype} ({shape})")))
+        uneven = f", fullest {model.imbalance_percent:g}% above average" if model.imbalance_percent else ""
+        return printable(f"{what}: {model.sentence}{uneven}")
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        parts = self.model.parts[:_MAX_ROWS]
+        rows = [
+            [
+                str(part.replica),
+                _place(part),
+                _slice(part),
+                size_text(part.size_bytes),
+            ]
+            for part in parts
+        ]
+        if hidden := len(self.model.parts) - len(parts):
+            rows.append([f"… {hidden} more", "", "", ""])
+        return ["replica", "host:device", "slice", "size"], rows
+
+
+def explain_sharding(
+    value: Any,
+    shape: Any = None,
+    *,
+    policy: AutoShardPolicy | str | None = None,
+    epoch: int = 0,
+    max_steps: int = DEFAULT_MAX_STEPS,
+    max_elements: int = DEFAULT_MAX_ELEMENTS,
+) -> Sharding | ArrayShardingView:
+    """Finds out who reads which elements of a dataset, or who holds which part of an array.
+
+    Goes through the pipelines of all hosts here, before anything is distributed. Batches in memory are not gathered for
+    it; functions of map and filter stages are called. The other arguments are for datasets only.
+
+    Args:
+      value: A dataset, batched for all replicas together, or a distributed one; or a PerReplica, Mirrored, variable or
+        sharded JAX array. Of a dataset that is gone through, also at which steps replicas are, and how long they waited
+        for input is told; where `shape` is the strategy, likewise of a dataset that this distributes.
+      shape: A `Shape`, a number of replicas, or a strategy.
+      policy: Another policy than that of the dataset's options, to see what it would do.
+      epoch: Which epoch; matters for shuffled datasets.
+      max_steps: How many steps to look at.
+      max_elements: How many elements to look at.
+
+    Raises:
+      TypeError: If `value` is neither, or `shape` none of these.
+      InvalidArgumentError: If elements have no batch dimension.
+    """
+    if isinstance(value, DistributedDataset):
+        return explain_distributed(value, epoch=epoch, max_steps=max_steps, max_elements=max_elements)
+    if isinstance(value, Dataset):
+        found = explain_dataset(
+            value, shape, policy=policy, epoch=epoch, max_steps=max_steps, max_elements=max_elements
+        )
+        return _known(found, value, Followed(shape, value) if isinstance(shape, Strategy) else None)
+    array = ArrayShardingView(array_model(value))
+    shown.tell("array_sharding", array.source)
+    return array
+
+
+def explain_distributed(
+    distributed: DistributedDataset,
+    *,
+    epoch: int = 0,
+    max_steps: int = DEFAULT_MAX_STEPS,
+    max_elements: int = DEFAULT_MAX_ELEMENTS,
+    max_seconds: float = math.inf,
+) -> Sharding:
+    """As `explain_sharding`, of what was distributed already; looks for `max_seconds` at most."""
+    found = explain_pipelines(
+        distributed.pipelines,
+        distributed.source,
+        epoch=epoch,
+        max_steps=max_steps,
+        max_elements=max_elements,
+        max_seconds=max_seconds,
+    )
+    return _known(found, distributed.source, Followed(distributed, distributed.source))
+
+
+def _known(found: Sharding, dataset: Dataset | None, followed: Followed | None) -> Sharding:
+    """The explanation with what its view needs to know."""
+    if followed is not None:
+        found = replace(found, progress=followed.progress)
+    _origins[id(found)] = dataset, followed
+    weakref.finalize(found, _origins.pop, id(found), None)
+    shown.tell("dataset_sharding", lambda: DatasetSource(found, None, followed))
+    return found
+
+
+def dataset_source(sharding: Sharding) -> DatasetSource:
+    """For whoever shows a dataset's sharding."""
+    return DatasetSource(sharding, *_origins.get(id(sharding), (None, None)))
+
+
+def _place(part: ArrayPart) -> str:
+    return ":".join(filter(None, (part.host, part.device)))
+
+
+def _slice(part: ArrayPart) -> str:
+    return f"[{', '.join(f'{first}:{last}' for first, last in zip(part.start, part.stop, strict=True))}]"
