@@ -10,6 +10,7 @@ had called NumPy.
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import os
 import sys
@@ -106,9 +107,13 @@ def _applying(line: Line, register: dict[Any, Any]) -> Apply:
     code = _TEMPLATE.replace(
         co_filename=line.file, co_firstlineno=line.number, co_name=line.function, co_qualname=line.function
     )
-    made: Apply = FunctionType(
-        code, {"__name__": line.module, "__warningregistry__": register, _STAND_IN: True}
-    )
+    known = {
+        "__name__": line.module,
+        "__warningregistry__": register,
+        "__builtins__": builtins,  # for what is imported to warn
+        _STAND_IN: True,
+    }
+    made: Apply = FunctionType(code, known)
     return made
 
 
