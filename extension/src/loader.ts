@@ -32,7 +32,11 @@ export default {
     const digest = String(model.get("digest"));
     if (!loaded.has(digest)) loaded.set(digest, load(model));
     const detach = (await loaded.get(digest)!).attach(model, el);
-    model.send({ kind: "attached" }); // changes that the kernel sent before are lost: nobody listened
+    try {
+      model.send({ kind: "attached" }); // changes that the kernel sent before are lost: nobody listened
+    } catch {
+      // The comm of a kernel that was restarted meanwhile: the view stays as it was drawn.
+    }
     return detach;
   },
 };

@@ -253,6 +253,13 @@ def test_a_signal_name_is_told_for_every_signal(check: Check) -> None:
     check.go_on()
 
 
+def test_a_worker_lost_in_the_first_step_says_that_nothing_is_committed(training: Training) -> None:
+    training.arm(1, POINTS["before"], "kill")
+
+    with no_hang(), pytest.raises(ReplicaLost, match=r"No step is committed yet\. Run"):
+        training.step(0)
+
+
 def test_a_blocked_event_loop_of_dask_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can be asked then who takes the place of a lost worker, so a step must not wait for that."""
     monkeypatch.setattr(succession, "_LOOP_SECONDS", 1.0)

@@ -106,7 +106,7 @@ def _lost_error(step: Step) -> WorkbenchError:
     return _kind(cause)(
         f"replica {rank}{more} (worker {worker.address}, pid {worker.pid}) {what} {at}{last}{colon}{detail}"
         f"{released if others else '; no replica survived'}. "
-        f"State committed at step {group.committed_step}. Run {group.gang.run_id} generation {group.generation} "
+        f"{group.committed_text}. Run {group.gang.run_id} generation {group.generation} "
         f"→ the next step recovers as {group.generation + 1}. Details: wb.diagnose()",
         run=group.gang.run_id,
         generation=group.generation,

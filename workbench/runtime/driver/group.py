@@ -444,6 +444,12 @@ class Group:
         elif step.failed or any(leaf is not None for leaf in step.leaves):
             refuse_merge(step)
 
+    @property
+    def committed_text(self) -> str:
+        """Up to where errors say that state is kept."""
+        last = self.committed_step
+        return "No step is committed yet" if last < 0 else f"State committed at step {last}"
+
     def interrupted(self, step: Step) -> None:
         """Ctrl-C while `step` was waited for: stops it, by force if it is pressed again.
 
@@ -451,7 +457,8 @@ class Group:
           RunInterrupted: always.
         """
         interrupt_step(self, step)
-        kept = f"variables are as after step {self.committed_step}"
+        last = self.committed_step
+        kept = f"variables are as {'before the first step' if last < 0 else f'after step {last}'}"
         if all(self.gang.workers[name].lost for name in self.worker_names):
             kept = "all its workers had to be ended, and the values of variables with them"
         raise RunInterrupted(

@@ -68,8 +68,7 @@ def _replace(group: Group, name: str) -> None:
         if others and not group.gang.minimum_replicas:
             instead = f". To go on with the {others} other replicas meanwhile, connect with minimum_replicas={others}"
         raise ReplicaLost(
-            f"{replicas_text(missing)} of {group.label} cannot run: {error}. State committed at step "
-            f"{group.committed_step}{instead}",
+            f"{replicas_text(missing)} of {group.label} cannot run: {error}. {group.committed_text}{instead}",
             run=group.gang.run_id,
             generation=group.generation,
             replica=missing[0],
