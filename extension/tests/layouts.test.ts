@@ -7,7 +7,9 @@ import {
   layoutOf,
   pruned,
   readArea,
+  roomFor,
   SHIPPED,
+  tabGroups,
 } from "../src/lab/layouts/layouts";
 import { readSaved, VERSION } from "../src/lab/saved/saved_model";
 import { statusWord, titleOf } from "../src/lab/words";
@@ -131,4 +133,36 @@ test("the plugin has for views the names that they have themselves, in the langu
   const loud = { ...english, __: (text: string) => text.toUpperCase() };
   assert.equal(titleOf("lanes", loud), "LANES");
   assert.deepEqual([statusWord("lost", loud), statusWord("gone fishing", loud)], ["LOST", "gone fishing"]);
+});
+
+test("one more pane gets a tab that can be read: with few others, else in a part of its own", () => {
+  const dock = {
+    type: "split-area" as const,
+    orientation: "horizontal" as const,
+    sizes: [1, 1],
+    children: [
+      { type: "tab-area" as const, widgets: ["notebook"], currentIndex: 0 },
+      { type: "tab-area" as const, widgets: ["a", "b", "c"], currentIndex: 2 },
+    ],
+  };
+  const height = (widget: string) => (widget === "c" ? 600 : 0);
+  const groups = tabGroups<string>(dock, (widget) => widget !== "notebook");
+  assert.deepEqual(groups, [["a", "b", "c"]]);
+  assert.deepEqual(roomFor(groups, "b", height), { mode: "tab-after", ref: "b" });
+  const full = [["a", "b", "c", "d"]];
+  assert.deepEqual(roomFor(full, "b", height), { mode: "split-bottom", ref: "b" });
+  assert.deepEqual(roomFor([...full, ["e"]], "b", height), { mode: "tab-after", ref: "e" });
+  // No part is high enough to be split: the bar with the fewest tabs.
+  const low = () => 200;
+  assert.deepEqual(
+    roomFor(
+      [
+        ["a", "b", "c", "d", "e"],
+        ["f", "g", "h", "i"],
+      ],
+      "a",
+      low,
+    ),
+    { mode: "tab-after", ref: "i" },
+  );
 });

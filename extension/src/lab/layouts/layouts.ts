@@ -76,6 +76,38 @@ export type Dock<W> =
   | { type: "tab-area"; widgets: W[]; currentIndex: number }
   | { type: "split-area"; orientation: "horizontal" | "vertical"; children: Dock<W>[]; sizes: number[] };
 
+/** The widgets that share a bar of tabs, for each bar that has one of ours. */
+export function tabGroups<W>(dock: Dock<W> | null, isOurs: (widget: W) => boolean): W[][] {
+  if (dock === null) return [];
+  if (dock.type === "split-area") return dock.children.flatMap((child) => tabGroups(child, isOurs));
+  return dock.widgets.some(isOurs) ? [dock.widgets] : [];
+}
+
+/** With more tabs in a bar of half a window, titles become icons. */
+const READABLE_TABS = 4;
+
+/** Less is too little for a view. */
+const LEAST_HEIGHT_PX = 280;
+
+/** Where one more pane has a tab that can be read: in the bar of `current`, in another one, in a new one below. */
+export function roomFor<W>(
+  groups: readonly W[][],
+  current: W,
+  heightOf: (widget: W) => number,
+): { mode: "tab-after" | "split-bottom"; ref: W } {
+  const own = groups.find((group) => group.includes(current)) ?? [current];
+  const after = (group: readonly W[]) => ({
+    mode: "tab-after" as const,
+    ref: group.includes(current) ? current : group[group.length - 1]!,
+  });
+  const free = [own, ...groups].find((group) => group.length < READABLE_TABS);
+  if (free) return after(free);
+  const height = (group: readonly W[]) => Math.max(...group.map(heightOf)); // those behind the front one have none
+  const tallest = [...groups].sort((one, other) => height(other) - height(one))[0] ?? own;
+  if (height(tallest) >= 2 * LEAST_HEIGHT_PX) return { ...after(tallest), mode: "split-bottom" };
+  return after([...groups].sort((one, other) => one.length - other.length)[0] ?? own);
+}
+
 /** The dock's arrangement for a layout: `others` keeps how it lies; each widget has one place, the first. */
 export function arranged<W>(area: Area, others: Dock<W> | null, widgetOf: (tab: Tab) => W): Dock<W> | null {
   const placed = new Set<W>();

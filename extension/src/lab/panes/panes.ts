@@ -3,7 +3,18 @@ import type { JupyterFrontEnd } from "@jupyterlab/application";
 import { WidgetTracker } from "@jupyterlab/apputils";
 import { DockPanel, TabPanel, type Widget } from "@lumino/widgets";
 import { IN_FRONT } from "./followed";
-import { type Area, arranged, type Dock, layoutOf, pruned, same, type Tab, tabsOf } from "../layouts/layouts";
+import {
+  type Area,
+  arranged,
+  type Dock,
+  layoutOf,
+  pruned,
+  roomFor,
+  same,
+  type Tab,
+  tabGroups,
+  tabsOf,
+} from "../layouts/layouts";
 import type { ViewName } from "../../views";
 import { Pane, type PaneArgs, type PaneServices } from "./pane";
 
@@ -51,10 +62,10 @@ export class Panes {
   /** Where a pane goes that a person opens: among the panes that there are, else beside what that person works in. */
   beside(): Place {
     const { current } = this;
-    return {
-      activate: true,
-      ...(current ? { mode: "tab-after", ref: current.id } : { mode: this.side() }),
-    };
+    if (!current) return { activate: true, mode: this.side() };
+    const groups = tabGroups<Widget>(this.#lies(), (one) => one instanceof Pane);
+    const { mode, ref } = roomFor<Widget>(groups, current, (one) => one.node.offsetHeight);
+    return { activate: true, mode, ref: ref.id };
   }
 
   /** Where there is room beside a notebook; a narrow window has it below. */
@@ -84,8 +95,11 @@ export class Panes {
 
   /** How the panes lie now; null if there is none. */
   layout(): Area | null {
-    const main = (this.#dock()?.saveLayout().main ?? null) as Dock<Widget> | null;
-    return layoutOf(main, (one) => (one instanceof Pane ? one.args : null));
+    return layoutOf(this.#lies(), (one) => (one instanceof Pane ? one.args : null));
+  }
+
+  #lies(): Dock<Widget> | null {
+    return (this.#dock()?.saveLayout().main ?? null) as Dock<Widget> | null;
   }
 
   #dock(): DockPanel | null {
