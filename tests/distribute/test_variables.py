@@ -11,6 +11,7 @@ import pytest
 
 import workbench as wb
 from workbench.distribute import get_replica_context
+from workbench.distribute.variables.variable import variable_of
 from workbench.errors import CaptureError, FailedPreconditionError
 
 
@@ -268,7 +269,7 @@ def test_replicas_forget_a_deleted_variable_with_the_next_one(strategy: Any) -> 
         _ = wb.Variable(2.0)
     stale = pickle.loads(pickle.dumps(description))
     with pytest.raises(FailedPreconditionError, match="does not hold the variable 'Variable:0'"):
-        strategy.run(lambda: wb.distribute.variable.variable_of(stale).read_value())
+        strategy.run(lambda: variable_of(stale).read_value())
 
 
 def test_a_plain_variable_lives_on_the_host(strategy: Any) -> None:

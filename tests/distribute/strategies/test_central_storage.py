@@ -13,6 +13,7 @@ import pytest
 import workbench as wb
 from workbench.distribute import get_replica_context
 from workbench.distribute.experimental import CentralStorageStrategy
+from workbench.distribute.variables.variable import variable_of
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 
 
@@ -211,7 +212,7 @@ def test_replicas_forget_a_deleted_variable_with_the_next_one(central: Any) -> N
     with central.scope():
         _ = wb.Variable(2.0)
     with pytest.raises(FailedPreconditionError, match="does not hold the variable 'Variable:0'"):
-        central.run(lambda: wb.distribute.variable.variable_of(stale).read_value())
+        central.run(lambda: variable_of(stale).read_value())
 
 
 def test_distributing_and_reducing_are_as_everywhere(central: Any) -> None:
