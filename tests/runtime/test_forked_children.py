@@ -18,8 +18,9 @@ import psutil
 import pytest
 
 import workbench as wb
-from workbench import forks, runtime
+from workbench import forks
 from workbench.errors import ClusterClosed
+from workbench.runtime import connect_cluster
 from workbench.runtime.deploy.registry import Registry
 
 pytestmark = [
@@ -150,7 +151,7 @@ def test_a_child_that_is_forked_while_locks_are_held_does_not_wait_for_them(
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with cluster.gang.lock, cluster.feed._lock, runtime.current._lock:
+        with cluster.gang.lock, cluster.feed._lock, connect_cluster._lock:
             held.set()
             done.wait(PATIENCE_SECONDS)
 

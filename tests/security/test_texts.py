@@ -181,7 +181,7 @@ PLACES: dict[str, Callable[[Scene, str], Iterator[Shown]]] = {
     "files of sweeps": name_of_a_sweeps_baseline,
 }
 """Every place where Python shows what somebody else has written. Drawn views and pages are in `test_views.py` and
-`test_pages.py`, files for other programs in `test_exports.py`."""
+`test_pages.py`, files for other programs in `test_trace_files.py`."""
 
 
 @functools.cache

@@ -236,7 +236,7 @@ def test_a_pipelined_error_surfaces_once_and_undoes_what_came_behind(any_group: 
     handles = [any_group.run(prepared, (i,), pipelined=True) for i in range(1, 6)]
     with pytest.raises(ValueError, match="three") as caught:
         any_group.wait()
-    assert any("test_steps.py:" in note for note in caught.value.__notes__)
+    assert any("test_step.py:" in note for note in caught.value.__notes__)
     any_group.wait()
     assert handles[1].values() == [2, 2]
     with pytest.raises(ValueError, match="three"):

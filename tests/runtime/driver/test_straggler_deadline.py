@@ -88,7 +88,7 @@ def test_a_replica_that_runs_on_is_stopped(any_group: Group, run_any: Run) -> No
     assert (error.replica, error.collective) == (1, "all_reduce #1")
     assert error.worker == any_group.place(1)[0].address
     (place,) = (note for note in error.__notes__ if note.startswith("replica "))
-    assert place.startswith("replica 1 was at test_overdue.py:")
+    assert place.startswith("replica 1 was at test_straggler_deadline.py:")
     assert place.endswith("in forever then")
     works(run_any)
 

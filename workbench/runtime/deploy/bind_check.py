@@ -17,7 +17,7 @@ def warn_of_exposure(addresses: Iterable[str], *, stacklevel: int) -> None:
     """Warns if one of these listens beyond this machine without TLS.
 
     It is no error: they listened before we came, and go on when we leave. Listeners of our own are refused there, with
-    `UnsafeBind`, see `collectives.tcp`.
+    `UnsafeBind`, see `communicators.core.tcp`.
 
     Args:
       addresses: Those of a Dask scheduler and its workers, as others reach them.

@@ -1,4 +1,4 @@
-"""The cells of the timing table, for HTML; the text twin is `telemetry.text.table_text`."""
+"""The cells of the timing table, for HTML; the text twin is `telemetry.export.text.table_text`."""
 
 from __future__ import annotations
 
