@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -233,16 +234,24 @@ def test_a_harmless_text_is_seen_in_each_place(scene: Scene, place: str) -> None
     assert all(HARMLESS in Markup(html).text for text, html in outputs if html and HARMLESS in text)
 
 
+def _named_alike(html: str) -> str:
+    """With one id in the place of those that are drawn by lot for each output."""
+    return re.sub(r"\bwb-[0-9a-f]{12}\b", "wb-id", html)
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_a_hostile_text_is_seen_and_does_nothing(scene: Scene, place: str) -> None:
     show = PLACES[place]
     outputs = zip(show(scene, HARMLESS), show(scene, ""), strict=True)
-    known = [Markup(one).elements | Markup(empty).elements for (_, one), (_, empty) in outputs]
+    known = [
+        Markup(_named_alike(one)).elements | Markup(_named_alike(empty)).elements
+        for (_, one), (_, empty) in outputs
+    ]
 
     for payload in PAYLOADS:
         for number, (text, html) in enumerate(show(scene, payload)):
             assert acts_on_a_terminal(text) == set(), (payload[:80], text[:200])
-            assert Markup(html).elements <= known[number], (payload[:80], html[:200])
+            assert Markup(_named_alike(html)).elements <= known[number], (payload[:80], html[:200])
             assert acts_on_a_terminal(html) == set(), payload[:80]
 
 
