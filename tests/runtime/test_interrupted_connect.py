@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import workbench as wb
+from workbench import cluster_listeners
 from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
+from workbench.server.announcing import announced_id
 
 
 def test_an_interrupt_is_delivered_on_leaving() -> None:
@@ -30,6 +33,22 @@ def test_a_second_interrupt_is_delivered_at_once() -> None:
         reached = True
     assert not reached
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_while_a_cluster_is_announced_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[wb.Cluster] = []
+    listeners = [
+        lambda cluster: signal.raise_signal(signal.SIGINT),
+        *cluster_listeners.listeners,
+        told.append,
+    ]
+    monkeypatch.setattr(cluster_listeners, "listeners", listeners)
+    with pytest.raises(KeyboardInterrupt):
+        wb.connect(replicas=1)
+
+    assert [cluster.closed for cluster in told] == [True]
+    assert wb.current_cluster() is None
+    assert announced_id(told[0]) == ""
 
 
 PROGRAM = """

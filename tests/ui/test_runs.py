@@ -15,6 +15,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
+from workbench.telemetry.formatting import shorten
 from workbench.telemetry.runs.run_metadata import Facts
 from workbench.telemetry.runs.saved_models import LOOKS_KEY, Looks
 from workbench.telemetry.runs.transfer_times import Times
@@ -105,7 +106,7 @@ def test_a_run_is_listed_opened_and_compared_by_name_or_place(recorded: Path) ->
 
     assert [run.name for run in runs] == ["second", "first"]
     assert runs[0].path == runs["second"].path == recorded / "second.parquet"
-    assert repr(runs).splitlines()[0] == f"2 recorded runs in {recorded}"[:WIDTH]
+    assert repr(runs).splitlines()[0] == shorten(f"2 recorded runs in {recorded}", WIDTH)
     assert max(map(len, repr(runs).splitlines())) <= WIDTH
     comparison = runs.compare("first", 0)
     assert comparison.model.compared == ("first", "second")

@@ -102,7 +102,6 @@ def connect(
       FailedPreconditionError: if an earlier cluster would have to be closed whose strategies are in use; the message
         names them and their variables.
     """
-    global _current, _asked
     asked = _without_defaults(locals())
     refuse_on_replica()
     layout_given = any(value is not None for value in (replicas, hosts, replicas_per_host))
@@ -131,6 +130,8 @@ def connect(
             cluster = attached_cluster(
                 address, tpu or replicas_per_worker, stall_seconds, kind, timeout_seconds, minimum_replicas
             )
+            with delayed_interrupt():
+                _take(cluster, asked)
         else:
             kind, variables = "CPU", environment or {}
             on: tuple[str, ...] = ()
@@ -158,12 +159,18 @@ def connect(
                         minimum_replicas=minimum_replicas,
                     )
                     undo.callback(cluster.close)  # if Ctrl-C was pressed meanwhile
+                    _take(cluster, asked)
                 undo.pop_all()
-        cluster.closing.append(functools.partial(_forget, cluster))
-        _current, _asked = cluster, asked
+    return cluster
+
+
+def _take(cluster: Cluster, asked: dict[str, Any]) -> None:
+    """Makes a cluster the current one, and tells who shows clusters."""
+    global _current, _asked
+    cluster.closing.append(functools.partial(_forget, cluster))
+    _current, _asked = cluster, asked
     for tell in cluster_listeners.listeners:
         tell(cluster)
-    return cluster
 
 
 def _without_defaults(arguments: dict[str, Any]) -> dict[str, Any]:
