@@ -21,7 +21,7 @@ from workbench.ui.widgets.bundle import MIME, VERSION
 
 EXTENSION = Path(__file__).parents[2] / "extension"
 LAB = EXTENSION / "src" / "lab"
-MESSAGES = LAB / "messages.ts"
+MESSAGES = LAB / "server" / "messages.ts"
 
 
 def body_of(declaration: str) -> str:
@@ -39,7 +39,7 @@ def test_a_summary_has_the_same_fields_on_both_sides(model: type) -> None:
 
 
 def test_the_panel_asks_for_as_many_replicas_as_the_server_starts() -> None:
-    text = (LAB / "panel.tsx").read_text(encoding="utf-8")
+    text = (LAB / "panes" / "panel.tsx").read_text(encoding="utf-8")
     assert f"export const MAX_REPLICAS = {MAX_REPLICAS};" in text
 
 
@@ -86,17 +86,17 @@ def test_views_and_texts_say_the_same_of_what_was_lost() -> None:
 
 
 def test_outputs_keep_views_in_the_form_that_the_plugin_draws() -> None:
-    text = (LAB / "saved_model.ts").read_text(encoding="utf-8")
+    text = (LAB / "saved" / "saved_model.ts").read_text(encoding="utf-8")
 
     assert f'SAVED = "{MIME}"' in text
     assert f"VERSION = {VERSION};" in text
 
 
 def test_the_layouts_have_the_same_names_and_views_on_both_sides() -> None:
-    text = (LAB / "layouts.ts").read_text(encoding="utf-8")
+    text = (LAB / "layouts" / "layouts.ts").read_text(encoding="utf-8")
     body = re.search(r"SHIPPED = \{\n(.*?)\n\}", text, re.DOTALL)
     assert body is not None
     rows = re.findall(r"^  (\w+): beside\((.*)\),$", body.group(1), re.MULTILINE)
 
     assert {name: tuple(re.findall(r'"(\w+)"', views)) for name, views in rows} == LAYOUTS
-    assert LAYOUT_MIME in (LAB / "layout_commands.ts").read_text(encoding="utf-8")
+    assert LAYOUT_MIME in (LAB / "layouts" / "layout_commands.ts").read_text(encoding="utf-8")
