@@ -47,7 +47,7 @@ class _Popen(popen_forkserver.Popen):
             context.set_spawning_popen(None)
         for attempt in range(_ATTEMPTS):
             try:
-                self._start(data.getbuffer())
+                self._start(data.getvalue())
                 return
             except (EOFError, BrokenPipeError, TimeoutError) as error:  # the server has ended, or is stopped
                 server.stop()
@@ -56,7 +56,7 @@ class _Popen(popen_forkserver.Popen):
                         "no worker process could be forked: the server ended each time"
                     ) from error
 
-    def _start(self, data: memoryview) -> None:
+    def _start(self, data: bytes) -> None:
         status, its_status = os.pipe()
         its_data, writing = os.pipe()
         try:
