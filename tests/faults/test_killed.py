@@ -25,7 +25,6 @@ from tests.faults.conftest import (
     no_hang,
     until,
 )
-from workbench import runtime
 from workbench.errors import ReplicaLost, UnavailableError
 from workbench.runtime import Cluster
 from workbench.runtime.deploy import succession
@@ -260,28 +259,24 @@ def test_a_worker_lost_in_the_first_step_says_that_nothing_is_committed(training
         training.step(0)
 
 
-def test_a_blocked_event_loop_of_dask_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blocked_event_loop_of_dask_is_named(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can be asked then who takes the place of a lost worker, so a step must not wait for that."""
     monkeypatch.setattr(succession, "_LOOP_SECONDS", 1.0)
     let_go = threading.Event()
-    with runtime.connect(replicas=2) as cluster:
-        training = Training(cluster)
-        training.step(0)
-        loop: Any = cluster.client.loop
-        loop.add_callback(let_go.wait, PATIENCE_SECONDS)
-        try:
-            kill(training.pids()[1])
-            with no_hang():
-                with pytest.raises(ReplicaLost):
-                    training.step(1)
-                with pytest.raises(
-                    UnavailableError, match=r"something blocks Dask's event loop in this process"
-                ):
-                    training.step(1)
-        finally:
-            let_go.set()
+    training.step(0)
+    loop: Any = training.cluster.client.loop
+    loop.add_callback(let_go.wait, PATIENCE_SECONDS)
+    try:
+        kill(training.pids()[1])
         with no_hang():
-            until(lambda: _recovers(training), "the recovery")
+            with pytest.raises(ReplicaLost):
+                training.step(1)
+            with pytest.raises(UnavailableError, match=r"something blocks Dask's event loop in this process"):
+                training.step(1)
+    finally:
+        let_go.set()
+    with no_hang():
+        until(lambda: _recovers(training), "the recovery")
 
 
 def _recovers(training: Training) -> bool:
