@@ -328,7 +328,7 @@ test("of 512 devices 32 are drawn and the others counted, however they are sprea
   lost.unmount();
 });
 
-test("of a cluster that is gone the last picture stays, of which nothing lives; only its head says so", () => {
+test("the topology of a closed cluster keeps its last picture, with nothing live, and says in its head that it is old", () => {
   const shown = show("topology", { ...recorded.topology, status: "stopped" });
 
   assert.doesNotMatch(textOf(shown.root), /live|idle/);

@@ -53,7 +53,7 @@ def is_users(frame: FrameType) -> bool:
 
 
 def users_frame() -> FrameType | None:
-    """The innermost frame outside of this package; None on a thread of ours that runs nothing of the user's."""
+    """The innermost frame outside of this package; None on a thread that runs nothing of the user's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_users(frame):
         frame = frame.f_back

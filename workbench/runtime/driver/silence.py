@@ -33,10 +33,11 @@ def whereabouts(worker: WorkerLink) -> str:
     Returns:
       The place, or "an unknown line" and why it is unknown.
     """
-    if not worker.local or worker.pid == os.getpid():
+    if not worker.local:
         return "an unknown line (its process is not on this machine)"
-    if process_state(worker.pid) in _WHY:
-        return "an unknown line"  # it would write its stacks only when it goes on
+    # This process cannot ask itself; one that is stopped would write its stacks only when it goes on.
+    if worker.pid == os.getpid() or process_state(worker.pid) in _WHY:
+        return "an unknown line"
     calls = user_calls(worker.pid)
     return f"{calls[0].place} in {calls[0].function}" if calls else "an unknown line"
 

@@ -15,11 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
 
+from workbench import forks
 from workbench.runtime.replica.env import ReplicaStep, current_step
 
 _start = threading.Thread.start
 _submit: Callable[..., Any] = ThreadPoolExecutor.submit
-_lock = threading.Lock()  # of _users
+_lock = forks.lock(threading.Lock())  # of _users
 _users: set[int] = set()
 _started: weakref.WeakKeyDictionary[threading.Thread, ReplicaStep] = weakref.WeakKeyDictionary()
 _lent = threading.local()  # while a thread of a pool runs what a replica has submitted

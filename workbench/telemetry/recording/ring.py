@@ -154,7 +154,7 @@ class Ring:
         head = self._head
         at = self._at
         _pack(self._buffer, at, head, signature, step, seq, count, nbytes, enter_ns, start_ns, end_ns)
-        self._words[HEAD] = self._head = head + 1  # only now: whoever reads takes whole rows
+        self._words[HEAD] = self._head = head + 1  # only now, so that readers take whole rows
         self._at = at + _ROW_BYTES if at < self._last else self._first
 
     def _intern(self, signature: Signature) -> int:

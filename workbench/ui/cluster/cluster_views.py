@@ -78,7 +78,7 @@ def topology(of: Strategy | Cluster | None = None) -> ClusterView:
 
 
 def topology_source(cluster: Cluster) -> Source:
-    """For whoever shows the topology of a cluster. Once the cluster is closed it stays as it was last."""
+    """The source of a topology view. Once the cluster is closed it stays as it was last."""
     last: Topology | None = None
 
     def make() -> Topology:

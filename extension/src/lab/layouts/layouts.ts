@@ -76,7 +76,7 @@ export type Dock<W> =
   | { type: "tab-area"; widgets: W[]; currentIndex: number }
   | { type: "split-area"; orientation: "horizontal" | "vertical"; children: Dock<W>[]; sizes: number[] };
 
-/** The widgets that share a bar of tabs, for each bar that has one of ours. */
+/** The widgets that share a bar of tabs, for each bar that has one for which `isOurs` holds. */
 export function tabGroups<W>(dock: Dock<W> | null, isOurs: (widget: W) => boolean): W[][] {
   if (dock === null) return [];
   if (dock.type === "split-area") return dock.children.flatMap((child) => tabGroups(child, isOurs));
