@@ -99,7 +99,7 @@ def test_row_02_sigkill_between_steps(check: Check, tmp_path: Path) -> None:
     worker, _ = training.group.place(1)
     kill(worker.pid)
     until(lambda: worker.lost, "the notice of the loss")
-    assert worker.lost == "was killed by SIGKILL"
+    assert str(worker.lost) == "was killed by SIGKILL"
     check.go_on()
     assert training.group.generation == 1
     assert training.recovered == [([1], [0])]

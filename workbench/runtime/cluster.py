@@ -253,11 +253,11 @@ class Cluster:
                 for rank in each.ranks_of(worker.name):
                     self.feed.set_place(self.name, each.name, rank, place)
             return
-        for id, rank, busy, _, _, _, phase, site in worker.statuses:
-            group = self.gang.groups.get(id)
+        for row in worker.statuses:
+            group = self.gang.groups.get(row.group)
             if group is not None:
-                place = site if busy and phase == "running" else ""
-                self.feed.set_place(self.name, group.name, rank, place)
+                place = row.site if row.busy and row.phase == "running" else ""
+                self.feed.set_place(self.name, group.name, row.rank, place)
 
     def _on_perished(self, worker: WorkerLink) -> None:
         """Takes in what the replicas of a lost worker had recorded of completed steps and not sent."""

@@ -165,7 +165,7 @@ def cluster_html(cluster: Cluster) -> str:
             worker.name,
             str(worker.pid),
             str(worker.device_count),
-            worker.lost or next(iter(busy_replicas(worker).values()), "idle"),
+            str(worker.lost or next(iter(busy_replicas(worker).values()), "idle")),
         ]
         for worker in cluster.gang.workers.values()
     ]
@@ -200,7 +200,7 @@ def strategy_html(strategy: Strategy) -> str:
     rows = []
     for rank, device in enumerate(strategy.devices[:_MAX_ROWS]):
         worker, _ = group.place(rank)
-        now = worker.lost or busy_replicas(worker).get((group.id, rank), "idle")
+        now = str(worker.lost or busy_replicas(worker).get((group.id, rank), "idle"))
         rows.append([str(rank), device.host, device.short.lower(), now])
     hidden = len(strategy.devices) - len(rows)
     parts = _table(["replica", "host", "device", "now"], rows, left=4, hidden=hidden)

@@ -32,8 +32,8 @@ Signals, driver to host:
   (INTERRUPT, group, epoch)  (DUMP, request)  (TELEMETRY, request)  (STOP,)
   (PING, sent_ns)  (CLOCK, offset_ns, error_ns)
 Signals, host to driver:
-  (BEAT, [status, ...])  (REPLY, request, ok, payload)  (PONG, sent_ns, received_ns, answered_ns)
-  (LEAVING, why)
+  (BEAT, [`ReplicaStatus`, ...])  (REPLY, request, ok, payload)  (PONG, sent_ns, received_ns, answered_ns)
+  (LEAVING, what, detail)                           as in `WorkerEnd`
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from workbench.runtime.comm.failure_report import safe_text
 (ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK) = range(30, 37)
 (BEAT, OUTPUT, PONG, LEAVING) = range(40, 44)
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 HEADER = struct.Struct("<I")
 # A leaf up to this size travels with the completion of its step, so that reading it costs nothing.
 INLINE_BYTES = 4096
@@ -67,6 +67,30 @@ class Ref(NamedTuple):
 
     serial: int
     leaf: int
+
+
+class ReplicaStatus(NamedTuple):
+    """A row of a heartbeat: where a replica is.
+
+    Attributes:
+      group: Id of its group.
+      rank: Its number there.
+      busy: It runs a step.
+      step: That step, or its last one; -1 before the first.
+      seq: Number of its latest collective in this step, from 0; -1 before the first.
+      op: That collective, or what the replica pauses in, such as "merge_call"; "" in between.
+      phase: "running" (user code), "waiting" (for peers), "moving" (data), or "paused".
+      site: Where the user called `op`, or where the replica has been in the user's code for long; else "".
+    """
+
+    group: int
+    rank: int
+    busy: bool
+    step: int
+    seq: int
+    op: str
+    phase: str
+    site: str
 
 
 class RemoteLeaf(NamedTuple):

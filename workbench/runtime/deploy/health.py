@@ -12,7 +12,7 @@ from typing import Protocol
 
 from workbench.runtime.deploy.embedded import WorkerExit
 from workbench.runtime.deploy.succession import Succession
-from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
 from workbench.runtime.process.gpus import STUCK_EXIT_CODE
 from workbench.runtime.process.stack_dump import user_calls
 
@@ -40,11 +40,11 @@ def kernel_memory_kills() -> int:
 class Health(Protocol):
     """What the cluster behind a gang knows and can do about its workers."""
 
-    def examine(self, worker: WorkerLink) -> str:
-        """Why a worker that is still connected must be given up, or ""."""
+    def examine(self, worker: WorkerLink) -> WorkerEnd | None:
+        """Why a worker that is still connected must be given up; None if it need not be."""
 
-    def why_lost(self, worker: WorkerLink) -> str:
-        """Why a worker's connection ended."""
+    def end_of(self, worker: WorkerLink) -> WorkerEnd:
+        """How a worker ended whose connection ended."""
 
     def kill(self, worker: WorkerLink) -> None:
         """Ends a worker's process, which must not go on."""
@@ -61,6 +61,14 @@ class Health(Protocol):
 
     def is_back(self, worker: WorkerLink, settled_seconds: float) -> bool:
         """Whether a lost worker has a successor that has answered for so long already."""
+
+
+def _lost(what: str, detail: str = "") -> WorkerEnd:
+    return WorkerEnd(EndKind.LOST, what, detail)
+
+
+def _stalled(silent_seconds: float, why: str) -> WorkerEnd:
+    return WorkerEnd(EndKind.STALLED, "stalled", f"no heartbeat for {silent_seconds:.0f} s, {why}")
 
 
 class LocalHealth:
@@ -84,45 +92,47 @@ class LocalHealth:
         self.stall_seconds = stall_seconds
         self._kernel_kills = kernel_memory_kills()
 
-    def examine(self, worker: WorkerLink) -> str:
-        """Why a worker that is still connected must be given up, or ""."""
+    def examine(self, worker: WorkerLink) -> WorkerEnd | None:
+        """Why a worker that is still connected must be given up; None if it need not be."""
         silent = time.monotonic() - worker.last_beat
         if silent < self.stall_seconds:
-            return ""
+            return None
         if not worker.local:
-            return f"stalled: no heartbeat for {silent:.0f} s, nor can its process be seen from here"
+            return _stalled(silent, "nor can its process be seen from here")
         match process_state(worker.pid):
             case "T" | "t":
                 why = "its process is stopped (state T)"
             case "" | "Z":
-                return self.why_lost(worker)
+                return self.end_of(worker)
             case "D":
                 why = "its process waits for a device or disk (state D)"
             case _:
                 why = "its process is inside C code that holds Python's lock"
                 if calls := user_calls(worker.pid):
                     why += f", called by {' ← '.join(f'{call.function} ({call.place})' for call in calls)}"
-        return f"stalled: no heartbeat for {silent:.0f} s, {why}; it was ended"
+        return _stalled(silent, f"{why}; it was ended")
 
-    def why_lost(self, worker: WorkerLink) -> str:
-        """Why a worker's connection ended."""
+    def end_of(self, worker: WorkerLink) -> WorkerEnd:
+        """How a worker ended whose connection ended."""
         ended = self._worker_exit(worker.pid, 1.0) if worker.local else None
         if ended is None:
             alive = worker.local and process_state(worker.pid) not in ("", "Z")
-            return "closed its connection" if alive else "was lost (its connection ended)"
+            return _lost("closed its connection" if alive else "was lost (its connection ended)")
         code = ended.code
         if ended.over_memory:
-            return "was ended: out of memory, over the limit of its worker"
+            return _lost("was ended", "out of memory, over the limit of its worker")
         if code == STUCK_EXIT_CODE:
-            return "ended itself: its GPU had failed, or a replica was stuck in NCCL"
+            return _lost("ended itself", "its GPU had failed, or a replica was stuck in NCCL")
         if code < 0:
             name = signal.Signals(-code).name if -code in signal.valid_signals() else f"signal {-code}"
             hint = {"SIGSEGV": " (a crash in C code)", "SIGABRT": " (C code gave up)"}.get(name, "")
             if name == "SIGKILL" and self._kernel_kills != (kills := kernel_memory_kills()):
                 self._kernel_kills = kills
                 hint = " (out of memory: the kernel ended it)"
-            return f"was killed by {name}{hint}"
-        return f"exited with code {code}" + (" (shut down, restarted or scaled down)" if code == 0 else "")
+            return _lost(f"was killed by {name}{hint}")
+        return _lost(
+            f"exited with code {code}" + (" (shut down, restarted or scaled down)" if code == 0 else "")
+        )
 
     def kill(self, worker: WorkerLink) -> None:
         """Ends a worker's process, also a stopped one; that of another machine or user is left to Dask."""

@@ -241,7 +241,7 @@ class WorkerSide:
         IN_PROCESS.pop(self._worker.address, None)
         if self._host is not None and self._signals is not None:
             with contextlib.suppress(LinkClosed):
-                self._signals.send((LEAVING, "was shut down by Dask (restarted, scaled down or closed)"))
+                self._signals.send((LEAVING, "was shut down by Dask (restarted, scaled down or closed)", ""))
             self._host.close()
         # Dask keeps the handlers of closed workers in a cache, and with them this object.
         self._host = self._signals = None

@@ -13,7 +13,7 @@ from workbench.errors import ClusterBusy, ReplicaLost, UnavailableError
 from workbench.runtime.deploy import embedded
 from workbench.runtime.deploy.claiming import Connector
 from workbench.runtime.deploy.lookout import Lookout, end_process
-from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.deploy.worker_link import EndKind, WorkerLink
 
 # So long a nanny that answers may take to restart its worker; whatever else has happened, nothing is waited for.
 RESTART_SECONDS = 60.0
@@ -135,7 +135,8 @@ class Succession:
         if now != (lost.address, lost.pid, lost.machine):
             return True
         has_nanny = bool(self._connector.nannies.get(lost.name, ""))
-        return not (lost.local or lost.leaving or has_nanny or worker["held"])
+        has_left = lost.lost is not None and lost.lost.kind is EndKind.LEFT
+        return not (lost.local or has_left or has_nanny or worker["held"])
 
     def _fits(self, worker: dict[str, Any], lost: WorkerLink) -> bool:
         """Whether a spare worker shares memory with the others of the host that it shall belong to."""
@@ -195,7 +196,7 @@ class Succession:
             f"that recovers, and until then each fails at once",
             worker=lost.address,
             pid=lost.pid,
-            cause=lost.lost,
+            cause=str(lost.lost),
         )
 
     # -- asking Dask to end workers

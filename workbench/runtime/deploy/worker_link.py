@@ -4,11 +4,42 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from workbench.runtime.comm.links import Link
+from workbench.runtime.comm.messages import ReplicaStatus
 
-Status = tuple[int, int, bool, int, int, str, str, str]
+
+class EndKind(Enum):
+    """In what way a worker came to its end."""
+
+    LOST = "lost"
+    """Its process or its connection ended."""
+    LEFT = "left"
+    """It announced that it would leave."""
+    STALLED = "stalled"
+    """It was given up because it was silent for too long."""
+    ENDED = "ended"
+    """The driver ended it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEnd:
+    """How a worker came to its end.
+
+    Attributes:
+      kind: In what way.
+      what: A verb and what belongs to it, such as "was killed by SIGKILL".
+      detail: What is known beyond that; "" for most.
+    """
+
+    kind: EndKind
+    what: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.detail}" if self.detail else self.what
 
 
 @dataclass(slots=True, eq=False)
@@ -33,9 +64,8 @@ class WorkerLink:
       last_beat: When that came, by `time.monotonic`.
       standing: Where its replicas are, if it has fallen silent, see `silence`; else "". The watching thread's.
       silenced: Its urgent link has ended; the watching thread's.
-      doomed: Why it was given up, or why it said that it would leave; "" for most.
-      leaving: It said that it would leave.
-      lost: Why it is gone, "" while it is there.
+      doomed: How it will end: it was given up, or said that it would leave. None for most.
+      lost: How it ended, None while it is there.
       lost_at: When that was noticed, by `time.time`.
       machine: Which machine it is on, as far as names tell.
     """
@@ -53,13 +83,12 @@ class WorkerLink:
     reached: str = ""
     shipped: set[int] = field(default_factory=set)
     structures: dict[int, Any] = field(default_factory=dict)
-    statuses: list[Status] = field(default_factory=list)
+    statuses: list[ReplicaStatus] = field(default_factory=list)
     last_beat: float = field(default_factory=time.monotonic)
     standing: str = ""
     silenced: bool = False
-    doomed: str = ""
-    leaving: bool = False
-    lost: str = ""
+    doomed: WorkerEnd | None = None
+    lost: WorkerEnd | None = None
     lost_at: float = 0.0
     machine: str = ""
 

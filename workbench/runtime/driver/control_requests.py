@@ -66,7 +66,7 @@ class UrgentQuestions:
         self._open[number] = question
         try:
             if worker.lost:
-                raise LinkClosed(worker.lost)
+                raise LinkClosed(str(worker.lost))
             worker.signals.send((kind, number))
         except LinkClosed as error:
             self._open.pop(number, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.errors import (
     CaptureError,
@@ -15,11 +15,9 @@ from workbench.errors import (
 )
 from workbench.runtime.comm.failure_report import FailureReport, rebuild
 from workbench.runtime.comm.messages import unpickled
+from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
+from workbench.runtime.driver.step import Step, Wait
 from workbench.runtime.user_code.notebook_cells import last_site, with_cell_names
-
-if TYPE_CHECKING:
-    from workbench.runtime.deploy.worker_link import WorkerLink
-    from workbench.runtime.driver.step import Step
 
 
 def step_error(step: Step, root: BaseException | None) -> BaseException:
@@ -94,17 +92,19 @@ def _rebuilt(step: Step, failure: FailureReport) -> WorkbenchError:
 def _lost_error(step: Step) -> WorkbenchError:
     """ReplicaLost or ReplicaStalled: who, why, what it last did, who waited, what happens next."""
     group = step.group
-    rank, cause = min(step.lost.items())
+    rank, end = min(step.lost.items())
     worker, _ = group.place(rank)
     others = [r for r in range(group.size) if r not in step.lost]
-    waiting, where = _waited(step)
-    collective, last = _last_position(step, rank, worker, waiting)
-    released = f"; {replicas_text(others)} {'was' if len(others) == 1 else 'were'} released{where}"
-    what, colon, detail = cause.partition(": ")
+    wait = _waited(step)
+    collective, last = _last_position(step, rank, worker, wait)
+    released = f"; {replicas_text(others)} {'was' if len(others) == 1 else 'were'} released"
+    if wait is not None:
+        released += f" from {wait.collective}" + (f" ({wait.site})" if wait.site else "")
     at = f"at step {step.number}" if step.number >= 0 else f"in {step.name!r}"
+    detail = f": {end.detail}" if end.detail else ""
     more = f" (and {replicas_text(sorted(step.lost)[1:])})" if len(step.lost) > 1 else ""
-    return _kind(cause)(
-        f"replica {rank}{more} (worker {worker.address}, pid {worker.pid}) {what} {at}{last}{colon}{detail}"
+    return _kind(end)(
+        f"replica {rank}{more} (worker {worker.address}, pid {worker.pid}) {end.what} {at}{last}{detail}"
         f"{released if others else '; no replica survived'}. "
         f"{group.committed_text}. Run {group.gang.run_id} generation {group.generation} "
         f"→ the next step recovers as {group.generation + 1}. Details: wb.diagnose()",
@@ -114,35 +114,36 @@ def _lost_error(step: Step) -> WorkbenchError:
         worker=worker.address,
         pid=worker.pid,
         step=step.number,
-        collective=collective or waiting,
-        cause=cause,
+        collective=collective or (wait.collective if wait else ""),
+        cause=str(end),
     )
 
 
-def _last_position(step: Step, rank: int, worker: WorkerLink, waiting: str) -> tuple[str, str]:
+def _last_position(step: Step, rank: int, worker: WorkerLink, wait: Wait | None) -> tuple[str, str]:
     """The collective that a lost replica was in, "" if in none, and where it was, in words; "" if nobody knows.
 
     Args:
       step: The step that it was lost in.
       rank: The replica.
       worker: Its worker.
-      waiting: The collective that others waited in for it, such as "all_reduce #2"; "" if they did not.
+      wait: The collective that others waited in for it; None if they did not.
     """
     group = step.group
     flight = group.gang.flights.of(group.id, rank, worker.pid)
     if flight is not None and flight.step == step.number:
-        op, _, number = waiting.rpartition(" #")
-        name = waiting if op and int(number) == flight.seq + 1 else f"its collective #{flight.seq + 1}"
+        in_it = wait is not None and wait.number == flight.seq + 1
+        name = wait.collective if wait is not None and in_it else f"its collective #{flight.seq + 1}"
         if flight.inside:
             return name, f" while in {name}"
-        if op:
-            return "", f" before it came to {waiting}"
+        if wait is not None:
+            return "", f" before it came to {wait.collective}"
         return "", f" after {name}" if flight.seq >= 0 else " before its first collective"
-    doing = {row[1]: row for row in worker.statuses if row[0] == group.id}.get(rank)
-    if doing is None or not doing[2] or not doing[5] or doing[3] != step.number:
+    rows = {row.rank: row for row in worker.statuses if row.group == group.id}
+    last = rows.get(rank)
+    if last is None or not last.busy or not last.op or last.step != step.number:
         return "", ""  # the last heartbeat tells of an earlier step
-    name = f"{doing[5]} #{doing[4] + 1}" if doing[4] >= 0 else doing[5]
-    return name, f" while in {name}" + (f" ({with_cell_names(doing[7])})" if doing[7] else "")
+    name = f"{last.op} #{last.seq + 1}" if last.seq >= 0 else last.op
+    return name, f" while in {name}" + (f" ({with_cell_names(last.site)})" if last.site else "")
 
 
 def gone(worker: WorkerLink, replica: int = -1) -> WorkbenchError:
@@ -154,35 +155,34 @@ def gone(worker: WorkerLink, replica: int = -1) -> WorkbenchError:
         replica=replica,
         worker=worker.address,
         pid=worker.pid,
-        cause=worker.lost,
+        cause=str(worker.lost),
     )
 
 
-def _kind(cause: str) -> Callable[..., WorkbenchError]:
-    return ReplicaStalled if cause.startswith("stalled") else ReplicaLost
+def _kind(end: WorkerEnd | None) -> Callable[..., WorkbenchError]:
+    stalled = end is not None and end.kind is EndKind.STALLED
+    return ReplicaStalled if stalled else ReplicaLost
 
 
-def where_others_wait(step: Step) -> tuple[str, str]:
-    """The collective in which a survivor waits for a lost replica, alone and in a phrase; "" if in none."""
+def where_others_wait(step: Step) -> Wait | None:
+    """The collective in which a survivor waits for a lost replica; None if in none."""
     for name in step.group.worker_names:
-        for group_id, rank, busy, number, seq, op, phase, site in step.group.gang.workers[name].statuses:
-            here = group_id == step.group.id and number == step.number and rank not in step.lost
-            if here and busy and phase == "waiting":
-                where = f" ({with_cell_names(site)})" if site else ""
-                return f"{op} #{seq + 1}", f" from {op} #{seq + 1}{where}"
-    return "", ""
+        for row in step.group.gang.workers[name].statuses:
+            here = row.group == step.group.id and row.step == step.number and row.rank not in step.lost
+            if here and row.busy and row.phase == "waiting":
+                return Wait(row.op, row.seq + 1, with_cell_names(row.site) if row.site else "")
+    return None
 
 
-def _waited(step: Step) -> tuple[str, str]:
+def _waited(step: Step) -> Wait | None:
     """`where_others_wait` when the loss was noticed, or what a survivor has reported since."""
-    if step.waited[0]:
+    if step.waited is not None:
         return step.waited
     for failure in sorted(step.failures, key=lambda f: f.rank):
         error = rebuild(failure)
         if isinstance(error, (CollectiveAborted, ReplicaLost)) and error.collective:
-            site = last_site(failure.traceback)
-            return error.collective, f" from {error.collective}" + (f" ({site})" if site else "")
-    return "", ""
+            return Wait.read(error.collective, last_site(failure.traceback))
+    return None
 
 
 def _exited(step: Step, failure: FailureReport) -> WorkbenchError:

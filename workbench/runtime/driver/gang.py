@@ -36,7 +36,7 @@ from workbench.runtime.comm.messages import (
     Message,
     unpickled,
 )
-from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
 from workbench.runtime.driver.control_requests import UrgentQuestions
 from workbench.runtime.driver.driver_events import printed, replicas_lost, show
 from workbench.runtime.driver.driver_lock import DriverLock
@@ -166,7 +166,7 @@ class Gang:
                     self.ship(worker, object_id)
             try:
                 if worker.lost:
-                    self._note_lost(step, worker)
+                    self._note_lost(step, worker, worker.lost)
                 else:
                     worker.steps.send(message, body)
             except LinkClosed:
@@ -285,9 +285,9 @@ class Gang:
 
     def examine(self, worker: WorkerLink) -> None:
         """Gives a worker up, and ends it, if it has been silent for too long; the watching thread's."""
-        trouble = self._health.examine(worker)
-        if trouble:
-            self.suspect(worker, trouble)
+        end = self._health.examine(worker)
+        if end is not None:
+            self.suspect(worker, end)
             self._health.give_up(worker)
 
     def beaten(self, worker: WorkerLink) -> None:
@@ -296,9 +296,9 @@ class Gang:
         if any(step.merging for step in list(self._steps.values())):
             self.wakeup.set()
 
-    def suspect(self, worker: WorkerLink, cause: str = "") -> None:
+    def suspect(self, worker: WorkerLink, end: WorkerEnd | None = None) -> None:
         """A worker is gone or given up, says another thread than the one that waits, which looks at once."""
-        worker.doomed = worker.doomed or cause
+        worker.doomed = worker.doomed or end
         self._suspects.append(worker)
         self.wakeup.set()
         if self.lock.acquire(blocking=False):
@@ -495,8 +495,9 @@ class Gang:
         with self.lock:
             if worker.lost or self.closed:
                 return
-            why = self._health.why_lost(worker)
-            worker.lost, worker.lost_at = worker.doomed or why or "lost its connection", time.time()
+            end = self._health.end_of(worker)
+            worker.lost = end = worker.doomed or end
+            worker.lost_at = time.time()
             # Whatever is wrong with its last records, the loss itself must be handled.
             with contextlib.suppress(Exception):
                 self.perished(worker)
@@ -508,11 +509,11 @@ class Gang:
                 self._poll.unregister(descriptor)
             worker.close()
             for step in list(self._steps.values()):
-                self._note_lost(step, worker)
+                self._note_lost(step, worker, end)
             for group in self.groups.values():
                 if worker.name in group.worker_names:
                     group.stale = True
-                    self.abort(group, -1, f"aborted because a replica's worker was lost: {worker.lost}")
+                    self.abort(group, -1, f"aborted because a replica's worker was lost: {end}")
             for step in [s for s in self._steps.values() if not s.waiting]:
                 self._end(step)
             used = [group for group in self.groups.values() if group not in self.abandoned]
@@ -523,7 +524,7 @@ class Gang:
         self, worker: WorkerLink, why: str = "was ended because it did not stop when interrupted"
     ) -> None:
         """Ends a worker that cannot be stopped otherwise; its steps fail."""
-        worker.doomed = why
+        worker.doomed = WorkerEnd(EndKind.ENDED, why)
         self._health.kill(worker)
         self.lose(worker)
 
@@ -541,11 +542,11 @@ class Gang:
         """Whether there is a successor for a lost worker, who has answered for so long already."""
         return self._health.is_back(self.workers[name], settled_seconds)
 
-    def _note_lost(self, step: Step, worker: WorkerLink) -> None:
+    def _note_lost(self, step: Step, worker: WorkerLink, end: WorkerEnd) -> None:
         for rank, (name, _) in enumerate(step.places):
             if name == worker.name and rank in step.waiting:
                 step.waiting.discard(rank)
-                step.lost[rank] = worker.lost
+                step.lost[rank] = end
                 step.waited = where_others_wait(step)
         self._merging.append(step)
 

@@ -117,17 +117,17 @@ def refuse_stuck_merge(step: Step) -> None:
     group = step.group
     paused, (_, seq) = min(step.merging.items())
     for name in group.worker_names:
-        for group_id, rank, _, number, other_seq, op, phase, site in group.gang.workers[name].statuses:
-            there = group_id == group.id and number == step.number >= 0 and phase == "waiting"
-            if there and rank not in step.merging and other_seq > seq:
+        for row in group.gang.workers[name].statuses:
+            there = row.group == group.id and row.step == step.number >= 0 and row.phase == "waiting"
+            if there and row.rank not in step.merging and row.seq > seq:
                 why = (
-                    f"replica {paused} waits in merge_call, replica {rank} in {op} #{other_seq + 1}"
-                    + (f" ({site})" if site else "")
+                    f"replica {paused} waits in merge_call, replica {row.rank} in {row.op} #{row.seq + 1}"
+                    + (f" ({row.site})" if row.site else "")
                     + "; every replica must make the same calls in the same order"
                 )
                 refuse_merge(step, why)
                 step.merge_error = CollectiveMismatch(
-                    why, replica=rank, step=step.number, run=group.gang.run_id
+                    why, replica=row.rank, step=step.number, run=group.gang.run_id
                 )
                 group.gang.abort(group, step.serial, why)
                 return

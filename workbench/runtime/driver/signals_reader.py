@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from workbench.runtime.comm.links import LinkClosed, Wakeup
 from workbench.runtime.comm.messages import BEAT, CLOCK, LEAVING, PING, PONG, REPLY
-from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
 from workbench.runtime.driver.gang import Gang
 from workbench.runtime.driver.membership import look_for_returned
 from workbench.runtime.driver.silence import is_silent, whereabouts
@@ -107,8 +107,7 @@ class WatchThread(threading.Thread):
                 worker.standing = ""
                 self._gang.beaten(worker)
             elif message[0] == LEAVING:
-                worker.doomed = worker.doomed or message[1]
-                worker.leaving = True
+                worker.doomed = worker.doomed or WorkerEnd(EndKind.LEFT, *message[1:])
             elif message[0] == PONG:
                 _, sent_ns, received_ns, answered_ns = message
                 self._set_clock(worker, Ping(sent_ns, received_ns, answered_ns, time.monotonic_ns()))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.runtime.comm.failure_report import FailureReport
 from workbench.runtime.comm.messages import RowsLeaf
 from workbench.runtime.comm.packed_leaves import unpacked
+from workbench.runtime.deploy.worker_link import WorkerEnd
 
 if TYPE_CHECKING:
     from workbench.runtime.driver.accepted_steps import Accepted
@@ -16,6 +17,31 @@ if TYPE_CHECKING:
     from workbench.runtime.driver.handle import Handle
 
 MergeFunction = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Wait(NamedTuple):
+    """A collective that replicas waited in.
+
+    Attributes:
+      op: Its operation.
+      number: Its number in the step, from 1.
+      site: Where the user called it, or "".
+    """
+
+    op: str
+    number: int
+    site: str
+
+    @property
+    def collective(self) -> str:
+        """Its name as users read it, such as "all_reduce #4"."""
+        return f"{self.op} #{self.number}"
+
+    @classmethod
+    def read(cls, collective: str, site: str = "") -> Wait | None:
+        """From `WorkbenchError.collective`, which has travelled as text; None where that names no collective."""
+        op, _, number = collective.rpartition(" #")
+        return cls(op, int(number), site) if op and number.isdecimal() else None
 
 
 class Step:
@@ -32,8 +58,8 @@ class Step:
       leaves: Per rank the leaves of its result, as DONE carries them; None until it reports.
       structures: Per rank the structure of its result.
       failures: What failed replicas reported.
-      lost: rank -> why its worker is gone.
-      waited: Where the others waited for it then; see `failures.where_others_wait`.
+      lost: rank -> how its worker ended.
+      waited: Where the others waited for it then; None if they did not.
       ended: Nothing more will come.
       ended_ns: When that was known, by `time.monotonic_ns`.
       inputs: The distributed values that it took, as far as they still exist.
@@ -100,8 +126,8 @@ class Step:
         self.structures: list[Any] = [None] * group.size
         self.promised = promised
         self.failures: list[FailureReport] = []
-        self.lost: dict[int, str] = {}
-        self.waited = ("", "")
+        self.lost: dict[int, WorkerEnd] = {}
+        self.waited: Wait | None = None
         self.ended = False
         self.ended_ns = 0
         self.inputs: list[weakref.ref[Handle]] = []
@@ -122,7 +148,7 @@ class Step:
         self.structures = [None] * self.group.size
         self.failures = []
         self.lost = {}
-        self.waited = ("", "")
+        self.waited = None
         self.error = self.merge_error = None
         self.merging = {}
         self.ended = False

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from workbench.errors import DeadlineExceededError, WorkbenchError
 from workbench.runtime.comm.messages import DUMP
+from workbench.runtime.driver.step import Step, Wait
 
 if TYPE_CHECKING:
     from workbench.runtime.driver.group import Group
-    from workbench.runtime.driver.step import Step
 
 _GRACE_SECONDS = 0.5  # replicas that stop when told have done so by then
 _SAY_AFTER_SECONDS = 2.0
@@ -46,16 +46,19 @@ class Overdue:
         """Adds to the error where in the user's code the replicas were that did not come."""
         if not isinstance(error, DeadlineExceededError) or not error.collective:
             return  # of a traced step nobody knows
-        missed = error.step, int(error.collective.rpartition("#")[2]) - 1
+        wait = Wait.read(error.collective)
+        if wait is None:
+            return
+        missed = error.step, wait.number - 1
         for question in self._questions:
             try:
                 found = question.answer(_ANSWER_SECONDS)
             except WorkbenchError:  # it is gone, or inside C code: the next step will tell
                 continue
-            for group_id, rank, _, step, seq, *_ in found["statuses"]:
-                place = found["places"].get((group_id, rank))
-                if group_id == self._group.id and (step, seq) < missed and place:
-                    error.add_note(f"replica {rank} was at {place} then")
+            for row in found["statuses"]:
+                place = found["places"].get((row.group, row.rank))
+                if row.group == self._group.id and (row.step, row.seq) < missed and place:
+                    error.add_note(f"replica {row.rank} was at {place} then")
 
     def urge(self, step: Step) -> None:
         """While the next step waits for replicas that still run `step`: says so, in the end replaces their workers."""

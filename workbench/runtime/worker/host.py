@@ -139,7 +139,7 @@ class ReplicaHost:
             except LinkClosed:
                 pass
             except BaseException as error:  # a fault of ours: the driver shall tell it instead of guessing
-                self.failure = f"failed inside workbench: {type(error).__name__}: {error}"
+                self.failure = f"{type(error).__name__}: {error}"
                 raise
             finally:
                 self.close()

@@ -26,6 +26,7 @@ from workbench.runtime.comm.messages import (
     STOP,
     TELEMETRY,
     Message,
+    ReplicaStatus,
     dumps,
 )
 from workbench.runtime.replica.executor import StepInterrupted
@@ -75,7 +76,7 @@ class SignalsThread(threading.Thread):
         finally:
             if self._host.failure:
                 with contextlib.suppress(LinkClosed):
-                    self._link.send((LEAVING, self._host.failure))
+                    self._link.send((LEAVING, "failed inside workbench", self._host.failure))
             self._host.close()
             self._link.close()
             self._flushes.put(None)
@@ -95,11 +96,8 @@ class SignalsThread(threading.Thread):
     def _active(self) -> bool:
         return any(any(group.busy.values()) for group in list(self._host.groups.values()))
 
-    def _statuses(self) -> list[tuple[int, int, bool, int, int, str, str, str]]:
-        """One (group, rank, busy, step, seq, op, phase, site) per local replica.
-
-        The site of a replica that has been in the user's code for long is where it is there.
-        """
+    def _statuses(self) -> list[ReplicaStatus]:
+        """One for each local replica."""
         rows = []
         for group_id, group in list(self._host.groups.items()):
             for rank, env in list(group.envs.items()):
@@ -107,7 +105,7 @@ class SignalsThread(threading.Thread):
                 thread = group.busy.get(rank)
                 if thread and phase == "running":
                     site = self._lingering.place((group_id, rank), (step, seq), thread)
-                rows.append((group_id, rank, bool(thread), step, seq, op, phase, site))
+                rows.append(ReplicaStatus(group_id, rank, bool(thread), step, seq, op, phase, site))
         return rows
 
     def _serve(self, message: Message) -> None:

@@ -98,7 +98,7 @@ def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
         name=str(worker.name),
         pid=worker.pid,
         status=worker_status(worker),
-        detail=worker.lost,
+        detail=str(worker.lost or ""),
         memory_bytes=_resident_bytes(worker),
         heartbeat_age_seconds=round(age, 1),
         devices=tuple(devices),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from workbench.errors import FailedPreconditionError, WorkbenchError
 from workbench.runtime import Cluster, current_cluster
-from workbench.runtime.comm.messages import DUMP
+from workbench.runtime.comm.messages import DUMP, ReplicaStatus
 from workbench.runtime.deploy.health import process_state
 from workbench.runtime.driver.membership import missing_seats
 from workbench.runtime.driver.silence import is_silent, silence_text, whereabouts
@@ -216,7 +216,7 @@ def _worker_report(worker: WorkerLink, answer: dict[str, Any] | None) -> WorkerR
         address=worker.address,
         host=worker.host,
         pid=worker.pid,
-        lost=worker.lost,
+        lost=str(worker.lost or ""),
         answered=answer is not None,
         process_state=process_state(worker.pid) if worker.local else "",
         heartbeat_age_seconds=round(time.monotonic() - worker.last_beat, 3),
@@ -257,10 +257,11 @@ def _replica_report(group: Group, rank: int, answers: dict[str, dict[str, Any]])
     worker, _ = group.place(rank)
     answer = answers.get(worker.name, {})
     key = group.id, rank
-    rows = {(row[0], row[1]): row[2:] for row in answer.get("statuses", worker.statuses)}
-    busy, step, seq, op, phase, site = rows.get(key, (False, -1, -1, "", "running", ""))
+    rows = answer.get("statuses", worker.statuses)
+    unknown = ReplicaStatus(*key, False, -1, -1, "", "running", "")
+    row = next((row for row in rows if (row.group, row.rank) == key), unknown)
     if worker.lost:  # what it told last is over
-        busy, op, phase, site = False, "", "running", ""
+        row = unknown._replace(step=row.step, seq=row.seq)
     flight = tuple(
         entry._asdict() | {"site": with_cell_names(entry.site)}
         for entry in answer.get("flight", {}).get(key, ())
@@ -268,5 +269,6 @@ def _replica_report(group: Group, rank: int, answers: dict[str, dict[str, Any]])
     place = answer.get("places", {}).get(key, "")
     if not answer and group.in_flight and is_silent(worker):
         place = silence_text(worker, worker.standing or whereabouts(worker))
+    _, _, busy, step, seq, op, phase, site = row
     site, place = with_cell_names(site), with_cell_names(place)
     return ReplicaReport(rank, worker.name, busy, step, seq, op, phase, site, place, flight)
