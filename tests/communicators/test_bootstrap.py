@@ -17,7 +17,7 @@ import pytest
 from distributed import Security
 
 from tests.communicators.in_one_process import connected
-from workbench.communicators import Bootstrap, Member, Topology
+from workbench.communicators import Bootstrap, Member, Reduction, Topology
 from workbench.communicators.core import shared_memory, wake
 from workbench.communicators.core.replica_communicator import ReplicaCommunicator
 from workbench.communicators.core.tcp import TcpListener, Tls
@@ -29,7 +29,9 @@ TWO_HOSTS = Topology([Member(0, "a", "p"), Member(1, "b", "q")])
 
 def summed(communicators: list[ReplicaCommunicator], run: Any, count: int = 3) -> None:
     """Checks that a group works, and closes it."""
-    results = run(*(lambda c=c: c.all_reduce([np.ones(count, np.float32)], "sum")[0] for c in communicators))
+    results = run(
+        *(lambda c=c: c.all_reduce([np.ones(count, np.float32)], Reduction("sum"))[0] for c in communicators)
+    )
     for communicator in communicators:
         communicator.close()
     for result in results:

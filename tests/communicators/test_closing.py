@@ -18,7 +18,7 @@ import pytest
 
 from tests.communicators.in_one_process import Together, connected
 from workbench import faults
-from workbench.communicators import Member, Topology
+from workbench.communicators import Member, Reduction, Topology
 from workbench.communicators.core.replica_communicator import ReplicaCommunicator
 from workbench.errors import ReplicaLost, StaleGeneration
 
@@ -103,7 +103,7 @@ def all_reduce_in_place(communicator: ReplicaCommunicator) -> Any:
     """Of an array that peers map, for which they need a descriptor in the midst of it."""
     array = communicator.empty(300_000, np.float64)
     array[...] = communicator.rank + 1
-    return communicator.all_reduce([array], "sum", shared=True)[0]
+    return communicator.all_reduce([array], Reduction("sum", shared=True))[0]
 
 
 def test_descriptors_stay_until_the_replica_has_left_its_collective(
@@ -176,7 +176,7 @@ def test_closing_at_any_moment_ends_all_replicas_and_touches_nothing_else(
             count = sizes.choice([1, 1000, 20_000, 150_000, 400_000])
             array = communicator.empty(count, np.float64) if sizes.random() < 0.5 else np.empty(count)
             array[...] = communicator.rank + 1
-            (total,) = communicator.all_reduce([array], "sum", shared=sizes.random() < 0.5)
+            (total,) = communicator.all_reduce([array], Reduction("sum", shared=sizes.random() < 0.5))
             assert (total == sum(range(1, communicator.size + 1))).all()
             assert communicator.all_gather(np.array([communicator.rank]), 0).tolist() == [
                 *range(communicator.size)

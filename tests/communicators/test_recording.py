@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.telemetry.reading import records
-from workbench.communicators import Bootstrap, Member, Topology
+from workbench.communicators import Bootstrap, Member, Reduction, Topology
 from workbench.communicators.communicator import Communicator
 from workbench.telemetry.recording.ring import Ring
 from workbench.telemetry.records import Record, bandwidth
@@ -53,7 +53,7 @@ def sizes(records: list[list[Record]]) -> set[tuple[str, str, int]]:
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_every_replica_records_the_size_of_the_formulas(n: int) -> None:
     def body(c: Communicator) -> None:
-        c.all_reduce([np.ones((5, 2), np.float32)], "sum")
+        c.all_reduce([np.ones((5, 2), np.float32)], Reduction("sum"))
         c.reduce([np.ones(7, np.int16)], "sum", 0)
         c.reduce_scatter(np.ones((6, 2), np.float64), "sum")
         c.all_gather(np.ones((4, 2), np.int32), 0)
@@ -81,7 +81,7 @@ def test_of_uneven_parts_the_size_is_their_sum_and_the_count_each_replicas_own()
 
 
 def test_one_replica_alone_has_no_bandwidth() -> None:
-    (mine,) = recorded(1, lambda c: c.all_reduce([np.ones(1000)], "sum"))
+    (mine,) = recorded(1, lambda c: c.all_reduce([np.ones(1000)], Reduction("sum")))
     rates = bandwidth(mine[0].op, mine[0].bytes, mine[0].t_end_ns - mine[0].t_start_ns, mine[0].n)
     assert (rates.algbw, rates.busbw) == (None, None)
 
@@ -89,8 +89,8 @@ def test_one_replica_alone_has_no_bandwidth() -> None:
 def test_packs_and_the_algorithm_that_was_used_are_recorded() -> None:
     def body(c: Communicator) -> None:
         arrays = [np.ones(k + 1, np.float32) for k in range(4)]
-        c.all_reduce(arrays, "sum", packs=2)
-        c.all_reduce(arrays, "sum", packs=0)
+        c.all_reduce(arrays, Reduction("sum", packs=2))
+        c.all_reduce(arrays, Reduction("sum", packs=0))
         c.all_gather(arrays[3], 0)
 
     for mine in recorded(2, body):
@@ -105,9 +105,9 @@ def test_packs_and_the_algorithm_that_was_used_are_recorded() -> None:
 def test_workbenchs_own_collectives_are_marked_also_at_a_place_of_the_users() -> None:
     def body(c: Communicator) -> None:
         for _ in range(2):
-            c.all_reduce([np.ones(2)], "sum", site="a.py:1")
+            c.all_reduce([np.ones(2)], Reduction("sum", site="a.py:1"))
             with c.internal("input"):
-                c.all_reduce([np.ones(2)], "sum", site="a.py:1")
+                c.all_reduce([np.ones(2)], Reduction("sum", site="a.py:1"))
                 c.all_gather(np.ones(2), 0)
 
     for mine in recorded(2, body):

@@ -17,7 +17,7 @@ import pytest
 
 from tests.contracts.processes import Group, Layout, Pool, wait_for_gate, wait_for_last_gate
 from workbench.backends import numpy as backend
-from workbench.communicators import CommunicationOptions, Communicator
+from workbench.communicators import CommunicationOptions, Communicator, Reduction
 from workbench.errors import (
     CollectiveAborted,
     CollectiveMismatch,
@@ -68,7 +68,7 @@ def _reduce_dtypes(c: Communicator, op: str) -> list[str]:
             mine = values(c.rank, shape, dtype)
             before = mine.copy()
             want = expected(op, [values(r, shape, dtype) for r in range(c.size)])
-            (got,) = c.all_reduce([mine], op)
+            (got,) = c.all_reduce([mine], Reduction(op))
             wrong += differing(c.rank, got, want, (dtype, shape))
             if not np.array_equal(mine, before):
                 wrong.append(f"{dtype}{shape}: input was written")
@@ -97,9 +97,9 @@ def _reduce_layouts(c: Communicator) -> list[str]:
     wrong = []
     inputs = [_odd_layouts(rank) for rank in range(c.size)]
     for i, array in enumerate(_odd_layouts(c.rank)):
-        (got,) = c.all_reduce([array], "sum")
+        (got,) = c.all_reduce([array], Reduction("sum"))
         wrong += differing(c.rank, got, expected("sum", [each[i] for each in inputs]), f"alone {i}")
-    together = c.all_reduce(_odd_layouts(c.rank), "max")
+    together = c.all_reduce(_odd_layouts(c.rank), Reduction("max"))
     for i, got in enumerate(together):
         wrong += differing(c.rank, got, expected("max", [each[i] for each in inputs]), f"together {i}")
     return wrong
@@ -118,23 +118,24 @@ def _reduce_ways(c: Communicator, algorithm: Any, packs: int | None, bytes_per_p
     for shared in (False, True):
         for op in ("sum", "mean"):
             results = c.all_reduce(
-                _mixed(c.rank), op, options=options, algorithm=algorithm, packs=packs, shared=shared
+                _mixed(c.rank),
+                Reduction(op, options=options, algorithm=algorithm, packs=packs, shared=shared),
             )
             for i, got in enumerate(results):
                 want = expected(op, [each[i] for each in inputs])
                 wrong += differing(c.rank, got, want, (op, shared, i))
-    return wrong + [str(c.all_reduce([], "sum"))] * bool(c.all_reduce([], "sum"))
+    return wrong + [str(c.all_reduce([], Reduction("sum")))] * bool(c.all_reduce([], Reduction("sum")))
 
 
 def _own_results(c: Communicator, count: int) -> list[str]:
     kept, wrong = [], []
     for turn in range(6):
-        (got,) = c.all_reduce([np.full(count, turn, np.float32)], "sum")
+        (got,) = c.all_reduce([np.full(count, turn, np.float32)], Reduction("sum"))
         kept.append(got)
     for turn, got in enumerate(kept):
         wrong += differing(c.rank, got, np.full(count, turn * c.size, np.float32), f"turn {turn}")
         got[:] = -1.0  # must change nothing for anybody else
-    (again,) = c.all_reduce([np.ones(count, np.float32)], "sum")
+    (again,) = c.all_reduce([np.ones(count, np.float32)], Reduction("sum"))
     return wrong + differing(c.rank, again, np.full(count, c.size, np.float32), "after writing")
 
 
@@ -142,7 +143,7 @@ def _repeated_packs(c: Communicator, count: int) -> list[str]:
     wrong = []
     # The memory that packs are gathered in is used again, also while a peer is late.
     packs = [[np.full(count, turn, np.float32), np.full(7, -turn, np.float32)] for turn in range(8)]
-    kept = [c.all_reduce(pack, "sum") for pack in packs]
+    kept = [c.all_reduce(pack, Reduction("sum")) for pack in packs]
     for turn, (large, small) in enumerate(kept):
         wrong += differing(c.rank, large, np.full(count, turn * c.size, np.float32), f"turn {turn}")
         wrong += differing(c.rank, small, np.full(7, -turn * c.size, np.float32), f"turn {turn}, small")
@@ -152,12 +153,12 @@ def _repeated_packs(c: Communicator, count: int) -> list[str]:
 def _shared_results(c: Communicator, count: int) -> list[str]:
     kept, wrong = [], []
     for turn in range(6):
-        (got,) = c.all_reduce([np.full(count, turn, np.float32)], "sum", shared=True)
+        (got,) = c.all_reduce([np.full(count, turn, np.float32)], Reduction("sum", shared=True))
         if got.flags.writeable:
             wrong.append("a shared result can be written")
         kept.append(got)
     for _ in range(3):  # dropped at once: their memory is used again, that of the kept ones is not
-        c.all_reduce([np.full(count, 77, np.float32)], "sum", shared=True)
+        c.all_reduce([np.full(count, 77, np.float32)], Reduction("sum", shared=True))
     for turn, got in enumerate(kept):
         wrong += differing(c.rank, got, np.full(count, turn * c.size, np.float32), f"turn {turn}")
     return wrong
@@ -171,13 +172,13 @@ def _in_place_inputs(c: Communicator, count: int) -> list[str]:
     for turn in range(4):
         array[:] = turn + c.rank
         want = np.full(count, turn * c.size + sum(range(c.size)), np.float32)
-        (got,) = c.all_reduce([array], "sum", shared=turn % 2 == 1)
+        (got,) = c.all_reduce([array], Reduction("sum", shared=turn % 2 == 1))
         wrong += differing(c.rank, got, want, turn)
-        (part,) = c.all_reduce([array[3:]], "sum")
+        (part,) = c.all_reduce([array[3:]], Reduction("sum"))
         array[:] = -1.0  # its owner may write to it at once
         wrong += differing(c.rank, part, want[3:], f"part {turn}")
     mine = array if c.rank == 0 else np.full(count, -1.0, np.float32)
-    (mixed,) = c.all_reduce([mine], "sum")
+    (mixed,) = c.all_reduce([mine], Reduction("sum"))
     wrong += differing(c.rank, mixed, np.full(count, -c.size, np.float32), "one in place, others not")
     return wrong + differing(c.rank, other, np.full(count, 5.0), "another array made by empty()")
 
@@ -261,7 +262,7 @@ def _random_sums(c: Communicator) -> list[bytes]:
     results = []
     for count in (5, 1000, 50_000, 400_000):
         array = random.standard_normal(count).astype(np.float32)
-        first, second = (c.all_reduce([array], "sum")[0].tobytes() for _ in range(2))
+        first, second = (c.all_reduce([array], Reduction("sum"))[0].tobytes() for _ in range(2))
         assert first == second
         results.append(first)
     return results
@@ -278,19 +279,19 @@ def _mismatch(c: Communicator, what: str) -> None:
         case "early barrier" if odd:
             c.barrier(site=site)
         case "shape":
-            c.all_reduce([array[:, : 2 if odd else 3]], "sum", site=site)
+            c.all_reduce([array[:, : 2 if odd else 3]], Reduction("sum", site=site))
         case "dtype":
-            c.all_reduce([array.astype(np.float64 if odd else np.float32)], "sum", site=site)
+            c.all_reduce([array.astype(np.float64 if odd else np.float32)], Reduction("sum", site=site))
         case "reduction":
-            c.all_reduce([array], "max" if odd else "sum", site=site)
+            c.all_reduce([array], Reduction("max" if odd else "sum", site=site))
         case "structure":
-            c.all_reduce([array], "sum", site=site, nesting="dict" if odd else "list")
+            c.all_reduce([array], Reduction("sum", site=site, nesting="dict" if odd else "list"))
         case "number of arrays":
-            c.all_reduce([array] * (2 if odd else 1), "sum", site=site)
+            c.all_reduce([array] * (2 if odd else 1), Reduction("sum", site=site))
         case "root":
             c.broadcast(array, c.size - 1 if odd else 0, site=site)
         case "algorithm":
-            c.all_reduce([array], "sum", site=site, algorithm="ring" if odd else "auto")
+            c.all_reduce([array], Reduction("sum", site=site, algorithm="ring" if odd else "auto"))
         case "structure that is gathered":
             c.all_gather_arrays([array, array], 0, site=site, nesting="dict" if odd else "list")
         case "dtype that is gathered":
@@ -298,7 +299,7 @@ def _mismatch(c: Communicator, what: str) -> None:
         case "other dimension":
             c.all_gather(array[: 1 if odd else 2], 1, site=site)
         case _:  # also "call site": the order of equal collectives
-            c.all_reduce([array], "sum", site=site)
+            c.all_reduce([array], Reduction("sum", site=site))
 
 
 MISMATCHES = (
@@ -321,11 +322,11 @@ MISMATCHES = (
 def _leave_early(c: Communicator) -> None:
     c.begin(5)
     for _ in range(3):
-        c.all_reduce([np.ones(4)], "sum", site="train.py:40")
+        c.all_reduce([np.ones(4)], Reduction("sum", site="train.py:40"))
     if c.rank == c.size - 1:
         c.finish()
         return
-    c.all_reduce([np.ones(4)], "sum", site="train.py:41")
+    c.all_reduce([np.ones(4)], Reduction("sum", site="train.py:41"))
 
 
 def _steps(c: Communicator) -> float:
@@ -333,7 +334,7 @@ def _steps(c: Communicator) -> float:
     for step in range(200):
         c.begin(step)
         for _ in range(step % 3):
-            total += float(c.all_reduce([np.float64(step)], "mean", site="loop.py:3")[0])
+            total += float(c.all_reduce([np.float64(step)], Reduction("mean", site="loop.py:3"))[0])
         c.finish()
     return total
 
@@ -343,7 +344,7 @@ def _wait_unless_last(c: Communicator) -> str:
     if c.rank == c.size - 1:
         wait_for_gate()
         return "stayed out"
-    c.all_reduce([np.ones(9)], "sum", site="train.py:7")
+    c.all_reduce([np.ones(9)], Reduction("sum", site="train.py:7"))
     return "finished"
 
 
@@ -351,7 +352,7 @@ def _late(c: Communicator) -> float:
     c.begin(0)
     if c.rank == c.size - 1:
         wait_for_gate()
-    return float(c.all_reduce([np.ones(9)], "sum")[0][0])
+    return float(c.all_reduce([np.ones(9)], Reduction("sum"))[0][0])
 
 
 def _with_timeout(c: Communicator, op: str, late: list[int], impatient: int) -> None:
@@ -365,11 +366,11 @@ def _with_timeout(c: Communicator, op: str, late: list[int], impatient: int) -> 
         # They say so a moment before their peers can see it: time enough for that.
         options = CommunicationOptions(timeout_seconds=0.2)
     if op == "all_reduce":
-        c.all_reduce([np.ones(9)], "sum", site="train.py:7", options=options)
+        c.all_reduce([np.ones(9)], Reduction("sum", site="train.py:7", options=options))
     elif op == "large all_reduce":
-        c.all_reduce([np.ones(300_001)], "sum", site="train.py:7", options=options)
+        c.all_reduce([np.ones(300_001)], Reduction("sum", site="train.py:7", options=options))
     elif op == "shared all_reduce":
-        c.all_reduce([np.ones(9)], "sum", site="train.py:7", options=options, shared=True)
+        c.all_reduce([np.ones(9)], Reduction("sum", site="train.py:7", options=options, shared=True))
     else:
         c.broadcast(np.ones(9), 0, site="train.py:7", options=options)
 
@@ -379,17 +380,17 @@ def _raise_on_last(c: Communicator) -> None:
     c.barrier()
     if c.rank == c.size - 1:
         raise KeyError("user code is broken")
-    c.all_reduce([np.ones(9)], "sum")
+    c.all_reduce([np.ones(9)], Reduction("sum"))
 
 
 def _sum_of_ones(c: Communicator) -> float:
     c.begin(0)
-    return float(c.all_reduce([np.ones(3)], "sum")[0][0])
+    return float(c.all_reduce([np.ones(3)], Reduction("sum"))[0][0])
 
 
 def _all_kinds(c: Communicator) -> tuple[list[Any], Any]:
     c.begin(4)
-    c.all_reduce([np.ones((2, 2), np.float32)], "mean", site="a.py:1")
+    c.all_reduce([np.ones((2, 2), np.float32)], Reduction("mean", site="a.py:1"))
     c.broadcast(np.ones(3), 0, site="a.py:2")
     with c.paused("merge_call", "a.py:3"):
         paused = c.status()
@@ -403,11 +404,11 @@ def _until_killed(c: Communicator, victim_first: bool) -> None:
     if victim_first and c.rank < c.size - 1:
         wait_for_gate()
     for count in (1_000_000, 3, 1_000_000):
-        c.all_reduce([np.ones(count, np.float32)], "sum")
+        c.all_reduce([np.ones(count, np.float32)], Reduction("sum"))
 
 
 def _after_failure(c: Communicator) -> None:
-    c.all_reduce([np.ones(3)], "sum")
+    c.all_reduce([np.ones(3)], Reduction("sum"))
 
 
 class AloneContract:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backends import numpy as backend
+from workbench.communicators import Reduction
 
 Convert = Callable[[Any], Any]
 
@@ -33,13 +34,11 @@ class Converting:
     def _fetched(self, result: Any) -> Any:
         return None if result is None else self._get(result)
 
-    def all_reduce(
-        self, arrays: Sequence[Any], op: str, *, shared: bool = False, **options: Any
-    ) -> list[Any]:
+    def all_reduce(self, arrays: Sequence[Any], request: Reduction) -> list[Any]:
         mine = [self._put(array) for array in arrays]
-        found = self._communicator.all_reduce(mine, op, shared=shared, **options)
+        found = self._communicator.all_reduce(mine, request)
         results = [self._get(result) for result in found]
-        for result in results if shared else ():
+        for result in results if request.shared else ():
             result.flags.writeable = False  # what `get` returns is the test's own
         return results
 

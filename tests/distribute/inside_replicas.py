@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 import workbench as wb
 from workbench import distribute
+from workbench.communicators import Reduction
 from workbench.data.iterator import DatasetIterator
 from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.programs import component_here
@@ -56,7 +57,7 @@ STRATEGY: Calls = {
     "run_internal": lambda s: s.run_internal(component_here, ("key",)),
     "run_collective": lambda s: s.run_collective(component_here, ("key",)),
     "all_reduce_arrays": lambda s: s.all_reduce_arrays(
-        current_env().communicator, [_component()], "sum", "here", None
+        current_env().communicator, [_component()], Reduction("sum", "here")
     ),
     "resize": lambda s: s.resize(),
     "describe_again": lambda s: s.describe_again(s.description),
@@ -94,7 +95,7 @@ CROSS_DEVICE_OPS: Calls = {
     "batch_reduce_implementation": lambda o: o.batch_reduce_implementation(wb.ReduceOp.SUM, [], None),
     "broadcast_implementation": lambda o: o.broadcast_implementation(_component(), "CPU:0"),
     "all_reduce_arrays": lambda o: o.all_reduce_arrays(
-        current_env().communicator, [_component()], "sum", site="here"
+        current_env().communicator, [_component()], Reduction("sum", "here")
     ),
     "check_devices": lambda o: o.check_devices([]),
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.communicators import Reduction
 from workbench.distribute import get_replica_context
 from workbench.runtime.worker.host import IDLE_SECONDS, ReplicaHost
 
@@ -24,10 +25,10 @@ def _reduced() -> float:
     array = np.ones(NBYTES // 4, np.float32)
     total = context.all_reduce("SUM", array)[-1]
     total += context.all_reduce("SUM", [array, array[:10]])[0][-1]
-    total += communicator.all_reduce([array], "sum", site="here", shared=True)[0][-1]
+    total += communicator.all_reduce([array], Reduction("sum", site="here", shared=True))[0][-1]
     own = communicator.empty(NBYTES // 4, np.float32)
     own[:] = 1
-    return float(total + communicator.all_reduce([own], "sum", site="here")[0][-1])
+    return float(total + communicator.all_reduce([own], Reduction("sum", site="here"))[0][-1])
 
 
 def test_idle_memory_is_given_back_and_needed_memory_is_there_again(strategy: Any) -> None:

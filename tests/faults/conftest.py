@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from workbench import runtime
+from workbench.communicators import Reduction
 from workbench.runtime import Cluster, Group
 from workbench.runtime.deploy.health import process_state
 from workbench.runtime.replica.env import ReplicaEnv
@@ -99,7 +100,7 @@ class Training:
             if before is not None:
                 before(env)
             (mean,) = env.communicator.all_reduce(
-                [noise.astype(np.float32) + weights / 3], "mean", site="train.py:41"
+                [noise.astype(np.float32) + weights / 3], Reduction("mean", site="train.py:41")
             )
             env.store["weights"] = weights - mean / 10
             return env.store["weights"]

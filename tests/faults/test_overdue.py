@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.faults.conftest import Check
-from workbench.communicators import CommunicationOptions
+from workbench.communicators import CommunicationOptions, Reduction
 from workbench.errors import DeadlineExceededError
 from workbench.runtime.replica.env import ReplicaEnv
 
@@ -26,7 +26,7 @@ def _overdue(check: Check, away: object) -> DeadlineExceededError:
         if env.rank == 1:
             while not os.path.exists(f"{away}.never"):
                 os.close(os.open(f"{away}", os.O_RDONLY))
-        env.communicator.all_reduce([np.ones(3)], "sum", site="train.py:6", options=OPTIONS)
+        env.communicator.all_reduce([np.ones(3)], Reduction("sum", site="train.py:6", options=OPTIONS))
 
     with pytest.raises(DeadlineExceededError) as caught:
         check.training.run(program)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.faults.conftest import Check, no_hang
+from workbench.communicators import Reduction
 from workbench.errors import CaptureError, CollectiveMismatch, ReplicaError
 from workbench.runtime.replica.env import ReplicaEnv
 
@@ -90,7 +91,7 @@ def test_row_12_different_kinds_of_collective(check: Check) -> None:
         if env.rank:
             env.communicator.broadcast(np.ones(3), 0, site="train.py:2")
         else:
-            env.communicator.all_reduce([np.ones(3)], "sum", site="train.py:1")
+            env.communicator.all_reduce([np.ones(3)], Reduction("sum", site="train.py:1"))
 
     error = _failing(check, CollectiveMismatch, program)
     for part in ("replica 0", "replica 1", "all_reduce", "broadcast", "train.py:1", "train.py:2"):
@@ -100,7 +101,7 @@ def test_row_12_different_kinds_of_collective(check: Check) -> None:
 def test_row_12_different_order_of_collectives(check: Check) -> None:
     def program(env: ReplicaEnv) -> None:
         for op in ("sum", "max") if env.rank else ("max", "sum"):
-            env.communicator.all_reduce([np.ones(3)], op, site=f"train.py:{op}")
+            env.communicator.all_reduce([np.ones(3)], Reduction(op, site=f"train.py:{op}"))
 
     error = _failing(check, CollectiveMismatch, program)
     assert "train.py:sum" in str(error)
@@ -124,9 +125,9 @@ def test_row_13_different_contents(
     def program(env: ReplicaEnv) -> None:
         if env.rank:
             arrays = [np.ones(shape, dtype)] * count
-            env.communicator.all_reduce(arrays, redop, site="train.py:1", nesting=nesting)
+            env.communicator.all_reduce(arrays, Reduction(redop, site="train.py:1", nesting=nesting))
         else:
-            env.communicator.all_reduce([np.ones(3, np.float32)], "sum", site="train.py:1")
+            env.communicator.all_reduce([np.ones(3, np.float32)], Reduction("sum", site="train.py:1"))
 
     error = _failing(check, CollectiveMismatch, program)
     assert "they differ in" in str(error)
@@ -135,10 +136,10 @@ def test_row_13_different_contents(
 def test_row_14_a_replica_returns_early(check: Check) -> None:
     def program(env: ReplicaEnv) -> None:
         for i in range(3):
-            env.communicator.all_reduce([np.ones(3)], "sum", site=f"train.py:{i}")
+            env.communicator.all_reduce([np.ones(3)], Reduction("sum", site=f"train.py:{i}"))
         if env.rank:
             return
-        env.communicator.all_reduce([np.ones(3)], "sum", site="train.py:9")
+        env.communicator.all_reduce([np.ones(3)], Reduction("sum", site="train.py:9"))
 
     error = _failing(check, CollectiveMismatch, program)
     assert "replica 1 finished the step after 3 collectives, replica 0 waits in all_reduce #4" in str(error)
@@ -152,7 +153,7 @@ def test_row_16_what_is_not_finite_is_found_before_it_spreads(check: Check) -> N
         value = np.full(3, np.nan if env.rank else 1.0)
         if not np.isfinite(value).all():
             raise FloatingPointError("value is not finite")
-        env.communicator.all_reduce([value], "sum")
+        env.communicator.all_reduce([value], Reduction("sum"))
 
     error = _failing(check, FloatingPointError, program, match="replica 1")
     assert (error.replica, error.step) == (1, 2)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from tests.gpu.replicas import alone
 from tests.gpu.results import Row, Skip, held
+from workbench.communicators import Reduction
 
 
 def torch_tensors(quick: bool) -> Iterator[Row]:
@@ -23,14 +24,14 @@ def torch_tensors(quick: bool) -> Iterator[Row]:
     wrong = []
     for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.complex64):
         tensor = torch.arange(10, device="cuda").to(dtype)
-        (result,) = communicator.all_reduce([tensor], "sum")
+        (result,) = communicator.all_reduce([tensor], Reduction("sum"))
         if type(result) is not torch.Tensor or result.dtype != dtype or not torch.equal(result, tensor):
             wrong.append(str(dtype))
         if result.data_ptr() == tensor.data_ptr():
             wrong.append(f"{dtype} is not owned")
     weight = torch.ones(3, device="cuda", requires_grad=True)
     (weight**2).sum().backward()
-    (gradient,) = communicator.all_reduce([weight.grad], "mean")
+    (gradient,) = communicator.all_reduce([weight.grad], Reduction("mean"))
     if gradient.tolist() != [2.0, 2.0, 2.0]:
         wrong.append("gradient")
     communicator.close()

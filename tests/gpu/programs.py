@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench.backends import cupy as gpu
+from workbench.communicators import Reduction
 
 
 def collectives(
@@ -24,7 +25,7 @@ def collectives(
         for op in ("sum", "mean", "min", "max", "prod"):
             for count in (0, 1, 1001):
                 everyones = [values(rank, count, dtype) for rank in range(c.size)]
-                (found,) = c.all_reduce([gpu.array(everyones[c.rank])], op)
+                (found,) = c.all_reduce([gpu.array(everyones[c.rank])], Reduction(op))
                 if not same(found, expected(op, everyones)):
                     wrong.append(f"all_reduce {op} {dtype.name}[{count}]")
             part = c.reduce_scatter(gpu.array(everyones[c.rank]), op)
@@ -41,7 +42,7 @@ def collectives(
     total = float(sum(range(1, c.size + 1)))
     wrong += [
         "packed"
-        for found, mine in zip(c.all_reduce(many, "sum"), many, strict=True)
+        for found, mine in zip(c.all_reduce(many, Reduction("sum")), many, strict=True)
         if not same(found, np.full(mine.shape, total, np.float32))
     ]
     c.finish()

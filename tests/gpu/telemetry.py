@@ -14,6 +14,7 @@ from tests.gpu.replicas import alone
 from tests.gpu.results import Row, held
 from tests.telemetry.reading import records
 from workbench.backends import cupy as gpu
+from workbench.communicators import Reduction
 from workbench.telemetry.recording.ring import Ring
 
 
@@ -27,7 +28,7 @@ def event_timing(quick: bool) -> Iterator[Row]:
         communicator.begin(step)
         cupy.cuda.Device().synchronize()
         began = time.monotonic_ns()
-        communicator.all_reduce([array], "sum")
+        communicator.all_reduce([array], Reduction("sum"))
         cupy.cuda.Device().synchronize()
         ended = time.monotonic_ns()
         communicator.finish()
@@ -58,7 +59,7 @@ def nothing_waits(quick: bool) -> Iterator[Row]:
         for _ in range(400 if step else 0):
             cupy.copyto(target, source)
         before.record()
-        communicator.all_reduce([array], "sum")
+        communicator.all_reduce([array], Reduction("sum"))
         waited = bool(before.done)
         communicator.finish()
     communicator.close()
@@ -76,7 +77,7 @@ def telemetry_overhead(quick: bool) -> Iterator[Row]:
         for name, communicator in pairs.items():
             began = time.perf_counter()
             communicator.begin(turn)
-            communicator.all_reduce([array], "sum")
+            communicator.all_reduce([array], Reduction("sum"))
             communicator.finish()
             times[name].append(time.perf_counter() - began)
     for communicator in pairs.values():

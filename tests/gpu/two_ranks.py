@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 
 from tests.gpu import cases, programs
 from workbench.backends import cupy as gpu
-from workbench.communicators import Bootstrap, Gpus, Member, Topology
+from workbench.communicators import Bootstrap, Gpus, Member, Reduction, Topology
 from workbench.errors import CollectiveAborted, ReplicaLost, WorkbenchError
 
 DEADLINE_SECONDS = 120.0
@@ -27,7 +27,7 @@ def replica(rank: int, pipe: Connection) -> None:
         os._exit(9)
     try:
         communicator.begin(1)
-        communicator.all_reduce([gpu.array(cases.values(0, 9, cases.dtypes()[0]))], "sum")
+        communicator.all_reduce([gpu.array(cases.values(0, 9, cases.dtypes()[0]))], Reduction("sum"))
         communicator.finish()
         wrong.append("the end of the other process was not noticed")
     except (ReplicaLost, CollectiveAborted):

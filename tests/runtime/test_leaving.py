@@ -11,6 +11,7 @@ from distributed import LocalCluster
 
 from tests.runtime.conftest import runner
 from workbench import runtime
+from workbench.communicators import Reduction
 
 
 def wait_for(path: Path) -> None:
@@ -31,7 +32,7 @@ def test_workers_are_as_before_after_a_driver_left_in_the_midst_of_a_collective(
         for number in range(1_000_000):
             array = env.communicator.empty(200_000, np.float64)
             array[...] = number
-            env.communicator.all_reduce([array], "sum")
+            env.communicator.all_reduce([array], Reduction("sum"))
             if number == 20:
                 (Path(folder) / f"replica {env.rank}").touch()
 
@@ -43,7 +44,7 @@ def test_workers_are_as_before_after_a_driver_left_in_the_midst_of_a_collective(
 
         import numpy as np
 
-        (total,) = env.communicator.all_reduce([np.ones(3)], "sum")
+        (total,) = env.communicator.all_reduce([np.ones(3)], Reduction("sum"))
         assert (total == env.communicator.size).all()
         for _ in range(1000):
             threads = [t for t in threading.enumerate() if t.name.startswith("workbench-replica")]

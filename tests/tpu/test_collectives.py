@@ -10,6 +10,7 @@ import pytest
 
 import workbench as wb
 from tests.tpu.conftest import REPLICAS, by_replica
+from workbench.communicators import Reduction
 from workbench.distribute import get_replica_context
 from workbench.errors import InvalidArgumentError
 
@@ -97,9 +98,9 @@ def test_the_other_operations_of_a_communicator(spread: Any) -> None:
     def step(x: Any) -> Any:
         communicator = get_replica_context()._env.communicator
         return (
-            communicator.all_reduce([x], "min")[0],
-            communicator.all_reduce([x], "max")[0],
-            communicator.all_reduce([x + 1], "prod")[0],
+            communicator.all_reduce([x], Reduction("min"))[0],
+            communicator.all_reduce([x], Reduction("max"))[0],
+            communicator.all_reduce([x + 1], Reduction("prod"))[0],
             communicator.broadcast(x, 2),
             communicator.reduce_scatter(x + np.arange(8, dtype=np.float32), "sum"),
         )

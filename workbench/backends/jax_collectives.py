@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,14 @@ from workbench.backends.numpy import accumulator, mean_dtype
 from workbench.errors import InvalidArgumentError, TracingError
 
 _REDUCE: dict[str, Any] = {"sum": lax.psum, "mean": lax.psum, "min": lax.pmin, "max": lax.pmax}
+
+
+class _Reduction(Protocol):
+    """What is read of a `Reduction` of the communicators, which are a layer further up."""
+
+    @property
+    def op(self) -> str:
+        """Such as "sum"."""
 
 
 class AxisCommunicator:
@@ -41,13 +49,13 @@ class AxisCommunicator:
     def finish(self) -> None:
         """Nothing to do."""
 
-    def all_reduce(self, arrays: Sequence[Any], op: str, **_: Any) -> list[Any]:
+    def all_reduce(self, arrays: Sequence[Any], request: _Reduction) -> list[Any]:
         """Combines each array over all replicas; XLA packs and schedules, so options have no effect."""
-        return [_all_reduce(as_traced(array), op) for array in arrays]
+        return [_all_reduce(as_traced(array), request.op) for array in arrays]
 
     def reduce(self, arrays: Sequence[Any], op: str, root: int, **_: Any) -> list[Any]:
         """As `all_reduce`: a program has one structure, so every replica gets the result."""
-        return self.all_reduce(arrays, op)
+        return [_all_reduce(as_traced(array), op) for array in arrays]
 
     def reduce_scatter(self, array: Any, op: str, **_: Any) -> Any:
         """Combines, and keeps this replica's part along axis 0, which must divide evenly."""

@@ -9,6 +9,7 @@ from workbench.communicators.core.options import (
     CommunicationImplementation,
     CommunicationOptions,
     Options,
+    Reduction,
 )
 from workbench.communicators.core.position import Flight, Status
 from workbench.communicators.core.topology import Member, Topology
@@ -26,6 +27,7 @@ __all__ = [
     "Gpus",
     "Member",
     "Options",
+    "Reduction",
     "Status",
     "Topology",
 ]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from workbench.communicators.core.options import Algorithm, Options
+from workbench.communicators.core.options import Options, Reduction
 from workbench.communicators.core.position import Flight, Status
 from workbench.telemetry.records import Signature
 
@@ -53,28 +53,13 @@ class Communicator(Protocol):
     def all_reduce(
         self,
         arrays: Sequence[Any],
-        op: str,
-        *,
-        site: str = "",
-        options: Options | None = None,
-        shared: bool = False,
-        algorithm: Algorithm = "auto",
-        packs: int | None = None,
-        nesting: str = "",
+        request: Reduction,
     ) -> list[Any]:
         """Combines each array elementwise over all replicas.
 
         Args:
           arrays: Same number, dtypes and shapes on every replica.
-          op: "sum", "mean", "min", "max" or "prod". A mean of integers is float64; float16 and bfloat16 accumulate in
-            float32.
-          site: Where the user called it, for errors and telemetry.
-          options: Packing, deadline, implementation.
-          shared: Let replicas of a host share one read-only result.
-          algorithm: "one_device" combines at one replica, "ring" splits each array over the replicas, "hierarchical"
-            combines within threads, then processes, then hosts; "auto" takes the fastest.
-          packs: Combine arrays of one dtype in so many packs, 0 for one per array; overrides `options.bytes_per_pack`.
-          nesting: The structure that the arrays came in, such as "[*, *]"; must be equal on all replicas.
+          request: How; equal on all replicas.
 
         Returns:
           One result per array, of its shape.

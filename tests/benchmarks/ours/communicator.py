@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.measure import SIZES, Script, time_in_step
-from workbench.communicators import Bootstrap, Communicator, Member, Topology
+from workbench.communicators import Bootstrap, Communicator, Member, Reduction, Topology
 
 VARIANTS = ("own", "shared", "empty", "empty, shared")
 
@@ -27,7 +27,7 @@ def operation(communicator: Communicator, nbytes: int, variant: str) -> Callable
     arrays, shared = [array], "shared" in variant
 
     def call() -> Any:
-        return communicator.all_reduce(arrays, "sum", site="benchmark", shared=shared)[0]
+        return communicator.all_reduce(arrays, Reduction("sum", site="benchmark", shared=shared))[0]
 
     for _ in range(3):
         result = call()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.communicators.test_recording import recorded
+from workbench.communicators import Reduction
 from workbench.communicators.communicator import Communicator
 from workbench.communicators.core import finiteness
 from workbench.communicators.core.finiteness import FINITE, NOT_FINITE, NOT_READ, Finiteness, is_finite
@@ -40,9 +41,9 @@ def test_finite_elements_whose_squares_overflow_are_finite() -> None:
 def test_each_replica_records_what_it_gave_itself() -> None:
     def body(c: Communicator) -> None:
         mine = np.ones(3, np.float32) if c.rank == 0 else np.array([1, np.nan, 2], np.float32)
-        c.all_reduce([mine], "sum")
-        c.all_reduce([np.ones(3, np.int64), np.full(2, np.inf if c.rank else 1.0)], "mean")
-        c.all_reduce([mine], "min")
+        c.all_reduce([mine], Reduction("sum"))
+        c.all_reduce([np.ones(3, np.int64), np.full(2, np.inf if c.rank else 1.0)], Reduction("mean"))
+        c.all_reduce([mine], Reduction("min"))
         c.reduce_scatter(mine, "sum")
         c.all_gather(mine, 0)
         c.broadcast(np.array([np.nan]) if c.rank == 0 else None, 0)
@@ -58,8 +59,8 @@ def test_what_there_is_no_time_to_read_is_recorded_as_not_read(monkeypatch: pyte
     monkeypatch.setattr(finiteness, "_SHARE", 1 << 62)  # however long this machine takes to get there
 
     def body(c: Communicator) -> None:
-        c.all_reduce([np.full(LARGE, np.nan, np.float32)], "sum")
-        c.all_reduce([np.float32(np.nan)], "sum")
+        c.all_reduce([np.full(LARGE, np.nan, np.float32)], Reduction("sum"))
+        c.all_reduce([np.float32(np.nan)], Reduction("sum"))
 
     for mine in recorded(2, body):
         assert [record.inputs for record in mine] == [NOT_READ, NOT_FINITE]
@@ -113,6 +114,6 @@ def test_nothing_is_read_where_nothing_is_recorded(monkeypatch: pytest.MonkeyPat
     assert position.inputs is None
     with closing(ReplicaCommunicator(0, 1, SoloLink(), roll_call=RollCall(1, generation=0))) as alone:
         alone.begin(0)
-        (total,) = alone.all_reduce([np.full(3, np.nan)], "sum")
+        (total,) = alone.all_reduce([np.full(3, np.nan)], Reduction("sum"))
         alone.finish()
     assert np.isnan(total).all()

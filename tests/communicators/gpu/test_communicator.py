@@ -17,7 +17,7 @@ from tests.communicators import simulated_nccl
 from tests.communicators.simulated_gpu import SimArray, SimulatedGpus
 from tests.telemetry.reading import records
 from workbench.backends.cupy import DTYPES
-from workbench.communicators import Bootstrap, CommunicationOptions, Gpus, Member, Topology
+from workbench.communicators import Bootstrap, CommunicationOptions, Gpus, Member, Reduction, Topology
 from workbench.communicators.core.failure import Failure
 from workbench.communicators.gpu import plane as plane_module
 from workbench.communicators.gpu import timing
@@ -107,7 +107,7 @@ def put(c: GpuCommunicator, gpus: SimulatedGpus, array: Any) -> SimArray:
 
 
 def summed(c: GpuCommunicator, gpus: SimulatedGpus) -> float:
-    (total,) = c.all_reduce([put(c, gpus, np.ones(3))], "sum", site="train.py:9")
+    (total,) = c.all_reduce([put(c, gpus, np.ones(3))], Reduction("sum", site="train.py:9"))
     value = float(gpus.get(total)[0])
     c.finish()
     return value
@@ -127,7 +127,7 @@ def test_minimum_and_maximum_pass_nans_on(two: Replicas, op: str) -> None:
     inputs = [np.array([np.nan, 1.0, -0.5, np.inf]), np.array([1.0, np.nan, -2.5, -np.inf])]
 
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> list[float]:
-        (found,) = c.all_reduce([put(c, gpus, inputs[c.rank])], op)
+        (found,) = c.all_reduce([put(c, gpus, inputs[c.rank])], Reduction(op))
         return [float(x) for x in gpus.get(found)]
 
     want = getattr(np, f"{op}imum")(*inputs)
@@ -142,7 +142,7 @@ def test_complex_numbers_are_combined_as_such(two: Replicas, op: str) -> None:
 
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
         results = [
-            c.all_reduce([put(c, gpus, inputs[c.rank])], op)[0],
+            c.all_reduce([put(c, gpus, inputs[c.rank])], Reduction(op))[0],
             c.reduce_scatter(put(c, gpus, inputs[c.rank]), op),
         ]
         results.append(c.reduce([put(c, gpus, inputs[c.rank])], op, 1)[0])
@@ -159,7 +159,7 @@ def test_bfloat16_sums_in_float32(shared: Replicas, two: Replicas) -> None:
     one = np.ones(4, ml_dtypes.bfloat16)
 
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
-        (total,) = c.all_reduce([put(c, gpus, array if c.rank == 0 else one)], "sum")
+        (total,) = c.all_reduce([put(c, gpus, array if c.rank == 0 else one)], Reduction("sum"))
         return gpus.get(total)
 
     for replicas, want in ((shared, 258.0), (two, 256.0)):
@@ -170,7 +170,7 @@ def test_bfloat16_sums_in_float32(shared: Replicas, two: Replicas) -> None:
 
 def test_arrays_of_both_kinds_in_one_structure(two: Replicas) -> None:
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
-        first, second = c.all_reduce([np.ones(2), put(c, gpus, np.ones(3))], "sum")
+        first, second = c.all_reduce([np.ones(2), put(c, gpus, np.ones(3))], Reduction("sum"))
         return first.tolist() + gpus.get(second).tolist()
 
     assert two.run(body) == [[2.0] * 5] * 2
@@ -199,7 +199,7 @@ def test_two_replicas_on_one_gpu_are_refused_before_nccl_is_asked() -> None:
 
 def test_an_array_on_another_gpu_is_refused(two: Replicas) -> None:
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
-        return c.all_reduce([gpus.put(np.ones(3), 1 - c.rank)], "sum")
+        return c.all_reduce([gpus.put(np.ones(3), 1 - c.rank)], Reduction("sum"))
 
     for rank, outcome in enumerate(two.run(body)):
         assert type(outcome) is BackendUnavailable
@@ -212,7 +212,7 @@ def test_nccl_cannot_be_asked_for_on_a_shared_gpu(shared: Replicas) -> None:
     options = CommunicationOptions(implementation="NCCL")  # type: ignore[arg-type]
 
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
-        return c.all_reduce([put(c, gpus, np.ones(3))], "sum", options=options)
+        return c.all_reduce([put(c, gpus, np.ones(3))], Reduction("sum", options=options))
 
     assert all(type(outcome) is BackendUnavailable for outcome in shared.run(body))
 
@@ -238,7 +238,7 @@ def test_a_collective_that_hangs_on_the_gpu_ends_by_its_deadline(two: Replicas) 
     options = CommunicationOptions(timeout_seconds=0.3)
 
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
-        c.all_reduce([put(c, gpus, np.ones(3))], "sum", options=options, site="train.py:9")
+        c.all_reduce([put(c, gpus, np.ones(3))], Reduction("sum", options=options, site="train.py:9"))
         c.finish()
 
     for outcome in two.run(body):
@@ -252,7 +252,7 @@ def test_what_drains_after_an_abort_is_no_result(two: Replicas) -> None:
     queued = threading.Barrier(2)
 
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
-        (total,) = c.all_reduce([put(c, gpus, np.ones(3))], "sum")
+        (total,) = c.all_reduce([put(c, gpus, np.ones(3))], Reduction("sum"))
         queued.wait(DEADLINE_SECONDS)
         if c.rank == 0:
             c.abort(ReplicaLost("worker 7 was killed", replica=7))
@@ -271,7 +271,7 @@ def test_an_abort_counts_even_after_everything_has_happened(two: Replicas) -> No
     met = threading.Barrier(2)
 
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
-        (total,) = c.all_reduce([put(c, gpus, np.ones(3))], "sum")
+        (total,) = c.all_reduce([put(c, gpus, np.ones(3))], Reduction("sum"))
         gpus.get(total)
         met.wait(DEADLINE_SECONDS)
         if c.rank == 0:
@@ -302,7 +302,7 @@ def test_an_error_that_nccl_raises_names_the_collective(two: Replicas) -> None:
 
 def test_an_error_of_the_device_ends_the_wait_for_it(two: Replicas) -> None:
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
-        c.all_reduce([put(c, gpus, np.ones(3))], "sum")
+        c.all_reduce([put(c, gpus, np.ones(3))], Reduction("sum"))
         gpus.fails = True
         c.finish()
 
@@ -322,7 +322,7 @@ def test_a_stream_that_does_not_even_end_after_an_abort_is_reported(
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
         with gpus.on(c._ordinal):
             gpus.current().submit(lambda: simulated_nccl.wait_on_stream(released))  # a kernel that never ends
-        c.all_reduce([put(c, gpus, np.ones(3))], "sum")
+        c.all_reduce([put(c, gpus, np.ones(3))], Reduction("sum"))
         c.abort(RuntimeError("given up"))
         c.finish()
 
@@ -501,7 +501,7 @@ def test_closing_waits_for_what_is_queued(two: Replicas) -> None:
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> Any:
         with gpus.on(c._ordinal):
             gpus.current().submit(lambda: simulated_nccl.wait_on_stream(released))
-        (total,) = c.all_reduce([put(c, gpus, np.ones(3))], "sum")
+        (total,) = c.all_reduce([put(c, gpus, np.ones(3))], Reduction("sum"))
         results.append(total)
 
     two.run(body)
@@ -539,7 +539,7 @@ def test_sources_and_results_are_ordered_between_the_streams(two: Replicas) -> N
                 source = gpus.empty(1000, np.dtype(np.float64))
                 gpus.current().submit(lambda: time.sleep(0.001))
                 gpus.copy(put(c, gpus, np.full(1000, float(turn))), source)
-                (total,) = c.all_reduce([source], "sum")
+                (total,) = c.all_reduce([source], Reduction("sum"))
                 gpus.copy(put(c, gpus, np.full(1000, -1.0)), source)  # may only run once it was read
                 after = gpus.empty(1000, np.dtype(np.float64))
                 gpus.copy(total, after)
@@ -551,7 +551,7 @@ def test_sources_and_results_are_ordered_between_the_streams(two: Replicas) -> N
 
 def test_buffers_live_until_the_collective_has_happened(shared: Replicas) -> None:
     def body(c: GpuCommunicator, gpus: SimulatedGpus) -> bool:
-        c.all_reduce([put(c, gpus, np.ones(3))], "sum")
+        c.all_reduce([put(c, gpus, np.ones(3))], Reduction("sum"))
         held = [
             work.sources
             for launched in list(c._plane._queued)
@@ -577,7 +577,7 @@ def test_temporary_buffers_live_until_nccl_has_read_them(two: Replicas, op: str)
             gpus.current().submit(
                 lambda: simulated_nccl.wait_on_stream(released)
             )  # nothing is read before this ends
-        (found,) = c.all_reduce([put(c, gpus, inputs[c.rank])], op)
+        (found,) = c.all_reduce([put(c, gpus, inputs[c.rank])], Reduction(op))
         released.set()
         return gpus.get(found).tolist()
 

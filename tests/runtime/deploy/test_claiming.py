@@ -19,6 +19,7 @@ from distributed import Client, LocalCluster
 from tests.leaks import Resources, leaked_since
 from tests.runtime.conftest import runner
 from workbench import runtime
+from workbench.communicators import Reduction
 from workbench.errors import (
     BackendUnavailable,
     ClusterBusy,
@@ -37,7 +38,7 @@ from workbench.runtime.worker.host import ReplicaHost
 def _works(cluster: runtime.Cluster) -> int:
     """Has all replicas add up; returns how many there are."""
     group = cluster.group(cluster.devices, label="Test")
-    total = runner(group)(lambda env: float(env.communicator.all_reduce([env.rank], "sum")[0]))
+    total = runner(group)(lambda env: float(env.communicator.all_reduce([env.rank], Reduction("sum"))[0]))
     size = len(cluster.devices)
     assert total.values() == [size * (size - 1) / 2] * size
     return size

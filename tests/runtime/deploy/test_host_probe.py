@@ -11,6 +11,7 @@ import pytest
 from tests.own_cluster import OTHER_FILES, OwnCluster, refusal, wait_for_workers
 from tests.runtime.conftest import runner
 from workbench import runtime
+from workbench.communicators import Reduction
 from workbench.runtime.comm.dask_link import DaskLink
 from workbench.runtime.comm.links import UnixLink
 from workbench.runtime.comm.unix_endpoint import UnixEndpoint
@@ -20,7 +21,9 @@ from workbench.ui.cluster.diagnosis import diagnose
 
 def _sums(cluster: runtime.Cluster) -> list[float]:
     run = runner(cluster.group(cluster.devices, label="Test"))
-    return list(run(lambda env: float(env.communicator.all_reduce([env.rank + 1.0], "sum")[0])).values())
+    return list(
+        run(lambda env: float(env.communicator.all_reduce([env.rank + 1.0], Reduction("sum"))[0])).values()
+    )
 
 
 needs_other_files = pytest.mark.skipif(

@@ -12,6 +12,7 @@ import pytest
 
 from tests.runtime.conftest import runner
 from workbench import runtime
+from workbench.communicators import Reduction
 from workbench.errors import CollectiveMismatch, ReplicaLost
 from workbench.runtime import Cluster
 from workbench.runtime.comm.messages import OUTPUT, REPLY
@@ -45,7 +46,7 @@ def test_replicas_that_are_not_together_are_an_alert_that_names_one_and_the_step
 
     def differ(env: ReplicaEnv) -> None:
         shape = (2 + env.rank,)
-        env.communicator.all_reduce([np.ones(shape)], "sum", site="train.py:3")
+        env.communicator.all_reduce([np.ones(shape)], Reduction("sum", site="train.py:3"))
 
     with pytest.raises(CollectiveMismatch):
         run(differ)

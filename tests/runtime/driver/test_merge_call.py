@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.runtime.conftest import Run
+from workbench.communicators import Reduction
 from workbench.errors import CollectiveMismatch, WorkbenchError
 from workbench.runtime import Group, PerRank
 from workbench.runtime.replica.env import ReplicaEnv
@@ -36,7 +37,7 @@ def test_a_result_may_differ_by_replica(run_any: Run) -> None:
 
 def test_the_function_may_run_programs_on_the_paused_replicas(any_group: Group, run_any: Run) -> None:
     def reduce(handle: Any) -> Any:
-        return run_any(lambda env, x: env.communicator.all_reduce([x], "sum")[0], handle)
+        return run_any(lambda env, x: env.communicator.all_reduce([x], Reduction("sum"))[0], handle)
 
     def program(env: ReplicaEnv) -> Any:
         return float(env.merge(None, (np.full(10_000, env.rank + 1.0),))[5])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.runtime.conftest import Run, runner
+from workbench.communicators import Reduction
 from workbench.errors import CaptureError, InvalidArgumentError, ReplicaError, StaleGeneration, WorkbenchError
 from workbench.runtime import Group, Handle
 from workbench.runtime.driver.group import MAX_IN_FLIGHT
@@ -310,7 +311,7 @@ def test_a_value_of_another_group_cannot_be_used_by_accident(any_group: Group) -
 
 def test_collectives_join_the_replicas(run_any: Run) -> None:
     def program(env: ReplicaEnv) -> Any:
-        (total,) = env.communicator.all_reduce([np.full(1000, env.rank + 1.0)], "sum")
+        (total,) = env.communicator.all_reduce([np.full(1000, env.rank + 1.0)], Reduction("sum"))
         return float(total[0]), float(env.communicator.all_gather(np.array([env.rank]), 0)[1])
 
     total, gathered = run_any(program)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.runtime.conftest import Run, runner
-from workbench.communicators import CommunicationOptions
+from workbench.communicators import CommunicationOptions, Reduction
 from workbench.errors import DeadlineExceededError
 from workbench.runtime import Cluster, Group
 from workbench.runtime.driver import straggler_deadline
@@ -28,7 +28,7 @@ def late(delay: Callable[[], Any]) -> Callable[[ReplicaEnv], None]:
         env.store["value"] = "of the failed step"
         if env.rank == 1:
             delay()
-        env.communicator.all_reduce([np.ones(3)], "sum", site="train.py:9", options=HURRY)
+        env.communicator.all_reduce([np.ones(3)], Reduction("sum", site="train.py:9", options=HURRY))
 
     return program
 
@@ -74,7 +74,7 @@ def fails(run: Run, program: Callable[..., Any]) -> DeadlineExceededError:
 def works(run: Run) -> None:
     """The failed step has left no trace, and collectives work."""
     assert run(lambda env: env.store["value"]).values() == [0, 1]
-    sums = run(lambda env: env.communicator.all_reduce([np.ones(3)], "sum")[0][0]).values()
+    sums = run(lambda env: env.communicator.all_reduce([np.ones(3)], Reduction("sum"))[0][0]).values()
     assert sums == [2.0, 2.0]
 
 
@@ -173,7 +173,7 @@ def test_a_worker_that_stays_in_the_step_is_replaced(
     pid = group.place(1)[0].pid
     fails(run, late(held_by(fifo)))
     monkeypatch.setattr(straggler_deadline, "_END_AFTER_SECONDS", 0.0)
-    sums = run(lambda env: env.communicator.all_reduce([np.ones(3)], "sum")[0][0]).values()
+    sums = run(lambda env: env.communicator.all_reduce([np.ones(3)], Reduction("sum"))[0][0]).values()
     assert sums == [2.0, 2.0]
     assert group.place(1)[0].pid != pid
     group.close()

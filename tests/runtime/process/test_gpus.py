@@ -12,6 +12,7 @@ import pytest
 
 from tests.communicators.simulated_gpu import SimulatedGpus
 from workbench import runtime
+from workbench.communicators import Reduction
 from workbench.errors import BackendUnavailable, InvalidArgumentError
 from workbench.runtime.process import gpus
 from workbench.runtime.replica.env import ReplicaEnv
@@ -110,8 +111,8 @@ def test_replicas_that_share_a_gpu_are_gpu_devices(shared_gpu: runtime.Cluster) 
 def test_gpu_arrays_are_combined_on_the_gpu(shared_gpu: runtime.Cluster, simulated: SimulatedGpus) -> None:
     def program(env: ReplicaEnv) -> str:
         mine = simulated.put(np.full(5, env.rank + 1.0), 0)
-        (total,) = env.communicator.all_reduce([mine], "sum", site="train.py:3")
-        (on_host,) = env.communicator.all_reduce([np.ones(2)], "sum")
+        (total,) = env.communicator.all_reduce([mine], Reduction("sum", site="train.py:3"))
+        (on_host,) = env.communicator.all_reduce([np.ones(2)], Reduction("sum"))
         return f"{simulated.get(total).tolist()} {on_host.tolist()} {env.communicator.transport[:3]}"
 
     assert run(shared_gpu, program) == ["[6.0, 6.0, 6.0, 6.0, 6.0] [3.0, 3.0] gpu"] * 3
@@ -121,7 +122,7 @@ def test_collectives_on_the_gpu_are_in_the_telemetry(
     shared_gpu: runtime.Cluster, simulated: SimulatedGpus
 ) -> None:
     def program(env: ReplicaEnv) -> float:
-        env.communicator.all_reduce([simulated.put(np.ones(50), 0)], "sum", site="train.py:3")
+        env.communicator.all_reduce([simulated.put(np.ones(50), 0)], Reduction("sum", site="train.py:3"))
         return 0.0
 
     run(shared_gpu, program)

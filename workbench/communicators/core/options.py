@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Algorithm = Literal["auto", "one_device", "hierarchical", "ring"]
 
@@ -90,3 +90,27 @@ def _implementation(value: object) -> CommunicationImplementation:
 
 
 Options = CommunicationOptions | CollectiveHints
+
+
+class Reduction(NamedTuple):
+    """How arrays are combined: what a caller asks for, what its plan is kept under, what replicas must agree on.
+
+    Attributes:
+      op: "sum", "mean", "min", "max" or "prod". A mean of integers is float64; float16 and bfloat16 accumulate in
+        float32.
+      site: Where the user called it, for errors and telemetry.
+      options: Packing, deadline, implementation.
+      shared: Let replicas of a host share one read-only result.
+      algorithm: "one_device" combines at one replica, "ring" splits each array over the replicas, "hierarchical"
+        combines within threads, then processes, then hosts; "auto" takes the fastest.
+      packs: Combine arrays of one dtype in so many packs, 0 for one per array; overrides `options.bytes_per_pack`.
+      nesting: The structure that the arrays came in, such as "[*, *]"; "" for a single array.
+    """
+
+    op: str
+    site: str = ""
+    options: Options | None = None
+    shared: bool = False
+    algorithm: Algorithm = "auto"
+    packs: int | None = None
+    nesting: str = ""

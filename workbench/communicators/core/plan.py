@@ -15,7 +15,7 @@ from workbench.backends.users_line import apply_at_users_line
 from workbench.communicators.core.call import Call, describe
 from workbench.communicators.core.finiteness import ALWAYS, reads_at_once
 from workbench.communicators.core.link import Link
-from workbench.communicators.core.options import CommunicationImplementation, Options
+from workbench.communicators.core.options import CommunicationImplementation, Reduction
 from workbench.communicators.core.packing import Pack, flatten, packs_of
 from workbench.communicators.core.position import Position
 
@@ -70,15 +70,10 @@ class Plan:
 def planned(
     name: str,
     views: Sequence[np.ndarray],
-    op: str,
+    request: Reduction,
     *,
-    site: str,
-    options: Options | None,
-    shared: bool,
     purpose: str,
-    algorithm: str = "auto",
-    packs: int | None = None,
-    nesting: str = "",
+    root: int | None = None,
     count: int | None = None,
 ) -> Plan:
     """Prepares a reduction.
@@ -86,27 +81,25 @@ def planned(
     Args:
       name: Of the collective, such as "all_reduce".
       views: Arrays of the dtypes and shapes in question, of any strides.
-      op: Such as "sum".
-      site: Where the user called it.
-      options: How it is packed, and with which algorithm unless `algorithm` says so.
-      shared: Whether replicas may get one result together.
+      request: What the replica asks for.
       purpose: See `Call.purpose`.
-      algorithm: The one asked for.
-      packs: In how many packs per dtype, see `packs_of`.
-      nesting: The structure that the arrays came in.
+      root: The replica that gets the result; None for all of them.
       count: Elements as telemetry counts them; all of them unless given.
 
     Raises:
       ValueError: If there is no such `op`.
       TypeError: If an array does not hold numbers.
     """
+    op, options = request.op, request.options
     backend.ufunc(op)
     found = {view.dtype for view in views}
     for dtype in found:  # NumPy would add texts up, and cut the sum to their length
         backend.require_numbers(dtype, f"one of dtype {backend.dtype_text(dtype)}")
-    if getattr(options, "implementation", None) is CommunicationImplementation.RING and algorithm == "auto":
+    algorithm: str = request.algorithm if root is None else f"root={root}"
+    prefers_ring = getattr(options, "implementation", None) is CommunicationImplementation.RING
+    if prefers_ring and algorithm == "auto":
         algorithm = "ring"
-    layout = packs_of(views, op, options=options, packs=packs)
+    layout = packs_of(views, op, options=options, packs=request.packs)
     results = {
         dtype: (backend.mean_dtype(dtype) if op == "mean" else dtype).newbyteorder("=") for dtype in found
     }
@@ -116,9 +109,9 @@ def planned(
         name,
         op,
         describe(views),
-        site,
-        nesting,
-        f"{algorithm}, {len(layout)} packs, {'shared' if shared else 'own'} result",
+        request.site,
+        request.nesting,
+        f"{algorithm}, {len(layout)} packs, {'shared' if request.shared else 'own'} result",
         sum(view.size for view in views) if count is None else count,
         sum(view.nbytes for view in views),
         names.pop() if len(names) == 1 else "mixed",

@@ -17,7 +17,7 @@ from workbench.communicators.core.failure import Failure
 from workbench.communicators.core.finiteness import FINITE, NOT_READ
 from workbench.communicators.core.gathering import GatherLayout
 from workbench.communicators.core.link import Blocks, Link
-from workbench.communicators.core.options import Algorithm, Options
+from workbench.communicators.core.options import Options, Reduction
 from workbench.communicators.core.plan import Plan, planned
 from workbench.communicators.core.position import OUTSIDE, Flight, Position, Status
 from workbench.communicators.core.roll_call import RollCall
@@ -77,14 +77,7 @@ class ReplicaCommunicator:
     def all_reduce(
         self,
         arrays: Sequence[Any],
-        op: str,
-        *,
-        site: str = "",
-        options: Options | None = None,
-        shared: bool = False,
-        algorithm: Algorithm = "auto",
-        packs: int | None = None,
-        nesting: str = "",
+        request: Reduction,
     ) -> list[Any]:
         """Combines each array elementwise over all replicas (see `Communicator.all_reduce`)."""
         views = [x if type(x) is np.ndarray else backend.view(x) for x in arrays]
@@ -93,27 +86,16 @@ class ReplicaCommunicator:
             what: Any = (views[0].dtype, views[0].shape)
         else:
             what = tuple([(view.dtype, view.shape) for view in views])
-        key = (op, site, options, shared, algorithm, packs, nesting, self._purpose, what)
+        key = (request, self._purpose, what)
         plan = self._plans.get(key)
         if plan is None:
-            plan = planned(
-                "all_reduce",
-                views,
-                op,
-                site=site,
-                options=options,
-                shared=shared,
-                purpose=self._purpose,
-                algorithm=algorithm,
-                packs=packs,
-                nesting=nesting,
-            )
+            plan = planned("all_reduce", views, request, purpose=self._purpose)
             if len(self._plans) >= _MAX_PLANS:
                 self._plans.clear()
             self._plans[key] = plan
-        enter = self._enter(plan.call, options)
+        enter = self._enter(plan.call, request.options)
         try:
-            results = plan.combine(self._link, self._position, views, shared)
+            results = plan.combine(self._link, self._position, views, request.shared)
         except BaseException as error:
             self._give_up(enter, error)
             raise
@@ -131,16 +113,8 @@ class ReplicaCommunicator:
         """Combines as `all_reduce`; replicas other than `root` get None for each array."""
         self._check_root(root)
         views = [backend.view(x) for x in arrays]
-        plan = planned(
-            "reduce",
-            views,
-            op,
-            site=site,
-            options=options,
-            shared=True,
-            purpose=self._purpose,
-            algorithm=f"root={root}",
-        )
+        request = Reduction(op, site, options, shared=True)
+        plan = planned("reduce", views, request, purpose=self._purpose, root=root)
         totals = self._run(plan.call, options, lambda: plan.combine(self._link, self._position, views, True))
         if self.rank != root:
             return [None] * len(totals)
@@ -151,16 +125,8 @@ class ReplicaCommunicator:
         value = backend.view(array)
         if value.ndim == 0:
             raise ValueError("reduce_scatter needs at least one dimension to split, got a scalar")
-        plan = planned(
-            "reduce_scatter",
-            [value],
-            op,
-            site=site,
-            options=options,
-            shared=True,
-            purpose=self._purpose,
-            count=self._part(value),
-        )
+        request = Reduction(op, site, options, shared=True)
+        plan = planned("reduce_scatter", [value], request, purpose=self._purpose, count=self._part(value))
         (total,) = self._run(
             plan.call, options, lambda: plan.combine(self._link, self._position, [value], True)
         )

@@ -14,7 +14,7 @@ from workbench.backends import numpy as backend
 from workbench.communicators.core.blocks import bytes_of, described, header
 from workbench.communicators.core.call import Call, describe
 from workbench.communicators.core.link import Blocks, Link
-from workbench.communicators.core.options import Algorithm, CommunicationImplementation, Options
+from workbench.communicators.core.options import CommunicationImplementation, Options, Reduction
 from workbench.communicators.core.packing import Pack, packs_of
 from workbench.communicators.core.position import Flight, Position, Status
 from workbench.communicators.core.replica_communicator import ReplicaCommunicator
@@ -59,40 +59,19 @@ class GpuCommunicator:
     def all_reduce(
         self,
         arrays: Sequence[Any],
-        op: str,
-        *,
-        site: str = "",
-        options: Options | None = None,
-        shared: bool = False,
-        algorithm: Algorithm = "auto",
-        packs: int | None = None,
-        nesting: str = "",
+        request: Reduction,
     ) -> list[Any]:
         """As `Communicator.all_reduce`; a structure with arrays of both kinds takes one collective for each."""
         on_gpu = [index for index, array in enumerate(arrays) if self._gpu.owns(array)]
         results: list[Any] = [None] * len(arrays)
         on_host = [index for index in range(len(arrays)) if index not in on_gpu]
         if on_host or not on_gpu:
-            combined = self._host.all_reduce(
-                [arrays[index] for index in on_host], op, site=site, options=options, shared=shared,
-                algorithm=algorithm, packs=packs, nesting=nesting,
-            )  # fmt: skip
+            combined = self._host.all_reduce([arrays[index] for index in on_host], request)
             for index, result in zip(on_host, combined, strict=True):
                 results[index] = result
         if on_gpu:
             mine = [self._view(arrays[index]) for index in on_gpu]
-            mode = f"{algorithm}, on GPU"
-            combined = self._combined(
-                "all_reduce",
-                mine,
-                op,
-                None,
-                site=site,
-                options=options,
-                packs=packs,
-                nesting=nesting,
-                mode=mode,
-            )
+            combined = self._combined("all_reduce", mine, request, None)
             for index, result in zip(on_gpu, combined, strict=True):
                 results[index] = self._gpu.like(result, arrays[index])
         return results
@@ -105,9 +84,7 @@ class GpuCommunicator:
             return self._host.reduce(arrays, op, root, site=site, options=options)
         self._check_root(root)
         mine = [self._view(array) for array in arrays]
-        combined = self._combined(
-            "reduce", mine, op, root, site=site, options=options, mode=f"root={root}, on GPU"
-        )
+        combined = self._combined("reduce", mine, Reduction(op, site, options), root)
         if self.rank != root:
             return [None] * len(arrays)
         return [self._gpu.like(result, x) for result, x in zip(combined, arrays, strict=True)]
@@ -281,28 +258,27 @@ class GpuCommunicator:
         self,
         name: str,
         values: Sequence[Any],
-        op: str,
+        request: Reduction,
         root: int | None,
-        *,
-        site: str,
-        options: Options | None,
-        mode: str,
-        packs: int | None = None,
-        nesting: str = "",
     ) -> list[Any]:
+        op, options = request.op, request.options
         backend.ufunc(op)
         self._check_implementation(options)
         layout = packs_of(
-            values, op, options=options, packs=packs, dtype_of=native if self._plane.fused else wire_dtype
+            values,
+            op,
+            options=options,
+            packs=request.packs,
+            dtype_of=native if self._plane.fused else wire_dtype,
         )
         call = self._call(
             name,
             values,
             op,
-            site=site,
-            mode=f"{mode}, {len(layout)} packs",
+            site=request.site,
+            mode=f"{request.algorithm if root is None else f'root={root}'}, on GPU, {len(layout)} packs",
             packs=len(layout),
-            nesting=nesting,
+            nesting=request.nesting,
         )
         receives = root is None or root == self.rank
         with self._gpu.on(self._ordinal):

@@ -12,6 +12,7 @@ from workbench.communicators.core.options import (
     CommunicationImplementation,
     CommunicationOptions,
     Options,
+    Reduction,
 )
 from workbench.device_names import Device
 from workbench.device_spec import DeviceSpec
@@ -164,22 +165,12 @@ class CrossDeviceOps:
         self,
         communicator: Communicator,
         arrays: Sequence[Any],
-        op: str,
-        *,
-        site: str,
-        options: Options | None = None,
-        nesting: str = "",
+        request: Reduction,
     ) -> list[Any]:
         """Combines arrays over all replicas by this object's algorithm; on a replica."""
-        return communicator.all_reduce(
-            arrays,
-            op,
-            site=site,
-            options=options or self.options,
-            nesting=nesting,
-            algorithm=self.algorithm,
-            packs=self.packs,
-        )
+        options = request.options or self.options
+        own = request._replace(options=options, algorithm=self.algorithm, packs=self.packs)
+        return communicator.all_reduce(arrays, own)
 
     def check_devices(self, devices: Sequence[Device]) -> None:
         """Raises if it cannot work on these devices; called when a strategy is made."""
@@ -349,7 +340,7 @@ def _all_reduce_here(env: ReplicaEnv, line: Line | None, call: tuple[Any, ...]) 
     ops, arrays, op, site, options = call
 
     def combine(communicator: Communicator, arrays: Sequence[Any], op: str) -> list[Any]:
-        return ops.all_reduce_arrays(communicator, arrays, op, site=site, options=options)  # type: ignore[no-any-return]
+        return ops.all_reduce_arrays(communicator, arrays, Reduction(op, site, options))  # type: ignore[no-any-return]
 
     combined: list[Any] = apply_at(line)(combine, env.communicator, arrays, op=op)
     return combined

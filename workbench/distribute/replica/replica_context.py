@@ -12,6 +12,7 @@ import numpy as np
 from workbench import tree
 from workbench.backends.from_gpu import sent
 from workbench.backends.library import namespace_named
+from workbench.communicators.core.options import Reduction
 from workbench.debugging import numerics
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import as_array, is_python_number
@@ -143,17 +144,15 @@ class ReplicaContext:
             return self.merge_call(_reduce_by_ops, (value,), {"op": op, "options": options})
         # One array is by far the most common.
         if hasattr(value, "shape") and not isinstance(value, IndexedSlices):
-            return strategy.all_reduce_arrays(env.communicator, [value], op, site, options)[0]
+            return strategy.all_reduce_arrays(env.communicator, [value], Reduction(op, site, options))[0]
         leaves, spec = tree.flatten(value, is_leaf=_is_variable)
         dense = [
             as_array(leaf) if is_python_number(leaf) else leaf
             for leaf in leaves
             if not isinstance(leaf, IndexedSlices)
         ]
-        nesting = _nesting(spec)
-        combined = iter(
-            strategy.all_reduce_arrays(env.communicator, dense, op, site, options, nesting) if dense else ()
-        )
+        request = Reduction(op, site, options, nesting=_nesting(spec))
+        combined = iter(strategy.all_reduce_arrays(env.communicator, dense, request) if dense else ())
         results = [
             all_reduce_slices(env, leaf, op, site, options)
             if isinstance(leaf, IndexedSlices)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
+from workbench.communicators import Reduction
 from workbench.debugging import numerics
 from workbench.distribute import contexts
 from workbench.distribute.arrays.host_reduce import as_axis, require_reducible
@@ -33,7 +34,7 @@ from workbench.runtime.placement_text import one_line, placement, transport
 if TYPE_CHECKING:
     from workbench.backends.library import Library
     from workbench.communicators.communicator import Communicator
-    from workbench.communicators.core.options import CommunicationOptions, Options
+    from workbench.communicators.core.options import CommunicationOptions
     from workbench.data import Dataset
     from workbench.data.context import InputContext, InputOptions
     from workbench.data.explain import Shape
@@ -342,12 +343,14 @@ class Strategy:
         self,
         communicator: Communicator,
         arrays: Sequence[Any],
-        op: str,
-        site: str,
-        options: Options | None,
-        nesting: str = "",
+        request: Reduction,
     ) -> list[Any]:
         """Combines arrays over the replicas in the way that this strategy does; on a replica.
+
+        Args:
+          communicator: The replica's.
+          arrays: What is combined.
+          request: How; without options, those of the strategy are taken.
 
         Raises:
           InvalidArgumentError: For bools and records, as `reduce` does.
@@ -355,11 +358,12 @@ class Strategy:
         for array in arrays:
             if getattr(dtype := getattr(array, "dtype", None), "kind", "") in _NOT_ADDED:
                 require_reducible(dtype, "all_reduce")
-        options = options or self.communication_options
+        if request.options is None and self.communication_options is not None:
+            request = request._replace(options=self.communication_options)
         ops = self.cross_device_ops
         if ops is None:
-            return communicator.all_reduce(arrays, op, site=site, options=options, nesting=nesting)
-        return ops.all_reduce_arrays(communicator, arrays, op, site=site, options=options, nesting=nesting)
+            return communicator.all_reduce(arrays, request)
+        return ops.all_reduce_arrays(communicator, arrays, request)
 
     # -- bringing values home -----------------------------------------------------------------------------------
 

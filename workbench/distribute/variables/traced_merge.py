@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
+from workbench.communicators import Reduction
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_operand, namespace_of
 from workbench.distribute.arrays.gather import all_gather_leaf, all_reduce_slices
@@ -113,7 +114,7 @@ def reduce(env: ReplicaEnv, reduce_op: ReduceOp, value: Any, axis: Axis) -> Any:
         check_axis(array, axis)
         xp = env.xp  # all components have one shape, so the mean of their means is the mean of all
         array = xp.sum(array, axis=axis, dtype=array.dtype) if op == "sum" else xp.mean(array, axis=axis)
-    return env.communicator.all_reduce([array], op, site="merge_call")[0]
+    return env.communicator.all_reduce([array], Reduction(op, site="merge_call"))[0]
 
 
 def gather(env: ReplicaEnv, value: Any, axis: int) -> Any:

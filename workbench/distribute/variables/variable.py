@@ -11,6 +11,7 @@ import numpy as np
 import optree
 
 from workbench.backends.numpy import native
+from workbench.communicators.core.options import Reduction
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array, describe, is_python_number
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
@@ -354,7 +355,8 @@ class Variable(VariableLike, DistributedValues):
         if self._holder is not None:
             held: Array = env.communicator.reduce([array], op, self._holder, site=site)[0]
             return held
-        combined: Array = self._strategy.all_reduce_arrays(env.communicator, [array], op, site, None)[0]
+        request = Reduction(op, site)
+        combined: Array = self._strategy.all_reduce_arrays(env.communicator, [array], request)[0]
         return combined
 
     def _checked(self, env: ReplicaEnv) -> ReplicaEnv:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from workbench.communicators import Reduction
 from workbench.runtime import Cluster
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.records import bandwidth
@@ -90,6 +91,6 @@ def all_reduce_seconds(env: ReplicaEnv) -> np.ndarray:
         for _ in range(_ROUNDS):
             env.communicator.barrier(site=PURPOSE)
             begin = time.perf_counter()
-            env.communicator.all_reduce([array], "sum", site=PURPOSE, shared=True)
+            env.communicator.all_reduce([array], Reduction("sum", site=PURPOSE, shared=True))
             seconds.append(time.perf_counter() - begin)
     return np.array(seconds)

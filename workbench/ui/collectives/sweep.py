@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import numpy as np
 
 from workbench.backends.library import Library, namespace_named
+from workbench.communicators import Reduction
 from workbench.communicators.core.options import Algorithm, Options
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.errors import BackendUnavailable, ClusterClosed, InvalidArgumentError, UnavailableError
@@ -282,9 +283,8 @@ def _call(env: ReplicaEnv, what: _Round) -> Callable[[], object]:
     array = namespace_named(what.library).ones(what.elements, what.dtype)
     match what.op:
         case "all_reduce":
-            return lambda: communicator.all_reduce(
-                [array], what.redop, site=PURPOSE, options=options, algorithm=what.algorithm
-            )
+            request = Reduction(what.redop, PURPOSE, options, algorithm=what.algorithm)
+            return lambda: communicator.all_reduce([array], request)
         case "reduce_scatter":
             return lambda: communicator.reduce_scatter(array, what.redop, site=PURPOSE, options=options)
         case "all_gather":
