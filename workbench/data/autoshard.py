@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from workbench.data.dataset import Dataset
 from workbench.data.options import AutoShardPolicy
+from workbench.data.passes import Pass
+from workbench.data.provenance import DATASET_MASK, DATASET_SHIFT, ROW_MASK, file_of
 from workbench.data.sources.combine import Zipped
 from workbench.data.sources.files import FileReader
+from workbench.data.stage import Pipeline
 from workbench.data.stages.flat import Interleave
 from workbench.data.stages.select import SHARD_HINT, Prefetch, Shard
 from workbench.errors import NotFoundError
+
+_Kind = TypeVar("_Kind", bound=Pipeline)
 
 
 @dataclass(frozen=True)
@@ -98,12 +104,12 @@ def auto_shard(dataset: Dataset, num_workers: int, index: int) -> Sharded:
     return Sharded(rewritten, choice)
 
 
-def is_file_based(dataset: Dataset) -> bool:
+def is_file_based(dataset: Pipeline) -> bool:
     """Whether a dataset's elements come out of files whose list can be divided."""
     return _shard_files(dataset, 1, 0) is not None
 
 
-def file_reader(dataset: Dataset) -> FileReader | None:
+def file_reader(dataset: Pipeline) -> FileReader | None:
     """The source that reads files, if there is one; the first of several."""
     if isinstance(dataset.source, FileReader):
         return dataset.source
@@ -117,10 +123,10 @@ def file_reader(dataset: Dataset) -> FileReader | None:
     return next((reader for inner in dataset.source.inputs() if (reader := file_reader(inner))), None)
 
 
-def _shard_files(dataset: Dataset, num_shards: int, index: int) -> Dataset | None:
+def _shard_files(dataset: _Kind, num_shards: int, index: int) -> _Kind | None:
     """The dataset with its list of files divided; None if there is no such list."""
     if isinstance(dataset.source, FileReader):
-        return dataset.with_source(dataset.source.sharded(num_shards, index), dataset.stages)
+        return dataset.with_source(dataset.source.sharded(num_shards, index, dataset), dataset.stages)
     for position, stage in enumerate(dataset.stages):
         if isinstance(stage, Interleave):
             names = dataset.with_source(dataset.source, dataset.stages[:position])
@@ -156,3 +162,31 @@ def _why_not_files(dataset: Dataset) -> str:
         "generator": "source is a generator",
     }
     return names.get(dataset.source.name, f"source is {dataset.source.name}, not files")
+
+
+class Labels:
+    """How people call the source elements of a dataset: "17", or "train.txt:17", or "1/17" in a concatenation."""
+
+    def __init__(self, dataset: Pipeline) -> None:
+        self._inputs = [Labels(inner) for inner in dataset.source.inputs()]
+        self._concatenated = dataset.source.name == "concatenate"
+        reader = None if self._inputs else file_reader(dataset)
+        self.paths = {} if reader is None else dict(reader.numbered_files(Pass(Dataset, provenance=True)))
+
+    def __call__(self, element_id: int) -> str:
+        """The name of one element."""
+        if self._inputs:
+            which = min(element_id >> DATASET_SHIFT, len(self._inputs) - 1)
+            inner = self._inputs[which](element_id & DATASET_MASK)
+            return f"{which}/{inner}" if self._concatenated else inner
+        file, row = file_of(element_id), element_id & ROW_MASK
+        if file in self.paths:
+            return f"{os.path.basename(self.paths[file])}:{row}"
+        return f"{file}:{row}" if file else str(row)
+
+    def path_of(self, element_id: int) -> str:
+        """The file that an element came from, or ""."""
+        if self._inputs:
+            which = min(element_id >> DATASET_SHIFT, len(self._inputs) - 1)
+            return self._inputs[which].path_of(element_id & DATASET_MASK)
+        return self.paths.get(file_of(element_id), "")

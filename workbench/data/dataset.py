@@ -260,8 +260,8 @@ class Dataset(DatasetText):
         drop_remainder: bool = False,
     ) -> Dataset:
         """Batches elements of similar length; a length equal to a boundary belongs to the upper bucket."""
-        return bucketed(
-            self,
+        stage = bucketed(
+            self.element_spec,
             element_length_func,
             bucket_boundaries,
             bucket_batch_sizes,
@@ -271,6 +271,7 @@ class Dataset(DatasetText):
             no_padding=no_padding,
             drop_remainder=drop_remainder,
         )
+        return self.with_stage(stage)
 
     def enumerate(self, start: int = 0) -> Dataset:
         """Pairs of a number and the element."""
@@ -395,7 +396,7 @@ class Dataset(DatasetText):
         Raises:
           OutOfRangeError: if there is none.
         """
-        for element in Elements(self._elements(Pass())):
+        for element in Elements(self._elements(Pass(Dataset))):
             return element
         raise OutOfRangeError(f"{self!r} has no element")
 
@@ -404,7 +405,7 @@ class Dataset(DatasetText):
     def next_pass(self, *, provenance: bool = False) -> Pass:
         """The description of this dataset's next iteration."""
         self._epoch += 1  # two threads may get the same epoch: then their orders agree, nothing else
-        return Pass(self._epoch - 1, provenance)
+        return Pass(Dataset, self._epoch - 1, provenance)
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts a pass; gives runs of elements."""
@@ -417,6 +418,12 @@ class Dataset(DatasetText):
     def with_source(self, source: Source, stages: tuple[Stage, ...]) -> Dataset:
         """Another pipeline with this one's options."""
         return Dataset(source, stages, self._options)
+
+    def with_element_spec(self, spec: Any) -> Dataset:
+        """This dataset, of which the element spec is known otherwise."""
+        known = self.with_source(self.source, self.stages)
+        known._element_spec = spec
+        return known
 
     def upstream(self) -> Dataset | None:
         """This dataset without its last stage; None if there is none."""

@@ -6,7 +6,7 @@ import html
 from typing import Any
 
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from workbench.data.stage import Source, Stage
+from workbench.data.stage import Pipeline, Source, Stage
 from workbench.telemetry.formatting import printable
 
 _WIDTH = 88
@@ -24,13 +24,6 @@ class DatasetText:
     stages: tuple[Stage, ...]
     _element_spec: Any
 
-    def _parts(self) -> list[str]:
-        name = self.source.name
-        inner = self.source.inputs()
-        if inner:
-            name += f"[{', '.join(' → '.join(dataset._parts()) for dataset in inner)}]"
-        return [printable(name), *(printable(stage.describe()) for stage in self.stages)]
-
     def _count(self) -> str:
         try:
             count = self.cardinality()  # type: ignore[attr-defined]
@@ -46,14 +39,21 @@ class DatasetText:
         return f"{count:,} elements"
 
     def __repr__(self) -> str:
-        text = f"<Dataset: {' → '.join(self._parts())}, {self._count()}>"
+        text = f"<Dataset: {' → '.join(_parts(self))}, {self._count()}>"
         return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 2]}…>"
 
     def _repr_html_(self) -> str:
-        boxes = " → ".join(f"<code>{html.escape(part)}</code>" for part in self._parts())
+        boxes = " → ".join(f"<code>{html.escape(part)}</code>" for part in _parts(self))
         parts = printable(str(self._element_spec))
         spec = "" if self._element_spec is None else f"<br><small>{html.escape(parts)}</small>"
         return f"<div><b>Dataset</b> {boxes} · {html.escape(self._count())}{spec}</div>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+def _parts(dataset: DatasetText | Pipeline) -> list[str]:
+    name = dataset.source.name
+    if inner := dataset.source.inputs():
+        name += f"[{', '.join(' → '.join(_parts(each)) for each in inner)}]"
+    return [printable(name), *(printable(stage.describe()) for stage in dataset.stages)]

@@ -104,7 +104,7 @@ class HostPipeline:
           epoch: Number of the epoch; all hosts must use the same one, so that they shuffle alike.
           provenance: Whether to tell which source elements every replica got.
         """
-        streams = [_stream(dataset, Pass(epoch, provenance)) for dataset in self.datasets]
+        streams = [_stream(dataset, Pass(Dataset, epoch, provenance)) for dataset in self.datasets]
         for group in _raised(_dealt(streams, self.replicas)):
             if None in group and not self.pad_last:
                 return
@@ -124,7 +124,7 @@ class HostPipeline:
         Yields:
           One element tree per entry of `replicas`; or why there is none in this step.
         """
-        streams = [_located(dataset, Pass(epoch)) for dataset in self.datasets]
+        streams = [_located(dataset, Pass(Dataset, epoch)) for dataset in self.datasets]
         for number, group in enumerate(_dealt(streams, self.replicas)):
             if isinstance(group, Failed):
                 if number >= first:
@@ -147,7 +147,7 @@ class HostPipeline:
 
     def placements(self, *, epoch: int = 0) -> Iterator[list[Placement]]:
         """As `steps`, but only tells what would go where; batches in memory are not gathered."""
-        streams = [_placed(dataset, Pass(epoch, provenance=True)) for dataset in self.datasets]
+        streams = [_placed(dataset, Pass(Dataset, epoch, provenance=True)) for dataset in self.datasets]
         for group in _raised(_dealt(streams, self.replicas)):
             if None in group and not self.pad_last:
                 return

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.autoshard import PolicyChoice, choose_policy, file_reader
+from workbench.data.autoshard import Labels, PolicyChoice, choose_policy, file_reader
 from workbench.data.dataset import Dataset
 from workbench.data.distributed import NOTHING, HostPipeline, Placement, distribute_for_host
 from workbench.data.explain_text import model_html, model_text, summary_line
 from workbench.data.options import AutoShardPolicy
 from workbench.data.passes import Pass
 from workbench.data.progress import InputProgress
-from workbench.data.provenance import FILE_SHIFT, Labels
+from workbench.data.provenance import FILE_SHIFT
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, compute_batch_size
 from workbench.errors import InvalidArgumentError
 
@@ -296,7 +296,7 @@ def _dropped(dataset: Dataset, delivered: np.ndarray[Any, np.dtype[np.int64]]) -
         source = Dataset(reader)
     elif len(delivered) and int(delivered.max()) >> FILE_SHIFT:
         return None
-    available = [run.ids() for run in source.open(Pass(provenance=True))]
+    available = [run.ids() for run in source.open(Pass(Dataset, provenance=True))]
     everything = np.concatenate(available) if available else np.empty(0, np.int64)
     return len(np.setdiff1d(everything, delivered))
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from workbench.data.spec import TensorSpec, spec_of
 from workbench.data.stages.functions import note_place
 from workbench.data.structure import flatten, flatten_result
 
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
-
-def fold(dataset: Dataset, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
+def fold(dataset: Iterable[Any], initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
     """`state = reduce_func(state, element)` over all elements.
 
     Raises:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +21,14 @@ class Pass:
     orders.
 
     Attributes:
+      dataset: Makes a dataset of a source, for stages whose elements are datasets.
       epoch: How often this dataset had been iterated before; reshuffling depends on it.
       provenance: Whether stages keep track of which source elements their results came from.
       visits: How often a stage with a certain seed was opened in this pass; `repeat` opens it once per
         repetition.
     """
 
+    dataset: Callable[[Any], Any]
     epoch: int = 0
     provenance: bool = False
     visits: Counter[int] = field(default_factory=Counter)

@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 
 from workbench import tree
+from workbench.data.sources.memory import Whole
 from workbench.data.spec import STRING, DatasetSpec, TensorSpec, relax, spec_of
+from workbench.data.stage import Pipeline
+from workbench.data.stages.select import Repeat
 from workbench.data.structure import flatten_result
 
 
@@ -45,21 +48,22 @@ def check_arguments(fn: Callable[..., Any], element_spec: Any, stage: str) -> No
         ) from None
 
 
-def result_spec(fn: Callable[..., Any], element_spec: Any) -> Any:
-    """The spec of `fn`'s result for elements of `element_spec`.
+def result_spec(fn: Callable[..., Any], upstream: Pipeline) -> Any:
+    """The spec of `fn`'s result for elements of `upstream`.
 
     Raises:
       Exception: whatever `fn` raises for the made-up values.
     """
-    first, second = result_examples(fn, element_spec)
+    first, second = result_examples(fn, upstream)
     return relax(_spec(first), _spec(second))
 
 
-def result_examples(fn: Callable[..., Any], element_spec: Any) -> tuple[Any, Any]:
-    """What `fn` returns for two made-up elements."""
+def result_examples(fn: Callable[..., Any], upstream: Pipeline) -> tuple[Any, Any]:
+    """What `fn` returns for two made-up elements of `upstream`."""
+    spec = upstream.element_spec
     return (
-        call(fn, tree.map(lambda spec: _made_up(spec, 1), element_spec)),
-        call(fn, tree.map(lambda spec: _made_up(spec, 2), element_spec)),
+        call(fn, tree.map(lambda part: _made_up(part, 1, upstream), spec)),
+        call(fn, tree.map(lambda part: _made_up(part, 2, upstream), spec)),
     )
 
 
@@ -68,13 +72,10 @@ def _spec(result: Any) -> Any:
     return structure.pack([spec_of(leaf) for leaf in leaves])
 
 
-def _made_up(spec: Any, value: int) -> Any:
+def _made_up(spec: Any, value: int, upstream: Pipeline) -> Any:
     if isinstance(spec, DatasetSpec):
-        # Deferred: datasets are built on stages, which use this module.
-        from workbench.data.dataset import Dataset
-
-        element = tree.map(lambda inner: _made_up(inner, value), spec.element_spec)
-        return Dataset.from_tensors(element).repeat(value)
+        element = tree.map(lambda inner: _made_up(inner, value, upstream), spec.element_spec)
+        return upstream.with_source(Whole.of(element), (Repeat(value),))
     if not isinstance(spec, TensorSpec) or spec.shape is None:
         raise TypeError(f"nothing can be made up for {spec}")
     shape = tuple(value + 1 if size is None else size for size in spec.shape)

@@ -6,22 +6,17 @@ top 7 the dataset of a concatenation.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from workbench.data.structure import Array, Structure
 from workbench.data.tables import Leaves, Rows, Slab, Table
 
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
-
 FILE_SHIFT = 32
 DATASET_SHIFT = 56
-_ROW_MASK = (1 << FILE_SHIFT) - 1
-_DATASET_MASK = (1 << DATASET_SHIFT) - 1
+ROW_MASK = (1 << FILE_SHIFT) - 1
+DATASET_MASK = (1 << DATASET_SHIFT) - 1
 
 
 @dataclass(slots=True, eq=False)
@@ -56,35 +51,4 @@ class OffsetTable:
 
 def file_of(element_id: int) -> int:
     """The number of the file (in the undivided list) that an element came from."""
-    return (element_id & _DATASET_MASK) >> FILE_SHIFT
-
-
-class Labels:
-    """How people call the source elements of a dataset: "17", or "train.txt:17", or "1/17" in a concatenation."""
-
-    def __init__(self, dataset: Dataset) -> None:
-        from workbench.data.autoshard import file_reader
-        from workbench.data.passes import Pass
-
-        self._inputs = [Labels(inner) for inner in dataset.source.inputs()]
-        self._concatenated = dataset.source.name == "concatenate"
-        reader = None if self._inputs else file_reader(dataset)
-        self.paths = {} if reader is None else dict(reader.numbered_files(Pass(provenance=True)))
-
-    def __call__(self, element_id: int) -> str:
-        """The name of one element."""
-        if self._inputs:
-            which = min(element_id >> DATASET_SHIFT, len(self._inputs) - 1)
-            inner = self._inputs[which](element_id & _DATASET_MASK)
-            return f"{which}/{inner}" if self._concatenated else inner
-        file, row = file_of(element_id), element_id & _ROW_MASK
-        if file in self.paths:
-            return f"{os.path.basename(self.paths[file])}:{row}"
-        return f"{file}:{row}" if file else str(row)
-
-    def path_of(self, element_id: int) -> str:
-        """The file that an element came from, or ""."""
-        if self._inputs:
-            which = min(element_id >> DATASET_SHIFT, len(self._inputs) - 1)
-            return self._inputs[which].path_of(element_id & _DATASET_MASK)
-        return self.paths.get(file_of(element_id), "")
+    return (element_id & DATASET_MASK) >> FILE_SHIFT

@@ -54,7 +54,7 @@ def read_files(dataset: Dataset, reader: FileReader, num_parallel_reads: int | N
         Dataset.__init__(dataset, reader)
         return
     names = (
-        reader.files if isinstance(reader.files, Dataset) else Dataset.from_tensor_slices(list(reader.files))
+        Dataset.from_tensor_slices(list(reader.files)) if isinstance(reader.files, tuple) else reader.files
     )
     turn = Interleave.of(functools.partial(_one_file, reader), cycle, 1)
     Dataset.__init__(dataset, names.source, (*names.stages, turn))

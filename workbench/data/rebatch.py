@@ -13,7 +13,7 @@ from workbench.data.spec import TensorSpec
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
+    from workbench.data.stage import Pipeline
 
 UNKNOWN_BATCH_SIZE = -1
 
@@ -54,7 +54,7 @@ def batch_sizes_for_worker(
     return list(sizes[start:] + sizes[:start])
 
 
-def compute_batch_size(dataset: Dataset) -> int:
+def compute_batch_size(dataset: Pipeline) -> int:
     """The size of the batches that a dataset gives, or -1 if it cannot be told from its description.
 
     It is known from static shapes, and from the last `batch` or `padded_batch` if only stages follow that
@@ -75,7 +75,7 @@ def compute_batch_size(dataset: Dataset) -> int:
     return _described_batch_size(dataset)
 
 
-def _described_batch_size(dataset: Dataset) -> int:
+def _described_batch_size(dataset: Pipeline) -> int:
     for stage in reversed(dataset.stages):
         size = getattr(stage, "batch_size", None)
         if size is not None:

@@ -4,15 +4,43 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol, Self
 
 from workbench.data.passes import Pass
 from workbench.data.tables import Run
 
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
-
 Opener = Callable[[], Iterator[Run]]
+
+
+class Pipeline(Protocol):
+    """What sources and stages use of `Dataset`, which is built of them."""
+
+    @property
+    def source(self) -> Source:
+        """Where elements come from."""
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What is done to them, in order."""
+
+    @property
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+
+    def cardinality(self) -> int:
+        """Number of elements, or what stands for endless and unknown."""
+
+    def first(self) -> Any:
+        """The first element."""
+
+    def open(self, current: Pass) -> Iterator[Run]:
+        """Starts a pass."""
+
+    def with_source(self, source: Source, stages: tuple[Stage, ...]) -> Self:
+        """Another pipeline with this one's options."""
+
+    def with_element_spec(self, spec: Any) -> Self:
+        """The same pipeline, of which the spec is known."""
 
 
 class Source(ABC):
@@ -39,11 +67,11 @@ class Source(ABC):
     def cardinality(self) -> int:
         """Number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""
 
-    def inputs(self) -> tuple[Dataset, ...]:
+    def inputs(self) -> tuple[Pipeline, ...]:
         """Datasets that this source combines."""
         return ()
 
-    def with_inputs(self, inputs: tuple[Dataset, ...]) -> Source:
+    def with_inputs(self, inputs: tuple[Pipeline, ...]) -> Source:
         """The same combination of other datasets."""
         return self
 
@@ -65,11 +93,11 @@ class Stage(ABC):
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
 
-    def element_spec(self, upstream: Dataset) -> Any:
+    def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element; unchanged by default."""
         return upstream.element_spec
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements; unchanged by default."""
         return upstream.cardinality()
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.provenance import DATASET_SHIFT
 from workbench.data.sources.memory import Slices
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
-from workbench.data.stage import Source
+from workbench.data.stage import Pipeline, Source
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import ArrayTable, Failed, Item, Run, attempts, single
 from workbench.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +22,7 @@ class Concatenated(Source):
     """The elements of the first dataset, then those of the next."""
 
     name: ClassVar[str] = "concatenate"
-    datasets: tuple[Dataset, ...]
+    datasets: tuple[Pipeline, ...]
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
@@ -52,11 +49,11 @@ class Concatenated(Source):
             return INFINITE_CARDINALITY
         return UNKNOWN_CARDINALITY if UNKNOWN_CARDINALITY in counts else sum(counts)
 
-    def inputs(self) -> tuple[Dataset, ...]:
+    def inputs(self) -> tuple[Pipeline, ...]:
         """The datasets that are combined."""
         return self.datasets
 
-    def with_inputs(self, inputs: tuple[Dataset, ...]) -> Concatenated:
+    def with_inputs(self, inputs: tuple[Pipeline, ...]) -> Concatenated:
         """The same combination of other datasets."""
         return Concatenated(inputs)
 
@@ -72,7 +69,7 @@ class Zipped(Source):
     """
 
     name: ClassVar[str] = "zip"
-    datasets: tuple[Dataset, ...]
+    datasets: tuple[Pipeline, ...]
     structure: tree.Spec
     joined: ArrayTable | None = None
 
@@ -124,11 +121,11 @@ class Zipped(Source):
             return UNKNOWN_CARDINALITY
         return min(finite) if finite else INFINITE_CARDINALITY
 
-    def inputs(self) -> tuple[Dataset, ...]:
+    def inputs(self) -> tuple[Pipeline, ...]:
         """The datasets that are combined."""
         return self.datasets
 
-    def with_inputs(self, inputs: tuple[Dataset, ...]) -> Zipped:
+    def with_inputs(self, inputs: tuple[Pipeline, ...]) -> Zipped:
         """The same combination of other datasets."""
         return Zipped(inputs, self.structure, _joined(inputs, self.structure))
 
@@ -138,8 +135,8 @@ class Chosen(Source):
     """The next element of the dataset whose number comes next out of `choice`."""
 
     name: ClassVar[str] = "choose_from_datasets"
-    datasets: tuple[Dataset, ...]
-    choice: Dataset
+    datasets: tuple[Pipeline, ...]
+    choice: Pipeline
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
@@ -166,16 +163,16 @@ class Chosen(Source):
         """Number of elements, or what stands for endless and unknown."""
         return UNKNOWN_CARDINALITY
 
-    def inputs(self) -> tuple[Dataset, ...]:
+    def inputs(self) -> tuple[Pipeline, ...]:
         """The datasets that are combined."""
         return self.datasets
 
-    def with_inputs(self, inputs: tuple[Dataset, ...]) -> Chosen:
+    def with_inputs(self, inputs: tuple[Pipeline, ...]) -> Chosen:
         """The same combination of other datasets."""
         return Chosen(inputs, self.choice)
 
 
-def _joined(datasets: Sequence[Dataset], structure: tree.Spec) -> ArrayTable | None:
+def _joined(datasets: Sequence[Pipeline], structure: tree.Spec) -> ArrayTable | None:
     """The columns of all datasets as one table, if they are nothing but arrays in memory."""
     tables = [
         dataset.source.table

@@ -7,22 +7,20 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from workbench.data.failing import guarded, raised
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
+from workbench.data.sources.memory import Slices
 from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec
-from workbench.data.stage import Source
+from workbench.data.stage import Pipeline, Source
 from workbench.data.stages.select import Shard
 from workbench.data.structure import convert
 from workbench.data.tables import Run, items
 from workbench.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 
 def matching_files(patterns: Any) -> list[str]:
@@ -51,7 +49,7 @@ class FileReader(Source):
     """
 
     reads_files: ClassVar[bool] = True
-    files: tuple[str, ...] | Dataset
+    files: tuple[str, ...] | Pipeline
     compression: str = ""
     block_bytes: int = 0
 
@@ -85,19 +83,21 @@ class FileReader(Source):
         """Number of elements, or what stands for endless and unknown."""
         return UNKNOWN_CARDINALITY
 
-    def sharded(self, num_shards: int, index: int) -> FileReader:
-        """The reader of every `num_shards`-th file only."""
-        from workbench.data.dataset import Dataset
-
-        names = Dataset.from_tensor_slices(list(self.files)) if isinstance(self.files, tuple) else self.files
-        return replace(self, files=names.with_stage(Shard(num_shards, index, enough_for_all=True)))
+    def sharded(self, num_shards: int, index: int, dataset: Pipeline) -> FileReader:
+        """The reader of every `num_shards`-th file only; `dataset` is one whose files it reads."""
+        shard = Shard(num_shards, index, enough_for_all=True)
+        if isinstance(self.files, tuple):
+            names = dataset.with_source(Slices.of(list(self.files)), (shard,))
+        else:
+            names = self.files.with_source(self.files.source, (*self.files.stages, shard))
+        return replace(self, files=names)
 
     def of_one(self, name: Any) -> FileReader:
         """The reader of a single file."""
         return replace(self, files=(os.fsdecode(name),))
 
 
-def file_names(filenames: Any) -> tuple[str, ...] | Dataset:
+def file_names(filenames: Any) -> tuple[str, ...] | Pipeline:
     """Checks what readers take: a name, a list of names, or a dataset of names.
 
     Raises:

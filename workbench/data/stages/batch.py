@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from workbench import tree
 from workbench.data.passes import Pass
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.tables import BatchTable, Failed, Joined, Run, Segment, SegmentTable
 from workbench.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -73,12 +70,12 @@ class Batch(Stage):
             assert isinstance(last, Run)
             yield _batch(pending, last)
 
-    def element_spec(self, upstream: Dataset) -> Any:
+    def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
         size = self.batch_size if self.drop_remainder else None
         return tree.map(lambda spec: spec.batched(size), upstream.element_spec)
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         known = upstream.cardinality()
         if known < 0:

@@ -6,19 +6,16 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import read_only
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.structure import Structure
 from workbench.data.tables import ArrayTable, Failed, Leaves, ListTable, RangeTable, Run
 from workbench.errors import FailedPreconditionError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 
 @dataclass(slots=True)
@@ -94,7 +91,7 @@ class Cache(Stage):
         """The stage as a short text."""
         return "cache(file)" if self.filename else "cache"
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         return upstream.cardinality()
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from workbench.data.passes import Pass
 from workbench.data.spec import TensorSpec
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import Run, items, single
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -34,6 +31,6 @@ class Enumerate(Stage):
                 inner, outer = structure, flatten((0, structure.pack(leaves)))[1]
             yield single([np.int64(number), *leaves], outer, ids)
 
-    def element_spec(self, upstream: Dataset) -> Any:
+    def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
         return TensorSpec((), np.int64), upstream.element_spec

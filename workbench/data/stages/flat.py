@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.data import probe
 from workbench.data.failing import raised
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.spec import UNKNOWN_CARDINALITY, relax
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.functions import note_place
 from workbench.data.structure import Structure
 from workbench.data.tables import Failed, Item, Leaves, Run, items
 from workbench.errors import InvalidArgumentError, OutOfRangeError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 DEFAULT_CYCLE = 4
 
@@ -96,7 +93,7 @@ class Interleave(Stage):
         # reader(names).
         return (current.numbered(run, int(ids[0]) << FILE_SHIFT) for run in runs)
 
-    def _inner(self, leaves: Leaves, structure: Structure, index: int) -> Dataset:
+    def _inner(self, leaves: Leaves, structure: Structure, index: int) -> Pipeline:
         try:
             inner = probe.call(self.fn, structure.pack(leaves))
         except Exception as error:
@@ -110,21 +107,21 @@ class Interleave(Stage):
             )
         return inner  # type: ignore[no-any-return]
 
-    def example(self, upstream: Dataset) -> Dataset | None:
+    def example(self, upstream: Pipeline) -> Pipeline | None:
         """One inner dataset: for made-up values, or if they will not do for the first element (None without)."""
         try:
-            inner = probe.result_examples(self.fn, upstream.element_spec)[0]
+            inner = probe.result_examples(self.fn, upstream)[0]
             if hasattr(inner, "open"):
                 return inner  # type: ignore[no-any-return]
         except Exception:
             pass
-        first = next(items(raised(upstream.open(Pass())), False), None)
+        first = next(items(raised(upstream.open(_pass_over(upstream))), False), None)
         return None if first is None else self._inner(first[0], first[1], 0)
 
-    def element_spec(self, upstream: Dataset) -> Any:
+    def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
         try:
-            specs = [inner.element_spec for inner in probe.result_examples(self.fn, upstream.element_spec)]
+            specs = [inner.element_spec for inner in probe.result_examples(self.fn, upstream)]
             return relax(*specs)
         except Exception:
             inner = self.example(upstream)
@@ -134,7 +131,7 @@ class Interleave(Stage):
                 ) from None
             return inner.element_spec
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         return UNKNOWN_CARDINALITY
 
@@ -147,3 +144,8 @@ class Interleave(Stage):
 def _put_back(run: Run, runs: Iterator[Run]) -> Iterator[Run]:
     yield run
     yield from runs
+
+
+def _pass_over(upstream: Pipeline) -> Pass:
+    """A pass by itself, which counts as none of the user's."""
+    return Pass(lambda source: upstream.with_source(source, ()))

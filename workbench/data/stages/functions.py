@@ -10,20 +10,17 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from workbench.data import probe
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, spec_of
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.structure import Array, Structure, flatten_result
 from workbench.data.tables import Failed, Leaves, Run, items, single
 from workbench.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 _ONE_BOOL = TensorSpec((), np.bool_)
 
@@ -85,10 +82,10 @@ class Map(Stage):
                     return _result(future, ids)
         return _result(*waiting.popleft())
 
-    def element_spec(self, upstream: Dataset) -> Any:
+    def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
         try:
-            return probe.result_spec(self.fn, upstream.element_spec)
+            return probe.result_spec(self.fn, upstream)
         except Exception:
             element = upstream.first()
             leaves, structure = flatten_result(probe.call(self.fn, element))
@@ -127,7 +124,7 @@ class Filter(Stage):
             elif row is not None:
                 yield Run(run.table, range(row, row + 1))
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         return UNKNOWN_CARDINALITY
 
@@ -158,7 +155,7 @@ class TakeWhile(Stage):
             else:
                 yield Run(run.table, range(row, row + 1))
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         return UNKNOWN_CARDINALITY
 
@@ -167,7 +164,7 @@ class TakeWhile(Stage):
         return f"take_while({_name(self.fn)})"
 
 
-def check_predicate(fn: Callable[..., Any], upstream: Dataset, stage: str) -> None:
+def check_predicate(fn: Callable[..., Any], upstream: Pipeline, stage: str) -> None:
     """Refuses a predicate whose result is no scalar bool, as far as made-up values can tell.
 
     Raises:
@@ -180,7 +177,7 @@ def check_predicate(fn: Callable[..., Any], upstream: Dataset, stage: str) -> No
         return
     probe.check_arguments(fn, element_spec, stage)
     try:
-        spec = probe.result_spec(fn, element_spec)
+        spec = probe.result_spec(fn, upstream)
     except Exception:
         return
     if spec != _ONE_BOOL:

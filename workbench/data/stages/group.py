@@ -5,21 +5,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from workbench import tree
 from workbench.data import probe
 from workbench.data.passes import Pass
-from workbench.data.sources.memory import Held
+from workbench.data.sources.memory import Held, Whole
 from workbench.data.spec import UNKNOWN_CARDINALITY, relax
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stages.select import Repeat
 from workbench.data.tables import Failed, Item, Run, items
 from workbench.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +32,13 @@ class GroupByWindow(Stage):
 
     name: ClassVar[str] = "group_by_window"
     key_func: Callable[..., Any]
-    reduce_func: Callable[[Any, Dataset], Dataset]
+    reduce_func: Callable[[Any, Any], Pipeline]
     window_size_func: Callable[[Any], Any]
 
     @staticmethod
     def of(
         key_func: Callable[..., Any],
-        reduce_func: Callable[[Any, Dataset], Dataset],
+        reduce_func: Callable[[Any, Any], Pipeline],
         window_size: int | None,
         window_size_func: Callable[[Any], Any] | None,
     ) -> GroupByWindow:
@@ -82,25 +80,23 @@ class GroupByWindow(Stage):
 
     def _reduced(self, key: int, held: list[Item], current: Pass) -> Iterator[Run]:
         try:
-            return self.reduce_func(np.int64(key), _dataset(held)).open(current)
+            return self.reduce_func(np.int64(key), current.dataset(_source(held))).open(current)
         except Exception as error:
             return iter([Failed(error)])
 
-    def element_spec(self, upstream: Dataset) -> Any:
+    def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
-        from workbench.data.dataset import Dataset
-
         # The window that the function is shown has the real element spec, so batches of it keep unknown
         # dimensions.
-        example = Dataset.from_tensors(np.int64(0)).repeat(2)
-        example._element_spec = upstream.element_spec
+        example = upstream.with_source(Whole.of(np.int64(0)), (Repeat(2),))
+        example = example.with_element_spec(upstream.element_spec)
         spec = self.reduce_func(np.int64(0), example).element_spec
         # Key 1 may not exist; where it does, its windows may have another shape.
         with contextlib.suppress(Exception):
             spec = relax(spec, self.reduce_func(np.int64(1), example).element_spec)
         return spec
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         return UNKNOWN_CARDINALITY
 
@@ -136,7 +132,7 @@ class _Bucket:
         """The batch size of a bucket."""
         return self.batch_sizes[int(key)]
 
-    def reduce(self, key: Any, window: Dataset) -> Dataset:
+    def reduce(self, key: Any, window: Any) -> Any:
         """The batches of a bucket."""
         size = self.size(key)
         if not self.padding:
@@ -156,7 +152,7 @@ class _Bucket:
 
 
 def bucketed(
-    dataset: Dataset,
+    element_spec: Any,
     length: Callable[..., Any],
     boundaries: list[int],
     batch_sizes: list[int],
@@ -166,8 +162,8 @@ def bucketed(
     pad_to_bucket_boundary: bool,
     no_padding: bool,
     drop_remainder: bool,
-) -> Dataset:
-    """The dataset behind `Dataset.bucket_by_sequence_length`.
+) -> GroupByWindow:
+    """The stage behind `Dataset.bucket_by_sequence_length`; `element_spec` is that of the elements.
 
     Raises:
       ValueError: unless there is one batch size more than boundaries.
@@ -187,17 +183,14 @@ def bucketed(
         not no_padding,
         drop_remainder,
     )
-    spec = dataset.element_spec
 
-    def reduce(key: Any, window: Dataset) -> Dataset:
-        window._element_spec = spec  # the window's own elements may all have one shape by chance
-        return bucket.reduce(key, window)
+    def reduce(key: Any, window: Any) -> Any:
+        # The window's own elements may all have one shape by chance.
+        return bucket.reduce(key, window.with_element_spec(element_spec))
 
-    return dataset.group_by_window(bucket.key, reduce, window_size_func=bucket.size)
+    return GroupByWindow.of(bucket.key, reduce, None, bucket.size)
 
 
-def _dataset(held: list[Item]) -> Dataset:
-    from workbench.data.dataset import Dataset
-
+def _source(held: list[Item]) -> Held:
     ids = [item[2] for item in held if item[2] is not None]
-    return Dataset(Held.of([item[0] for item in held], held[0][1], ids or None))
+    return Held.of([item[0] for item in held], held[0][1], ids or None)

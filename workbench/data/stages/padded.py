@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.spec import STRING, TensorSpec, is_shape
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.batch import Batch
 from workbench.data.structure import Array, convert
 from workbench.data.tables import Failed, Item, Run, attempts, single
 from workbench.errors import DataLossError, InvalidArgumentError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +91,7 @@ class PaddedBatch(Stage):
         ids = [item[2] for item in held if item[2] is not None]
         return single(padded, held[0][1], np.concatenate(ids) if ids else None)
 
-    def element_spec(self, upstream: Dataset) -> Any:
+    def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
         specs, structure = tree.flatten(upstream.element_spec)
         size = self.batch_size if self.drop_remainder else None
@@ -103,7 +100,7 @@ class PaddedBatch(Stage):
             [TensorSpec((size, *shape), spec.dtype) for spec, shape in zip(specs, self.shapes, strict=True)],
         )
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         return Batch(self.batch_size, self.drop_remainder).cardinality(upstream)
 

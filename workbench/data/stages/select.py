@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 SHARD_HINT = -1
 
@@ -41,7 +38,7 @@ class Take(Stage):
             left -= len(run)
             yield run
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         known = upstream.cardinality()
         if self.count < 0:
@@ -75,7 +72,7 @@ class Skip(Stage):
             yield Run(run.table, run.rows[left:]) if left else run
             left = 0
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         known = upstream.cardinality()
         if self.count < 0:
@@ -148,7 +145,7 @@ class Shard(Stage):
         yield from held
         yield from runs
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         known = upstream.cardinality()
         if known < 0 or self.num_shards == SHARD_HINT:
@@ -180,7 +177,7 @@ class Repeat(Stage):
                 return
             done += 1
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         known = upstream.cardinality()
         if self.count == 0 or known == 0:
@@ -236,7 +233,7 @@ class AssertCardinality(Stage):
                 f"assert_cardinality: expected {self.expected} elements, there are {less}"
             )
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         return self.expected
 

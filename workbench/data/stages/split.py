@@ -10,19 +10,16 @@ import itertools
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.rebatch import even_bounds
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.structure import Structure
 from workbench.data.tables import Failed, Joined, Run, Segment, SegmentTable
 from workbench.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class EvenSplit(Stage):
                 else:
                     yield Run(SegmentTable(parts, table.structure), rows)
 
-    def element_spec(self, upstream: Dataset) -> Any:
+    def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
 
         def split(spec: TensorSpec) -> TensorSpec:
@@ -56,7 +53,7 @@ class EvenSplit(Stage):
 
         return tree.map(split, upstream.element_spec)
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         known = upstream.cardinality()
         return known if known < 0 else known * self.pieces
@@ -107,7 +104,7 @@ class Regroup(Stage):
         if rows and structure is not None and not self.drop_remainder:
             yield Run(SegmentTable([_cut_front(held, rows)], structure), range(1))
 
-    def element_spec(self, upstream: Dataset) -> Any:
+    def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
         return tree.map(lambda spec: spec.unbatched().batched(self._static_size(spec)), upstream.element_spec)
 
@@ -118,7 +115,7 @@ class Regroup(Stage):
             return None
         return size if self.drop_remainder or (before is not None and before % size == 0) else None
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         known = upstream.cardinality()
         return known if known <= 0 else UNKNOWN_CARDINALITY

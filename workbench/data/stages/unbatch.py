@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, TensorSpec
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.tables import ArrayTable, ListTable, Run
 from workbench.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -57,11 +54,11 @@ class Unbatch(Stage):
                     )
                     yield Run(ListTable(rows, structure, known), range(len(rows)))
 
-    def element_spec(self, upstream: Dataset) -> Any:
+    def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
         return tree.map(lambda spec: spec.unbatched(), upstream.element_spec)
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         known = upstream.cardinality()
         if known in (0, INFINITE_CARDINALITY):

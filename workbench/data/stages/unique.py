@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from workbench.data.passes import Pass
 from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,6 @@ class Unique(Stage):
                     seen.add(key)
                     yield Run(run.table, range(row, row + 1))
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         return UNKNOWN_CARDINALITY

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import Held
 from workbench.data.spec import DatasetSpec
-from workbench.data.stage import Opener, Stage
+from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.structure import LEAF
 from workbench.data.tables import Item, Run, items, single
 from workbench.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from workbench.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -60,18 +57,18 @@ class Window(Stage):
                 continue
             held.append(item)
             if len(held) == reach:
-                yield _window(held[:: self.stride])
+                yield _window(held[:: self.stride], current)
                 skip = max(0, self.shift - reach)
                 del held[: self.shift]
         while held and not self.drop_remainder:
-            yield _window(held[:: self.stride][: self.size])
+            yield _window(held[:: self.stride][: self.size], current)
             del held[: self.shift]
 
-    def element_spec(self, upstream: Dataset) -> Any:
+    def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
         return tree.map(DatasetSpec, upstream.element_spec)
 
-    def cardinality(self, upstream: Dataset) -> int:
+    def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
         known = upstream.cardinality()
         if known < 0:
@@ -88,13 +85,12 @@ class Window(Stage):
         )
 
 
-def _window(held: list[Item]) -> Run:
-    from workbench.data.dataset import Dataset
-
+def _window(held: list[Item], current: Pass) -> Run:
     _, structure, _ = held[0]
     columns = zip(*(leaves for leaves, _, _ in held), strict=True)
     ids = [item[2] for item in held]
     known = None if ids[0] is None else [i for i in ids if i is not None]
     return single(
-        [Dataset(Held.of([[value] for value in column], LEAF, known)) for column in columns], structure
+        [current.dataset(Held.of([[value] for value in column], LEAF, known)) for column in columns],
+        structure,
     )

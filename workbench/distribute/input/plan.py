@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from workbench.data.dataset import Dataset
 from workbench.data.distributed import HostPipeline
 from workbench.data.explain import Shape
 from workbench.data.sources.combine import Concatenated, Zipped
 from workbench.data.sources.counting import Counting
 from workbench.data.sources.memory import Slices, Whole
+from workbench.data.stage import Pipeline
 from workbench.data.stages.batch import Batch
 from workbench.data.stages.select import AssertCardinality, Prefetch, Repeat, Shard, Skip, Take
 from workbench.data.stages.shuffle import Shuffle
@@ -105,7 +105,7 @@ def plan_input(devices: Sequence[Device], make: Callable[[int, int, int], HostPi
     return InputPlan(pipelines, tuple(places), leaders, pure)
 
 
-def is_pure(dataset: Dataset) -> bool:
+def is_pure(dataset: Pipeline) -> bool:
     """Whether reading a dataset only computes with row numbers of arrays in memory."""
     if not all(isinstance(stage, _PURE_STAGES) for stage in dataset.stages):
         return False
