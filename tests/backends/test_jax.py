@@ -44,7 +44,7 @@ def test_bfloat16_goes_both_ways() -> None:
 
 
 def test_narrowing_is_warned_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from workbench.backends import jax as library
+    from workbench.backends import numpy as library
 
     monkeypatch.setattr(library, "_warned_narrow", False)
     with pytest.warns(UserWarning, match=r"narrows float64 to 32 bits.*jax_enable_x64"):
@@ -151,7 +151,7 @@ def test_a_variable_does_not_keep_what_jax_is_tracing(strategy: Any, backend: An
 
 
 def test_a_variable_that_jax_narrows_is_announced(strategy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workbench.backends import jax as library
+    from workbench.backends import numpy as library
 
     monkeypatch.setattr(library, "_warned_narrow", False)
 

@@ -144,7 +144,7 @@ def test_that_jax_narrows_is_said_once(strategy: Any, jax: Any, monkeypatch: pyt
         first, *_ = [ctx.all_reduce("MEAN", jax.numpy.arange(3)) for _ in range(3)]
         return first
 
-    from workbench.backends import jax as library
+    from workbench.backends import numpy as library
 
     monkeypatch.setattr(library, "_warned_narrow", False)
     with warnings.catch_warnings(record=True) as seen:

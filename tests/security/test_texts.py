@@ -21,7 +21,8 @@ from workbench.telemetry.feed.sweeps import Baseline, Sweep, SweepPoint
 from workbench.ui.cells.replica_cells import CellOutputs
 from workbench.ui.cells.replica_session import Outcome
 from workbench.ui.cluster.cluster_views import ClusterView, _devices_table, _log_table, _topology_table
-from workbench.ui.cluster.diagnosis import Diagnosis, WorkerReport
+from workbench.ui.cluster.diagnosis import Diagnosis
+from workbench.ui.cluster.reports import WorkerReport
 from workbench.ui.collectives.sweep_baseline import comparison_text
 from workbench.ui.formatters import bundle_of
 from workbench.ui.models.messages import ArrayPart, ArraySharding

@@ -236,7 +236,7 @@ def test_narrowing_to_32_bits_is_said_once(strategy: Any) -> None:
         import sys
         import warnings
 
-        from workbench.backends import jax as library
+        from workbench.backends import numpy as library
 
         library._warned_narrow = False
         catcher: Any = warnings.catch_warnings(record=True)

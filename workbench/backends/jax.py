@@ -6,13 +6,12 @@ import contextlib
 import gc
 import math
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from workbench.backends.numpy import view
+from workbench.backends.numpy import check_jax_width, view
 from workbench.errors import BackendUnavailable, InvalidArgumentError, UnavailableError
 from workbench.extras import install_command
 
@@ -28,7 +27,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 AXIS = "replica"
 _started: tuple[int, int, int] | None = None
-_warned_narrow = False
 
 
 def start(count: int, *, coordinator: str = "", processes: int = 1, process: int = 0) -> None:
@@ -95,32 +93,6 @@ def _let_each_other_finish() -> None:
 def namespace() -> Any:
     """`jax.numpy`."""
     return jnp
-
-
-def check_width(array: np.ndarray[Any, Any]) -> None:
-    """Warns, once in a process, that JAX makes 32 bits of 64.
-
-    Raises:
-      InvalidArgumentError: If integers would become others by that.
-    """
-    global _warned_narrow
-    kind, dtype = array.dtype.kind, array.dtype
-    if dtype.itemsize != 8 or kind not in "iuf" or jax.config.read("jax_enable_x64"):
-        return
-    limits = np.iinfo(np.int32 if kind == "i" else np.uint32) if kind != "f" else None
-    if limits is not None and array.size and (array.max() > limits.max or array.min() < limits.min):
-        raise InvalidArgumentError(
-            f"values from {array.min()} to {array.max()} do not fit into the 32 bits that JAX makes of {dtype.name}; "
-            f"connect with wb.connect(..., environment={{'JAX_ENABLE_X64': '1'}}), or use smaller numbers"
-        )
-    if not _warned_narrow:
-        _warned_narrow = True
-        warnings.warn(
-            f"JAX narrows {dtype.name} to 32 bits; to keep it connect with "
-            f"wb.connect(..., environment={{'JAX_ENABLE_X64': '1'}}), or set jax_enable_x64",
-            UserWarning,
-            stacklevel=2,
-        )
 
 
 class Rows:
@@ -239,7 +211,7 @@ class ReplicaMesh:
         """Puts this process's components, of equal shape and dtype, on their devices."""
         arrays = [np.asarray(view(component)) for component in components]
         for array in arrays:
-            check_width(array)
+            check_jax_width(array)
         # `device_put` may alias memory that its owner writes to later: what is put here is always a fresh copy.
         if len(self._local) == self.size:  # all at once, for a third of the time
             return Rows(jax.device_put(np.stack(arrays), self.by_row), fed=True)
@@ -277,7 +249,7 @@ class ReplicaMesh:
           InvalidArgumentError: If an integer has more bits than JAX has.
         """
         if isinstance(value, np.ndarray):
-            check_width(value)
+            check_jax_width(value)
         weak = type(value) in (bool, int, float, complex)
         if not weak and len(self._local) < self.size:
             # From the notebook, so the same on all hosts: `device_put` would compare them, by a collective per step.

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from workbench.backends.numpy import check_jax_width
 from workbench.errors import InvalidArgumentError
 
 Library = Literal["numpy", "cupy", "jax"]
@@ -38,9 +39,10 @@ def owned(library: Library, value: Any) -> Any:
     """A copy of `value` as an array of the library, on the device that is current."""
     if library == "numpy":
         return np.array(value)
+    namespace = namespace_named(library)
     if library == "jax":
-        _module(library).check_width(np.asarray(value))
-    return namespace_named(library).array(value)
+        check_jax_width(np.asarray(value))
+    return namespace.array(value)
 
 
 def _module(library: Library) -> ModuleType:

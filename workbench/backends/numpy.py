@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from workbench.backends.users_line import Apply, directly
-from workbench.errors import BackendUnavailable, TracingError
+from workbench.errors import BackendUnavailable, InvalidArgumentError, TracingError
 
 _UFUNCS: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -33,6 +34,7 @@ _MASKED = (
     "x.filled(0) for a sum, and beside it (~np.ma.getmaskarray(x)).astype(int) where the number of valid elements "
     "matters"
 )
+_warned_narrow = False
 _CHUNK_BYTES = 256 * 1024  # of the result; what is being combined stays in the level-2 cache
 
 
@@ -189,13 +191,38 @@ def _like_torch(array: np.ndarray) -> Any:
 
 
 def _like_jax(array: np.ndarray) -> Any:
-    from workbench.backends import jax as library  # imports JAX, which is there already
-
     jax: Any = sys.modules["jax"]
-    library.check_width(array)
+    check_jax_width(array)
     # A copy of ours, which JAX may keep: `jax.device_put` would alias memory that the pool hands out again, and
     # `jax.numpy.array` copies later, when that memory may hold something else already.
     return jax.numpy.asarray(array.copy())
+
+
+def check_jax_width(array: np.ndarray[Any, Any]) -> None:
+    """Warns, once in a process, that JAX makes 32 bits of 64.
+
+    Raises:
+      InvalidArgumentError: If integers would become others by that.
+    """
+    global _warned_narrow
+    jax: Any = sys.modules["jax"]
+    kind, dtype = array.dtype.kind, array.dtype
+    if dtype.itemsize != 8 or kind not in "iuf" or jax.config.read("jax_enable_x64"):
+        return
+    limits = np.iinfo(np.int32 if kind == "i" else np.uint32) if kind != "f" else None
+    if limits is not None and array.size and (array.max() > limits.max or array.min() < limits.min):
+        raise InvalidArgumentError(
+            f"values from {array.min()} to {array.max()} do not fit into the 32 bits that JAX makes of {dtype.name}; "
+            f"connect with wb.connect(..., environment={{'JAX_ENABLE_X64': '1'}}), or use smaller numbers"
+        )
+    if not _warned_narrow:
+        _warned_narrow = True
+        warnings.warn(
+            f"JAX narrows {dtype.name} to 32 bits; to keep it connect with "
+            f"wb.connect(..., environment={{'JAX_ENABLE_X64': '1'}}), or set jax_enable_x64",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 @functools.lru_cache(maxsize=256)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ import numpy as np
 from workbench.data.autoshard import Labels, PolicyChoice, choose_policy, file_reader
 from workbench.data.dataset import Dataset
 from workbench.data.distributed import NOTHING, HostPipeline, Placement, distribute_for_host
-from workbench.data.explain_text import model_html, model_text, summary_line
 from workbench.data.options import AutoShardPolicy
 from workbench.data.passes import Pass
-from workbench.data.progress import InputProgress
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, compute_batch_size
+from workbench.data.sharding import ReplicaStep, Shape, Sharding
 from workbench.errors import InvalidArgumentError
 
 DEFAULT_MAX_STEPS = 1000
@@ -26,106 +24,6 @@ DEFAULT_MAX_ELEMENTS = 200_000
 FROM_FUNCTION = PolicyChoice(
     AutoShardPolicy.OFF, AutoShardPolicy.OFF, "a function made the dataset of each input pipeline"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How many replicas there are, and on how many hosts.
-
-    Attributes:
-      hosts: Number of hosts.
-      replicas_per_host: Replicas on each.
-    """
-
-    hosts: int = 1
-    replicas_per_host: int = 1
-
-    @property
-    def replicas(self) -> int:
-        """Number of replicas in all."""
-        return self.hosts * self.replicas_per_host
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaStep:
-    """What one replica gets in one step.
-
-    Attributes:
-      rows: Number of rows.
-      ids: Numbers of the source elements; empty where they cannot be followed.
-    """
-
-    rows: int
-    ids: tuple[int, ...]
-
-
-@dataclass(frozen=True, repr=False)
-class Sharding:
-    """Who reads what. Counts cover the steps that were looked at.
-
-    Attributes:
-      policy: As asked and, if AUTO, what it came to: "AUTO→DATA".
-      policy_asked: Name of the policy in the dataset's options.
-      policy_used: Name of the one that applies.
-      reason: Why it applies.
-      algorithm: "even split", "schedule", or "as given" (one replica).
-      schedule: Per host, the sizes that the schedule goes through; empty for another algorithm.
-      hosts: Number of hosts.
-      replicas_per_host: Replicas on each.
-      steps: Per step, one entry per replica, in replica order.
-      counts: Rows per replica.
-      elements: Number of different source elements that reached a replica (rows, where they cannot be
-        followed).
-      duplicates: How often an element reached a replica again.
-      dropped: Source elements that reached none; None if that is unknown.
-      empty: (step, replica) without rows.
-      remainder: Rows per replica of the last step, if it is smaller than the first.
-      files: Per host, the files that its replicas got elements of; empty if nothing reads files.
-      labels: Names of the elements, where they are not just numbers.
-      limit: What was not looked at, in words, or "".
-      batch_size: Rows of a global batch, as the dataset describes it; -1 if that cannot be told.
-      progress: How far replicas are, if it is being gone through.
-    """
-
-    policy: str
-    policy_asked: str
-    policy_used: str
-    reason: str
-    algorithm: str
-    schedule: tuple[tuple[int, ...], ...]
-    hosts: int
-    replicas_per_host: int
-    steps: tuple[tuple[ReplicaStep, ...], ...]
-    counts: tuple[int, ...]
-    elements: int
-    duplicates: int
-    dropped: int | None
-    empty: tuple[tuple[int, int], ...]
-    remainder: tuple[int, ...]
-    files: tuple[tuple[str, ...], ...]
-    labels: dict[int, str]
-    limit: str
-    batch_size: int
-    progress: InputProgress | None = None
-
-    @property
-    def replicas(self) -> int:
-        """Number of replicas in all."""
-        return self.hosts * self.replicas_per_host
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for views in other languages."""
-        return asdict(self)
-
-    def summary(self) -> str:
-        """One line: policy, reason, counts, duplicates, dropped."""
-        return summary_line(self)
-
-    def __repr__(self) -> str:
-        return model_text(self)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": model_text(self), "text/html": model_html(self)}
 
 
 def explain_sharding(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from workbench.ui.cluster.diagnosis import Diagnosis, GroupReport, ReplicaReport, WorkerReport
+from workbench.ui.cluster.diagnosis import Diagnosis
+from workbench.ui.cluster.reports import GroupReport, ReplicaReport, WorkerReport
 
 WORKER = WorkerReport(
     name="0",

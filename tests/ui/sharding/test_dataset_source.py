@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data.explain import Shape, Sharding
-from workbench.data.explain_text import progress_lines
 from workbench.data.progress import InputProgress
+from workbench.data.sharding import Shape, Sharding, progress_lines
 from workbench.ui.sharding.dataset_source import DatasetSource, Followed
 from workbench.ui.sharding.explain_sharding import dataset_source
 

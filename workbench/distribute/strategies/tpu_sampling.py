@@ -13,7 +13,7 @@ from workbench.telemetry.records import SAMPLED, Signature
 if TYPE_CHECKING:
     from workbench.backends.jax_operations import Operation
     from workbench.backends.jax_profile import Profile, SampledEvent
-    from workbench.distribute.strategies.tpu import TPUStrategy
+    from workbench.distribute.strategies.strategy import Strategy
     from workbench.runtime.replica.env import ReplicaEnv
 
 _profiles: dict[int, Profile] = {}  # of this worker process, by group
@@ -45,7 +45,7 @@ class SampledCollective:
 
 
 def sample(
-    strategy: TPUStrategy,
+    strategy: Strategy,
     fn: Callable[..., Any],
     args: Sequence[Any],
     kwargs: dict[str, Any] | None,

@@ -132,8 +132,10 @@ class ReportingNanny(Nanny):
 
     async def _noting_pid(self, start: Coroutine[Any, Any, Status]) -> Status:
         """Notes the pid of the process that starts, which is gone when it has ended."""
+        from workbench.runtime.process.forking_context import forking
+
         before = self._worker_pid
-        with fork_server.forking():
+        with forking():
             starting = asyncio.ensure_future(start)
             try:
                 # Not when it has started: a worker may be killed before its nanny has heard that it runs.

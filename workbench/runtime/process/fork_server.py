@@ -20,14 +20,13 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from workbench import forks
 from workbench.errors import UnavailableError
 
 AVAILABLE: Final = sys.platform == "linux"
 """Elsewhere system libraries do not survive a fork, or there is none: processes are spawned."""
-_METHOD: Final = "distributed.worker.multiprocessing-method"
 _KEPT_BYTES: Final = str(64 * 1024 * 1024)
 MEMORY_ENVIRONMENT: Final = {"MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES, "MALLOC_MMAP_THRESHOLD_": _KEPT_BYTES}
 """Freed arrays up to 64 MiB stay in the process: taking each one anew from the system costs a page fault per 4 KiB."""
@@ -45,9 +44,6 @@ from workbench.runtime.process.fork_preload import serve
 serve(driver)
 driver.close()
 """
-_before: Any = None
-_forking = 0
-_lock = forks.lock(threading.Lock())
 
 
 class ForkServer:
@@ -151,31 +147,6 @@ def start() -> None:
     """Starts the server where there can be one, unless it runs already; returns while it still imports."""
     if AVAILABLE:
         server.start()
-
-
-@contextlib.contextmanager
-def forking() -> Iterator[None]:
-    """Has Dask's nannies fork meanwhile, where they would spawn. Several may do so at once, on one event loop.
-
-    Dask asks its configuration for the method each time; that of other clusters in this process stays what it is.
-    """
-    global _before, _forking
-    import dask
-
-    from workbench.runtime.process import forking_context
-
-    with _lock:
-        if AVAILABLE and not _forking:
-            _before = dask.config.get(_METHOD)
-            dask.config.set({_METHOD: forking_context.METHOD})
-        _forking += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _forking -= 1
-            if AVAILABLE and not _forking:
-                dask.config.set({_METHOD: _before})
 
 
 @contextlib.contextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import queue
 import threading
 import time
+from collections.abc import Iterator
 from multiprocessing import (
     context,
     forkserver,
@@ -20,13 +22,17 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Final
 
 from workbench import forks
-from workbench.runtime.process.fork_server import UNKNOWN_EXIT, server
+from workbench.runtime.process.fork_server import AVAILABLE, UNKNOWN_EXIT, server
 
 METHOD: Final = "workbench"
 """The name by which `multiprocessing.get_context` knows the context."""
+_DASK_METHOD: Final = "distributed.worker.multiprocessing-method"
 _FORK_SECONDS: Final = 60.0  # with the imports of a server that has just been started
 _CHECK_SECONDS: Final = 1.0
 _ATTEMPTS: Final = 3
+_before: Any = None
+_forking = 0
+_lock = forks.lock(threading.Lock())
 
 
 class _Popen(popen_forkserver.Popen):
@@ -201,3 +207,26 @@ class _Context(context.ForkServerContext):
 
 
 context._concrete_contexts[METHOD] = _Context()  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def forking() -> Iterator[None]:
+    """Has Dask's nannies fork meanwhile, where they would spawn. Several may do so at once, on one event loop.
+
+    Dask asks its configuration for the method each time; that of other clusters in this process stays what it is.
+    """
+    global _before, _forking
+    import dask
+
+    with _lock:
+        if AVAILABLE and not _forking:
+            _before = dask.config.get(_DASK_METHOD)
+            dask.config.set({_DASK_METHOD: METHOD})
+        _forking += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _forking -= 1
+            if AVAILABLE and not _forking:
+                dask.config.set({_DASK_METHOD: _before})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ from workbench.runtime.driver.membership import missing_seats
 from workbench.runtime.driver.silence import is_silent, silence_text, whereabouts
 from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cells
 from workbench.ui.cluster.flight_dump import write_dump
+from workbench.ui.cluster.reports import GroupReport, ReplicaReport, WorkerReport
 from workbench.ui.cluster.verdict import verdict
 from workbench.ui.render import html
 
@@ -25,91 +26,6 @@ if TYPE_CHECKING:
     from workbench.runtime.driver.group import Group
 
 DEADLINE_SECONDS: Final = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerReport:
-    """One worker.
-
-    Attributes:
-      name: Dask's name for it.
-      address: Its Dask address.
-      host: Label of its host.
-      pid: Its process.
-      lost: Why it is gone, or "".
-      answered: It answered in time; else what is said of its replicas is from its last heartbeat.
-      process_state: State letter of its process on this machine ("R", "S", "T", "D", …), or "".
-      heartbeat_age_seconds: Since its last heartbeat.
-      stacks: Python stacks of all its threads, or "".
-      reached: What its links to the driver go over, such as "Unix socket", and why where that is not what one expects.
-    """
-
-    name: str
-    address: str
-    host: str
-    pid: int
-    lost: str
-    answered: bool
-    process_state: str
-    heartbeat_age_seconds: float
-    stacks: str
-    reached: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaReport:
-    """One replica.
-
-    Attributes:
-      replica: Its rank.
-      worker: Name of its worker.
-      busy: It runs something.
-      step: The step it is in or was in last, -1 before the first.
-      seq: Number of its latest collective in that step, -1 before the first.
-      op: The collective, or pause, it is in; "" if none.
-      phase: "running", "waiting", "moving" or "paused".
-      site: Where the user called it, or "".
-      place: The line of user code that it is at, or ""; of a silent worker also for how long, and why.
-      flight: Its last collectives, oldest first, at most 2,000.
-    """
-
-    replica: int
-    worker: str
-    busy: bool
-    step: int
-    seq: int
-    op: str
-    phase: str
-    site: str
-    place: str
-    flight: tuple[dict[str, Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupReport:
-    """The replicas of one strategy.
-
-    Attributes:
-      label: What the user calls it.
-      status: "live", "stale", "lost" or "stopped".
-      generation: How often it was connected.
-      step: The latest step that was sent, -1 before the first.
-      committed_step: The latest that succeeded everywhere.
-      in_flight: Steps on their way.
-      replicas: One per replica.
-      missing: Replicas that do not take part at present, as their workers are gone, by their numbers among all.
-      failed: How the last step ended, such as "step 60 failed: replica 1 was lost"; "" if it succeeded.
-    """
-
-    label: str
-    status: str
-    generation: int
-    step: int
-    committed_step: int
-    in_flight: int
-    replicas: tuple[ReplicaReport, ...]
-    missing: tuple[int, ...] = ()
-    failed: str = ""
 
 
 class Diagnosis:

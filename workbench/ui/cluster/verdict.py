@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from workbench.runtime.driver.membership import size_text
 from workbench.runtime.placement_text import counted
 from workbench.telemetry.feed.stuck import stuck_text
 from workbench.telemetry.formatting import printable
 from workbench.telemetry.snapshot import LastSeen, Stuck
-
-if TYPE_CHECKING:
-    from workbench.ui.cluster.diagnosis import Diagnosis, GroupReport, ReplicaReport, WorkerReport
+from workbench.ui.cluster.reports import Findings, GroupReport, ReplicaReport, WorkerReport
 
 _MAX_LINES: Final = 5
 _SILENT_SECONDS: Final = 2.0
@@ -24,7 +22,7 @@ _STATES: Final = {
 }
 
 
-def verdict(found: Diagnosis) -> tuple[str, ...]:
+def verdict(found: Findings) -> tuple[str, ...]:
     """At most five lines: the state in general, then who holds things up, who is lost or silent."""
     if found.status == "stopped":
         return (f"run {found.run}: the cluster was closed",)
@@ -43,7 +41,7 @@ def verdict(found: Diagnosis) -> tuple[str, ...]:
     return tuple(map(printable, lines))
 
 
-def _general(found: Diagnosis) -> str:
+def _general(found: Findings) -> str:
     active = [group for group in found.groups if group.in_flight]
     if not active:
         last = max((group.committed_step for group in found.groups), default=-1)
@@ -59,7 +57,7 @@ def _general(found: Diagnosis) -> str:
     return f"run {found.run}: {'; '.join(parts)}"
 
 
-def _stuck_lines(group: GroupReport, found: Diagnosis) -> list[str]:
+def _stuck_lines(group: GroupReport, found: Findings) -> list[str]:
     """Who waits in which collective, for whom, and what those do instead."""
     waiting = [
         replica for replica in group.replicas if replica.busy and replica.op and replica.phase == "waiting"

@@ -240,7 +240,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSharding:
-    """Who reads what of a dataset; see `data.explain.Sharding`, of which this is the part that fits a message.
+    """Who reads what of a dataset; see `data.sharding.Sharding`, of which this is the part that fits a message.
 
     Attributes:
       summary: One line.

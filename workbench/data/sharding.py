@@ -1,16 +1,14 @@
-"""The text twin of a dataset's sharding, at most 88 columns wide, and its script-free HTML."""
+"""The model of a dataset's sharding: who reads what; its text, at most 88 columns wide, and script-free HTML."""
 
 from __future__ import annotations
 
 import html
 import textwrap
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from workbench.data.progress import InputProgress
 from workbench.telemetry.formatting import printable
-
-if TYPE_CHECKING:
-    from workbench.data.explain import ReplicaStep, Sharding
-    from workbench.data.progress import InputProgress
 
 _WIDTH = 88
 _MAX_COLUMNS = 8
@@ -18,6 +16,106 @@ _HEAD, _TAIL = 8, 2
 _EMPTY_HINT = (
     "a mean over no rows is NaN: divide a sum by the global number of rows, or batch with drop_remainder=True"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many replicas there are, and on how many hosts.
+
+    Attributes:
+      hosts: Number of hosts.
+      replicas_per_host: Replicas on each.
+    """
+
+    hosts: int = 1
+    replicas_per_host: int = 1
+
+    @property
+    def replicas(self) -> int:
+        """Number of replicas in all."""
+        return self.hosts * self.replicas_per_host
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStep:
+    """What one replica gets in one step.
+
+    Attributes:
+      rows: Number of rows.
+      ids: Numbers of the source elements; empty where they cannot be followed.
+    """
+
+    rows: int
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Sharding:
+    """Who reads what. Counts cover the steps that were looked at.
+
+    Attributes:
+      policy: As asked and, if AUTO, what it came to: "AUTO→DATA".
+      policy_asked: Name of the policy in the dataset's options.
+      policy_used: Name of the one that applies.
+      reason: Why it applies.
+      algorithm: "even split", "schedule", or "as given" (one replica).
+      schedule: Per host, the sizes that the schedule goes through; empty for another algorithm.
+      hosts: Number of hosts.
+      replicas_per_host: Replicas on each.
+      steps: Per step, one entry per replica, in replica order.
+      counts: Rows per replica.
+      elements: Number of different source elements that reached a replica (rows, where they cannot be
+        followed).
+      duplicates: How often an element reached a replica again.
+      dropped: Source elements that reached none; None if that is unknown.
+      empty: (step, replica) without rows.
+      remainder: Rows per replica of the last step, if it is smaller than the first.
+      files: Per host, the files that its replicas got elements of; empty if nothing reads files.
+      labels: Names of the elements, where they are not just numbers.
+      limit: What was not looked at, in words, or "".
+      batch_size: Rows of a global batch, as the dataset describes it; -1 if that cannot be told.
+      progress: How far replicas are, if it is being gone through.
+    """
+
+    policy: str
+    policy_asked: str
+    policy_used: str
+    reason: str
+    algorithm: str
+    schedule: tuple[tuple[int, ...], ...]
+    hosts: int
+    replicas_per_host: int
+    steps: tuple[tuple[ReplicaStep, ...], ...]
+    counts: tuple[int, ...]
+    elements: int
+    duplicates: int
+    dropped: int | None
+    empty: tuple[tuple[int, int], ...]
+    remainder: tuple[int, ...]
+    files: tuple[tuple[str, ...], ...]
+    labels: dict[int, str]
+    limit: str
+    batch_size: int
+    progress: InputProgress | None = None
+
+    @property
+    def replicas(self) -> int:
+        """Number of replicas in all."""
+        return self.hosts * self.replicas_per_host
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for views in other languages."""
+        return asdict(self)
+
+    def summary(self) -> str:
+        """One line: policy, reason, counts, duplicates, dropped."""
+        return summary_line(self)
+
+    def __repr__(self) -> str:
+        return model_text(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": model_text(self), "text/html": model_html(self)}
 
 
 def summary_line(model: Sharding) -> str:
