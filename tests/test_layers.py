@@ -50,8 +50,10 @@ ROOMS = {
 }
 """Within these folders, too, each room (a folder, or a file beside them) uses those before it only.
 
-Imports for type checkers alone are not looked at yet, nor are the other folders.
+Imports for type checkers alone are not looked at here, nor are the other folders.
 """
+KNOTTED = ("runtime", "distribute")
+"""Folders in which files still name each other's classes as types."""
 TOP = RANK["cli"]
 """From here on everything may be used, also the public surface of the package."""
 
@@ -66,8 +68,14 @@ class _WithoutTypes(ast.NodeTransformer):
         return None if ast.unparse(node.test) == "TYPE_CHECKING" else self.generic_visit(node)
 
 
-def imports(path: Path, types: bool = True) -> Iterator[tuple[int, str]]:
-    """Line and absolute dotted name of each import, those inside functions and literal `import_module`s included."""
+def imports(path: Path, types: bool = True, members: bool = False) -> Iterator[tuple[int, str]]:
+    """Line and absolute dotted name of each import, those inside functions and literal `import_module`s included.
+
+    Args:
+      path: Of the file.
+      types: Whether to give what only type checkers import, too.
+      members: Whether to give `a.b.c`, not `a.b`, for `from a.b import c`.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     if not types:
         tree = _WithoutTypes().visit(tree)
@@ -77,6 +85,8 @@ def imports(path: Path, types: bool = True) -> Iterator[tuple[int, str]]:
                 yield from ((node.lineno, alias.name) for alias in node.names)
             case ast.ImportFrom(level=0, module="workbench"):
                 yield from ((node.lineno, f"workbench.{alias.name}") for alias in node.names)
+            case ast.ImportFrom(level=0) if members:
+                yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
             case ast.ImportFrom(level=0):
                 yield node.lineno, node.module or ""
             case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name)), *_]):
@@ -140,6 +150,40 @@ def test_imports_go_from_a_room_to_those_before_it(folder: str) -> None:
             if name.startswith(f"workbench.{folder}.") and target != room and rank[target] >= rank[room]:
                 wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}")
     assert wrong == []
+
+
+def files_used(path: Path, types: bool) -> set[Path]:
+    """The files of the package that a file imports, or names of which it imports."""
+    found = set()
+    for _, name in imports(path, types, members=True):
+        parts = name.split(".")
+        for place in (parts, parts[:-1]):  # the last part may be a name in a file
+            file = PACKAGE.parent.joinpath(*place)
+            if known := next(
+                (x for x in (file.with_suffix(".py"), file / "__init__.py") if x.is_file()), None
+            ):
+                found.add(known)
+                break
+    return found - {path, PACKAGE / "__init__.py"}
+
+
+@pytest.mark.parametrize("types", [False, True], ids=["call-time", "types"])
+def test_no_file_uses_one_that_uses_it(types: bool) -> None:
+    used = {
+        path: files_used(path, types) for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"
+    }
+    if types:
+        used = {
+            path: files for path, files in used.items() if path.relative_to(PACKAGE).parts[0] not in KNOTTED
+        }
+    while leaves := [path for path, files in used.items() if not files & used.keys()]:
+        used = {path: files for path, files in used.items() if path not in leaves}
+
+    in_circles = {
+        str(path.relative_to(PACKAGE)): sorted(str(x.relative_to(PACKAGE)) for x in files & used.keys())
+        for path, files in used.items()
+    }
+    assert in_circles == {}  # or leads into a circle
 
 
 def test_a_folder_has_some_twenty_files() -> None:

@@ -36,8 +36,8 @@ _EXPORTS = {
     "TPUStrategy": "workbench.distribute.strategies.tpu",
     "ValueContext": "workbench.distribute.value_context",
     "experimental_set_strategy": "workbench.distribute.contexts",
-    "get_replica_context": "workbench.distribute.contexts",
-    "get_strategy": "workbench.distribute.contexts",
+    "get_replica_context": "workbench.distribute.default",
+    "get_strategy": "workbench.distribute.default",
     "has_strategy": "workbench.distribute.contexts",
     "in_cross_replica_context": "workbench.distribute.contexts",
 }

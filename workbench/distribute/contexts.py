@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from workbench.distribute.default import DefaultStrategy
     from workbench.distribute.replica.replica_context import ReplicaContext
     from workbench.distribute.strategies.strategy import Strategy
 
@@ -43,26 +42,21 @@ class _Thread(threading.local):
 thread = _Thread()
 
 
-def get_strategy() -> Strategy:
-    """The current strategy; the default strategy (one replica, always the same object) outside of any."""
+def entered_strategy() -> Strategy | None:
+    """The strategy whose scope or replica function the thread is in; None outside of all."""
     context = thread.context
-    return default_strategy() if context is None else context.strategy
+    return None if context is None else context.strategy
 
 
 def has_strategy() -> bool:
     """Whether a strategy other than the default one is current; also inside `run` and merge functions."""
+    strategy = entered_strategy()
+    return strategy is not None and not strategy.is_default
+
+
+def entered_replica() -> ReplicaContext | None:
+    """The ReplicaContext of the running replica function; None outside of all."""
     context = thread.context
-    return context is not None and context.strategy is not default_strategy()
-
-
-def get_replica_context() -> ReplicaContext | None:
-    """The ReplicaContext of the running replica function, or None in cross-replica context.
-
-    Outside of all scopes it is that of the default strategy: one replica, whose collectives return their input.
-    """
-    context = thread.context
-    if context is None:
-        return default_strategy().replica_context
     return None if isinstance(context, CrossReplica) else context
 
 
@@ -89,8 +83,7 @@ def experimental_set_strategy(strategy: Strategy | None) -> None:
         raise RuntimeError(
             f"experimental_set_strategy was called inside {where}; call it outside, at the top level of the program"
         )
-    is_default = strategy is None or strategy is default_strategy()
-    thread.context = None if is_default or strategy is None else CrossReplica(strategy, "set")
+    thread.context = None if strategy is None or strategy.is_default else CrossReplica(strategy, "set")
 
 
 _PLACES: dict[Entered, str] = {
@@ -132,10 +125,3 @@ def require_cross_replica(strategy: Strategy, what: str) -> None:
             f"{what} was called on {strategy!r} in the scope of another strategy, {context.strategy!r}; leave that "
             f"scope first (a program may use several strategies, one after the other)"
         )
-
-
-def default_strategy() -> DefaultStrategy:
-    """The strategy that is current where no other is."""
-    from workbench.distribute.default import DEFAULT_STRATEGY  # needs this module to be there
-
-    return DEFAULT_STRATEGY

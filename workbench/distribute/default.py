@@ -1,4 +1,4 @@
-"""The default strategy: one replica, right here, without a cluster."""
+"""The default strategy, one replica in the calling thread without a cluster, and what is current with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workbench import tree
 from workbench.distribute import contexts
 from workbench.distribute.arrays.plain_device import HERE
 from workbench.distribute.function import plain_function
-from workbench.distribute.replica.replica_context import DefaultReplicaContext
+from workbench.distribute.replica.replica_context import DefaultReplicaContext, ReplicaContext
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.distribute.strategy_description import StrategyDescription
 from workbench.distribute.value_context import RunOptions
@@ -42,7 +42,7 @@ class DefaultStrategy(Strategy):
         """
         if contexts.has_strategy():
             raise RuntimeError(
-                f"the scope of the default strategy was entered inside {contexts.get_strategy()!r}; leave that first"
+                f"the scope of the default strategy was entered inside {get_strategy()!r}; leave that first"
             )
         yield self
 
@@ -79,3 +79,18 @@ def _default_context() -> Iterator[None]:
 
 
 DEFAULT_STRATEGY = DefaultStrategy()
+
+
+def get_strategy() -> Strategy:
+    """The current strategy; the default strategy (one replica, always the same object) outside of any."""
+    return contexts.entered_strategy() or DEFAULT_STRATEGY
+
+
+def get_replica_context() -> ReplicaContext | None:
+    """The ReplicaContext of the running replica function, or None in cross-replica context.
+
+    Outside of all scopes it is that of the default strategy: one replica, whose collectives return their input.
+    """
+    if contexts.in_cross_replica_context():
+        return None
+    return contexts.entered_replica() or DEFAULT_STRATEGY.replica_context

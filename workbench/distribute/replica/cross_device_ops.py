@@ -306,8 +306,8 @@ def _checked_destinations(destinations: Any) -> Any:
 
 def _strategy_for(value: DistributedValues) -> Strategy | None:
     """The current strategy, if its replicas hold arrays of `value` or could."""
-    strategy = contexts.get_strategy()
-    if strategy.is_default or _count(value) != strategy.num_replicas_in_sync:
+    strategy = contexts.entered_strategy()
+    if strategy is None or strategy.is_default or _count(value) != strategy.num_replicas_in_sync:
         return None
     if isinstance(value, (PerReplica, Mirrored)) and value.handle is not None:
         if value.handle.group is not strategy.group:

@@ -151,7 +151,7 @@ class Variable(VariableLike, DistributedValues):
 
     def _create_inside(self, array: Array) -> None:
         """In a replica function: all replicas stop, and the driver creates one variable for them."""
-        context = contexts.get_replica_context()
+        context = contexts.entered_replica()
         assert context is not None
         d = self.description
         options = (d.name, d.trainable, int(d.synchronization), int(d.aggregation))

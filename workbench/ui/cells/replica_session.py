@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from workbench import forks
 from workbench.backends.users_line import PACKAGE
-from workbench.distribute.contexts import get_replica_context
+from workbench.distribute.default import get_replica_context
 from workbench.errors import FailedPreconditionError
 from workbench.runtime.replica.env import current_env
 
