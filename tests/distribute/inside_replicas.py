@@ -198,6 +198,7 @@ DATA: Calls = {
         "window": lambda d: d.window(2),
         "with_options": lambda d: d.with_options(wb.data.Options()),
         "with_source": lambda d: d.with_source(d.source, ()),
+        "with_element_spec": lambda d: d.with_element_spec(d.element_spec),
         "with_stage": lambda d: d.with_stage(d.batch(2).stages[-1]),
         "zip": lambda d: d.zip((d, d)),
     }.items()
