@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from workbench.distribute.input.programs import HEAD, Request
 from workbench.errors import StaleGeneration
 from workbench.runtime.driver.handle import Handle
 
-if TYPE_CHECKING:
-    from workbench.distribute.input.elements import RemoteElements
-    from workbench.distribute.input.source import InputSource
+
+class Source(Protocol):
+    """Where elements come from; what was fetched of it keeps it. See `InputSource`."""
+
+    @property
+    def width(self) -> int:
+        """Number of leaves of an element."""
+
+
+class Elements(Protocol):
+    """What gives elements to the user, and splits, owes and settles them by their numbers. See `RemoteElements`."""
+
+    @property
+    def owes(self) -> bool:
+        """Whether an element was lost with its step."""
+
+    def split_anew(self, number: int) -> Sequence[Handle]:
+        """The leaves of an element for the replicas that take part now."""
+
+    def owe(self, number: int, leaves: list[Handle] | None) -> None:
+        """The step that took an element was lost."""
+
+    def settle(self, number: int) -> None:
+        """A step has taken an element."""
 
 
 class Chunk:
@@ -28,7 +49,7 @@ class Chunk:
     divisible: Final = True
 
     def __init__(
-        self, source: InputSource, request: Request, handles: Sequence[Handle], elements: RemoteElements
+        self, source: Source, request: Request, handles: Sequence[Handle], elements: Elements
     ) -> None:
         """Notes what was asked for, and becomes the origin of the step that fetches it."""
         self.source = source
@@ -58,7 +79,7 @@ class Chunk:
         elements, number, _ = found
         return elements.split_anew(number)[(handle.leaf - HEAD) % self.source.width]
 
-    def element_of(self, handle: Handle) -> tuple[RemoteElements, int, list[Handle] | None] | None:
+    def element_of(self, handle: Handle) -> tuple[Elements, int, list[Handle] | None] | None:
         """The element that a leaf belongs to, if somebody still goes through the elements.
 
         Returns:

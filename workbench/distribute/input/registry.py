@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from workbench import tree
 from workbench.runtime.driver.handle import Handle
@@ -13,14 +13,24 @@ from workbench.runtime.driver.handle import Handle
 if TYPE_CHECKING:
     from workbench.data.dataset import Dataset
     from workbench.data.progress import InputProgress
-    from workbench.distribute.input.chunk import Chunk
-    from workbench.distribute.input.elements import RemoteElements
+    from workbench.distribute.input.chunk import Chunk, Elements
     from workbench.distribute.input.progress import Trail
-    from workbench.distribute.input.source import InputSource
 
 Name = tuple[str, str | None]
 _TRAILS: Final = 64
 """Newest distributed datasets of which it is known how far replicas came, also when they are gone."""
+
+
+class Readable(Protocol):
+    """A source of elements on the replicas; see `InputSource`."""
+
+    id: str
+
+    def recover(self, lost: Sequence[int]) -> None:
+        """Gives replicas that were replaced what they have to know, and the batches that they held."""
+
+    def resize(self) -> None:
+        """Plans anew, for the replicas that take part now."""
 
 
 class InputRegistry:
@@ -31,13 +41,13 @@ class InputRegistry:
     """
 
     def __init__(self) -> None:
-        self._sources: weakref.WeakValueDictionary[str, InputSource] = weakref.WeakValueDictionary()
+        self._sources: weakref.WeakValueDictionary[str, Readable] = weakref.WeakValueDictionary()
         self._trails: deque[tuple[weakref.ref[Dataset], Trail]] = deque(maxlen=_TRAILS)
         self._forgotten: list[Name] = []
-        self._owed_by: weakref.WeakSet[RemoteElements] = weakref.WeakSet()
+        self._owed_by: weakref.WeakSet[Elements] = weakref.WeakSet()
         self.owing = False
 
-    def add(self, source: InputSource) -> None:
+    def add(self, source: Readable) -> None:
         """Remembers a source for as long as it lives."""
         self._sources[source.id] = source
         # The replicas are told with a later message: a finaliser may run at any point of any thread.
@@ -89,7 +99,7 @@ class InputRegistry:
         return tuple([forgotten.pop(0) for _ in range(len(forgotten))]) if forgotten else ()
 
 
-def _elements_in(arguments: Any) -> Iterator[tuple[RemoteElements, int, list[Handle] | None]]:
+def _elements_in(arguments: Any) -> Iterator[tuple[Elements, int, list[Handle] | None]]:
     """The elements whose leaves are among some arguments: by whom given, number, and all their leaves."""
     for handle in tree.flatten(arguments)[0]:
         origin: Chunk | None = handle.step.origin if type(handle) is Handle else None

@@ -12,14 +12,13 @@ import cloudpickle
 from workbench import tree
 from workbench.device_names import Device
 from workbench.distribute.identity import new_id
-from workbench.distribute.input.chunk import Chunk
+from workbench.distribute.input.chunk import Chunk, Elements
 from workbench.distribute.input.plan import InputPlan
 from workbench.distribute.input.programs import HEAD, ByReference, Request, fetch, fetch_again, open_input
 from workbench.runtime.driver.handle import Handle
 from workbench.runtime.shipping.captures import explain_unpicklable
 
 if TYPE_CHECKING:
-    from workbench.distribute.input.elements import RemoteElements
     from workbench.distribute.input.registry import InputRegistry
     from workbench.runtime.driver.group import Group
     from workbench.runtime.shipping.function_registry import Prepared
@@ -67,7 +66,7 @@ class InputSource:
         self._open(None)
         registry.add(self)
 
-    def fetch(self, request: Request, elements: RemoteElements) -> tuple[Chunk, tuple[Handle, ...]]:
+    def fetch(self, request: Request, elements: Elements) -> tuple[Chunk, tuple[Handle, ...]]:
         """Asks the replicas for elements; does not wait for them.
 
         Args:

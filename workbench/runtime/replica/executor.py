@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import optree
@@ -47,7 +47,7 @@ from workbench.runtime.replica.output import ReplicaOutput
 
 if TYPE_CHECKING:
     from workbench.runtime.replica.local_group import LocalGroup
-    from workbench.runtime.worker.host import ReplicaHost
+    from workbench.runtime.replica.object_cache import ShippedObjects
 
 _SMALL_TYPES = (int, float, bool, complex, type(None))
 # Results that most steps have; their structure need not be looked for.
@@ -70,6 +70,51 @@ class MergeAborted(WorkbenchError):
 _SECONDARY = (CollectiveAborted, MergeAborted, RunInterrupted, StepInterrupted)
 
 
+class Reports(Protocol):
+    """Tells the driver what became of a step; see `StepTallies`."""
+
+    def ended(self, serial: int, group: LocalGroup, ranks: Any, outcome: tuple[Any, ...]) -> None:
+        """A replica has ended a step."""
+
+    def merge_requested(self, message: Message) -> None:
+        """A replica waits in a merge."""
+
+
+class OnHost(Protocol):
+    """Gives programs that are not traced the values of those that are."""
+
+    def on_host(self, value: Any) -> Any:
+        """The value as an array of the host."""
+
+
+class Host(Protocol):
+    """What a device uses of the host that it belongs to."""
+
+    by_reference: bool
+    groups: dict[int, LocalGroup]
+    objects: ShippedObjects
+
+    @property
+    def tallies(self) -> Reports:
+        """Where ended steps are reported."""
+
+    @property
+    def traced(self) -> OnHost | None:
+        """What runs traced programs; None without TPUs."""
+
+    def handle(self, message: Message) -> None:
+        """Carries out a message that concerns the host, not one device."""
+
+    def send(self, message: Message) -> None:
+        """Sends to the driver."""
+
+    def structure_key(self, spec: Any) -> int:
+        """The number under which the driver knows the structure of a result."""
+
+    def use_device(self, index: int) -> None:
+        """Makes a device current on the calling thread."""
+
+
 class DeviceExecutor:
     """One device of a worker: its values, and the thread that runs its replicas (at most one per group).
 
@@ -86,7 +131,7 @@ class DeviceExecutor:
 
     def __init__(
         self,
-        host: ReplicaHost,
+        host: Host,
         index: int,
         next_message: Callable[[], Message],
         values: dict[tuple[int, int], Any],

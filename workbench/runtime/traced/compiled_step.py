@@ -13,8 +13,7 @@ from workbench.telemetry.records import Signature
 if TYPE_CHECKING:
     from workbench.backends.jax_program import Compiled
     from workbench.runtime.replica.local_group import LocalGroup
-    from workbench.runtime.traced.group_programs import GroupPrograms
-    from workbench.runtime.worker.host import ReplicaHost
+    from workbench.runtime.traced.host import TracingHost
 
 
 class ReadyProgram:
@@ -41,12 +40,12 @@ class ReadyProgram:
         "site",
     )
 
-    def __init__(self, host: ReplicaHost, known: GroupPrograms, compiled: Compiled, site: str) -> None:
+    def __init__(self, host: TracingHost, ranks: tuple[int, ...], compiled: Compiled, site: str) -> None:
         """Tells the driver the structure of the results."""
         self.compiled = compiled
         self.site = site
         self._host = host
-        self._ranks = known.ranks
+        self._ranks = ranks
         self._structure_key = host.structure_key(compiled.structure[0])
         self._remote: tuple[Any, ...] | None = None
         self._moved = compiled.collectives, compiled.collective_bytes

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from workbench.backends.jax import Rows
     from workbench.backends.jax_program import Compiled
     from workbench.runtime.replica.local_group import LocalGroup
-    from workbench.runtime.worker.host import ReplicaHost
+    from workbench.runtime.traced.host import TracingHost
 
 IN_FLIGHT = 3
 _CACHED = 256
@@ -57,7 +57,7 @@ _LONGEST_NS = 20_000_000  # but none is kept back for longer
 class TracedExecutor:
     """Runs the traced programs of one worker; used by the thread that reads the steps link."""
 
-    def __init__(self, host: ReplicaHost, device_count: int) -> None:
+    def __init__(self, host: TracingHost, device_count: int) -> None:
         self._host = host
         self._device_count = device_count
         self.idle = Idle()
@@ -240,7 +240,7 @@ class TracedExecutor:
             if len(known.programs) >= _CACHED:
                 known.programs.clear()
             site = getattr(traced.user_function, "__name__", "step")
-            program = known.programs[key] = ReadyProgram(self._host, known, compiled, site)
+            program = known.programs[key] = ReadyProgram(self._host, known.ranks, compiled, site)
         fault("traced.before_start")
         compiled = program.compiled
         variables = {

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from workbench.backends.jax_program import Compiled
     from workbench.runtime.replica.env import ReplicaEnv
     from workbench.runtime.replica.local_group import LocalGroup
-    from workbench.runtime.worker.host import ReplicaHost
+    from workbench.runtime.traced.host import TracingHost
 
 
 class HostExchange:
     """Collectives of the replicas' ordinary communicators, by the threads of the devices."""
 
-    def __init__(self, host: ReplicaHost, idle: Idle) -> None:
+    def __init__(self, host: TracingHost, idle: Idle) -> None:
         self._host = host
         self._idle = idle
 

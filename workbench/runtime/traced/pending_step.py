@@ -13,7 +13,7 @@ from workbench.runtime.traced.group_programs import GroupPrograms
 if TYPE_CHECKING:
     from workbench.backends.jax import Rows
     from workbench.runtime.replica.local_group import LocalGroup
-    from workbench.runtime.worker.host import ReplicaHost
+    from workbench.runtime.traced.host import TracingHost
 
 _POLL_SECONDS = 50e-6
 
@@ -44,7 +44,7 @@ class Started:
     started_ns: int
     deadline_seconds: float | None
 
-    def wait(self, host: ReplicaHost) -> None:
+    def wait(self, host: TracingHost) -> None:
         """Waits until it has been computed.
 
         Raises:
