@@ -36,9 +36,26 @@ LAYERS = [
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 ROOMS = {
     "communicators": "core ← communicator ring threads ← gpu shm ← bootstrap",
+    "cli": "dashboard demo digits findings working_copy ← doctor lab machine software",
+    "dashboards": (
+        "address aside connections dask_pages pace recordings sources ← gate pane target ← serving shell "
+        "← dashboard page"
+    ),
+    "data": (
+        "context options seeds spec ← rebatch structure ← tables ← failing iterator provenance ← passes ← stage "
+        "← describe sources ← stages ← fold ← dataset ← readers ← experimental sharding"
+    ),
+    "distribute": (
+        "arrays contexts function identity strategy_description value_context ← values ← input variables ← replica "
+        "← strategies ← default experimental"
+    ),
     "runtime": (
         "metrics placement_text user_code ← cluster_in_use comm process ← layout replica shipping ← traced ← worker "
         "← deploy ← driver ← cluster ← attach scheduler_pages ← connect_cluster"
+    ),
+    "server": (
+        "channels frames job_models layout_names mirror rates recorded summary watched_runs ← job_link publisher "
+        "← announcing clusters ← session workers ← client_socket ← handlers ← extension"
     ),
     "telemetry": (
         "clocks cost_model dataframe events formatting limits records snapshot ← recording ← feed ← export runs"
@@ -50,7 +67,7 @@ ROOMS = {
 }
 """Within these folders, too, each room (a folder, or a file beside them) uses those before it only.
 
-Imports for type checkers alone are not looked at here, nor are the other folders.
+Imports for type checkers alone are not looked at here.
 """
 KNOTTED = (
     "runtime/cluster.py",

@@ -206,7 +206,7 @@ export interface InputProgress {
   waited_seconds: number[];
 }
 
-/** Who reads what of a dataset; see `data.explain.Sharding`, of which this is the part that fits a message. */
+/** Who reads what of a dataset; see `data.sharding.model.Sharding`, of which this is the part that fits a message. */
 export interface DatasetSharding {
   summary: string;
   policy: string;

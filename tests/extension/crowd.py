@@ -12,8 +12,8 @@ import numpy as np
 from tests.extension.gallery import model
 from tests.telemetry.simulation import MS, Call, Replicas
 from workbench.data.dataset import Dataset
-from workbench.data.explain import explain_sharding
-from workbench.data.sharding import Shape
+from workbench.data.sharding.explain import explain_sharding
+from workbench.data.sharding.model import Shape
 from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.recording.drain import Drain
 from workbench.ui.models.collectives_model import collectives_model

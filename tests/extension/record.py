@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import workbench as wb
-from workbench.data.explain import explain_sharding
-from workbench.data.sharding import Shape
+from workbench.data.sharding.explain import explain_sharding
+from workbench.data.sharding.model import Shape
 from workbench.errors import WorkbenchError
 from workbench.telemetry.snapshot import delta
 from workbench.ui.cluster.cluster_model import DeviceHistory, topology_model

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workbench import data
-from workbench.data.sharding import Shape
+from workbench.data.sharding.model import Shape
 from workbench.testing import assert_every_element_once, assert_sharding
 
 TEN = data.Dataset.from_tensor_slices(np.arange(10))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data import probe
 from workbench.data.describe import DatasetText
 from workbench.data.failing import guarded, opened
 from workbench.data.fold import fold
@@ -23,6 +22,7 @@ from workbench.data.sources.generator import Generated, signature_of
 from workbench.data.sources.memory import Slices, Whole
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Source, Stage
+from workbench.data.stages import probe
 from workbench.data.stages.batch import Batch
 from workbench.data.stages.cache import Cache
 from workbench.data.stages.enumerate import Enumerate

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from workbench.data.dataset import Dataset
-from workbench.data.explain import explain_sharding
 from workbench.data.options import AutoShardPolicy
-from workbench.data.sharding import Sharding
+from workbench.data.sharding.explain import explain_sharding
+from workbench.data.sharding.model import Sharding
 
 _SHOWN: Final = 3
 

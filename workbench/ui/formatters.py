@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from workbench.ui.render import html
 
 if TYPE_CHECKING:
-    from workbench.data.sharding import Sharding
+    from workbench.data.sharding.model import Sharding
     from workbench.distribute.input.distributed_dataset import DistributedDataset
     from workbench.distribute.strategies.strategy import Strategy
     from workbench.distribute.values.distributed_values import DistributedValues
@@ -33,7 +33,7 @@ LIVE: Final = (
     ("workbench.distribute.values.distributed_values", "DistributedValues", "values_bundle"),
     ("workbench.distribute.variables.variable", "Variable", "variable_bundle"),
     ("workbench.distribute.input.distributed_dataset", "DistributedDataset", "distributed_dataset_bundle"),
-    ("workbench.data.sharding", "Sharding", "sharding_bundle"),
+    ("workbench.data.sharding.model", "Sharding", "sharding_bundle"),
 )
 """The same for those with a live view; without a kernel this is what they print anyway."""
 _MAX_ROWS: Final = 32

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data.explain import explain_sharding
-from workbench.data.progress import InputProgress
-from workbench.data.sharding import Shape
+from workbench.data.sharding.explain import explain_sharding
+from workbench.data.sharding.model import Shape
+from workbench.data.sharding.progress import InputProgress
 from workbench.errors import DataCorruption
 from workbench.ui.cluster.cluster_model import DeviceHistory, busy_replicas, topology_model
 from workbench.ui.models.collectives_model import collectives_model

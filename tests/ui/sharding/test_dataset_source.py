@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data.progress import InputProgress
-from workbench.data.sharding import Shape, Sharding, progress_lines
+from workbench.data.sharding.model import Shape, Sharding, progress_lines
+from workbench.data.sharding.progress import InputProgress
 from workbench.ui.sharding.dataset_source import DatasetSource, Followed
 from workbench.ui.sharding.explain_sharding import dataset_source
 

@@ -16,8 +16,7 @@ from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.sources.memory import Slices
 from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec
-from workbench.data.stage import Pipeline, Source
-from workbench.data.stages.select import Shard
+from workbench.data.stage import Pipeline, Source, Stage
 from workbench.data.structure import convert
 from workbench.data.tables import Run, items
 from workbench.errors import InvalidArgumentError
@@ -83,9 +82,8 @@ class FileReader(Source):
         """Number of elements, or what stands for endless and unknown."""
         return UNKNOWN_CARDINALITY
 
-    def sharded(self, num_shards: int, index: int, dataset: Pipeline) -> FileReader:
-        """The reader of every `num_shards`-th file only; `dataset` is one whose files it reads."""
-        shard = Shard(num_shards, index, enough_for_all=True)
+    def sharded(self, shard: Stage, dataset: Pipeline) -> FileReader:
+        """The reader of the files only that `shard` keeps; `dataset` is one whose files it reads."""
         if isinstance(self.files, tuple):
             names = dataset.with_source(Slices.of(list(self.files)), (shard,))
         else:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.data import probe
 from workbench.data.failing import raised
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.spec import UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stages import probe
 from workbench.data.stages.functions import note_place
 from workbench.data.structure import Structure
 from workbench.data.tables import Failed, Item, Leaves, Run, items

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from workbench.data import probe
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stages import probe
 from workbench.data.structure import Array, Structure, flatten_result
 from workbench.data.tables import Failed, Leaves, Run, items, single
 from workbench.errors import InvalidArgumentError

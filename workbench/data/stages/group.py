@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from workbench import tree
-from workbench.data import probe
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import Held, Whole
 from workbench.data.spec import UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stages import probe
 from workbench.data.stages.select import Repeat
 from workbench.data.tables import Failed, Item, Run, items
 from workbench.errors import InvalidArgumentError

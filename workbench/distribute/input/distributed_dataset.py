@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 from workbench import tree
 from workbench.data.context import InputContext, InputOptions
 from workbench.data.dataset import Dataset
-from workbench.data.distributed import HostPipeline, distribute_for_host, distribute_function_for_host
 from workbench.data.iterator import Elements, Optional
+from workbench.data.sharding.distributed import (
+    HostPipeline,
+    distribute_for_host,
+    distribute_function_for_host,
+)
 from workbench.data.tables import Failed
 from workbench.distribute import contexts
 from workbench.distribute.input.elements import RemoteElements
@@ -23,7 +27,7 @@ from workbench.errors import CaptureError, OutOfRangeError
 from workbench.runtime.placement_text import counted, one_line
 
 if TYPE_CHECKING:
-    from workbench.data.progress import InputProgress
+    from workbench.data.sharding.progress import InputProgress
     from workbench.distribute.strategies.strategy import Strategy
 
 _NOTHING = object()

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from workbench.data.distributed import HostPipeline
-from workbench.data.sharding import Shape
+from workbench.data.sharding.distributed import HostPipeline
+from workbench.data.sharding.model import Shape
 from workbench.data.sources.combine import Concatenated, Zipped
 from workbench.data.sources.counting import Counting
 from workbench.data.sources.memory import Slices, Whole

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from workbench.data.progress import InputProgress
+from workbench.data.sharding.progress import InputProgress
 
 if TYPE_CHECKING:
     from workbench.runtime.driver.group import Group

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from workbench import tree
-from workbench.data.distributed import HostPipeline
+from workbench.data.sharding.distributed import HostPipeline
 from workbench.data.tables import Failed
 
 _CHECK_SECONDS = 1.0

@@ -12,7 +12,7 @@ from workbench.runtime.driver.handle import Handle
 
 if TYPE_CHECKING:
     from workbench.data.dataset import Dataset
-    from workbench.data.progress import InputProgress
+    from workbench.data.sharding.progress import InputProgress
     from workbench.distribute.input.chunk import Chunk, Elements
     from workbench.distribute.input.progress import Trail
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from workbench.communicators.core.options import CommunicationOptions
     from workbench.data import Dataset
     from workbench.data.context import InputContext, InputOptions
-    from workbench.data.sharding import Shape
+    from workbench.data.sharding.model import Shape
     from workbench.device_names import Device
     from workbench.distribute.input.distributed_dataset import DistributedDataset
     from workbench.distribute.replica.cross_device_ops import CrossDeviceOps
@@ -218,7 +218,7 @@ class Strategy:
     @property
     def input_shape(self) -> Shape:
         """Over how many hosts, and how many replicas on each, a dataset is divided; `explain_sharding` asks for it."""
-        from workbench.data.sharding import Shape
+        from workbench.data.sharding.model import Shape
         from workbench.distribute.input.plan import input_shape
 
         return Shape() if self.is_default else input_shape(self.group.devices)

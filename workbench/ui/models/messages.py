@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from workbench.data.progress import InputProgress
+from workbench.data.sharding.progress import InputProgress
 from workbench.telemetry.feed.sweeps import Sweep
 from workbench.telemetry.snapshot import Snapshot
 from workbench.ui.models.inspected import Elements, FirstBad, InspectedValue
@@ -240,7 +240,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSharding:
-    """Who reads what of a dataset; see `data.sharding.Sharding`, of which this is the part that fits a message.
+    """Who reads what of a dataset; see `data.sharding.model.Sharding`, of which this is the part that fits a message.
 
     Attributes:
       summary: One line.

@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from workbench.data.progress import InputProgress
 from workbench.data.provenance import FILE_SHIFT
-from workbench.data.sharding import ReplicaStep, Sharding
+from workbench.data.sharding.model import ReplicaStep, Sharding
+from workbench.data.sharding.progress import InputProgress
 from workbench.ui.models.messages import DatasetSharding, Reader, Reading
 
 _MAX_READERS: Final = 32

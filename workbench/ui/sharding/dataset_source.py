@@ -6,8 +6,8 @@ import weakref
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from workbench.data.explain import explain_sharding
-from workbench.data.sharding import Shape
+from workbench.data.sharding.explain import explain_sharding
+from workbench.data.sharding.model import Shape
 from workbench.data.stages.batch import Batch
 from workbench.distribute.input.distributed_dataset import DistributedDataset
 from workbench.distribute.strategies.strategy import Strategy
@@ -17,8 +17,8 @@ from workbench.ui.widgets.sources import Message
 
 if TYPE_CHECKING:
     from workbench.data.dataset import Dataset
-    from workbench.data.progress import InputProgress
-    from workbench.data.sharding import Sharding
+    from workbench.data.sharding.model import Sharding
+    from workbench.data.sharding.progress import InputProgress
 
 
 class Followed:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.data.dataset import Dataset
-from workbench.data.explain import DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STEPS, explain_pipelines
-from workbench.data.explain import explain_sharding as explain_dataset
 from workbench.data.options import AutoShardPolicy
-from workbench.data.sharding import Sharding
+from workbench.data.sharding.explain import DEFAULT_MAX_ELEMENTS, DEFAULT_MAX_STEPS, explain_pipelines
+from workbench.data.sharding.explain import explain_sharding as explain_dataset
+from workbench.data.sharding.model import Sharding
 from workbench.distribute.input.distributed_dataset import DistributedDataset
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.telemetry.formatting import printable, size_text

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.autoshard import Labels, PolicyChoice, choose_policy, file_reader
 from workbench.data.dataset import Dataset
-from workbench.data.distributed import NOTHING, HostPipeline, Placement, distribute_for_host
 from workbench.data.options import AutoShardPolicy
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, compute_batch_size
-from workbench.data.sharding import ReplicaStep, Shape, Sharding
+from workbench.data.sharding.autoshard import Labels, PolicyChoice, choose_policy, file_reader
+from workbench.data.sharding.distributed import NOTHING, HostPipeline, Placement, distribute_for_host
+from workbench.data.sharding.model import ReplicaStep, Shape, Sharding
 from workbench.errors import InvalidArgumentError
 
 DEFAULT_MAX_STEPS = 1000

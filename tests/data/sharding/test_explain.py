@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from workbench.data import Dataset, Shape, TensorSpec, TextLineDataset, explain_sharding
-from workbench.data.explain import shape_of
+from workbench.data.sharding.explain import shape_of
 from workbench.errors import InvalidArgumentError
 
 

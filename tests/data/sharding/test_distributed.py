@@ -21,7 +21,7 @@ from workbench.data import (
     distribute_for_host,
     distribute_function_for_host,
 )
-from workbench.data.distributed import lockstep
+from workbench.data.sharding.distributed import lockstep
 from workbench.errors import InvalidArgumentError
 
 PER_REPLICA = InputReplicationMode.PER_REPLICA

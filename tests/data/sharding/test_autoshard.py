@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from workbench.data import SHARD_HINT, AutoShardPolicy, Dataset, TextLineDataset, auto_shard
-from workbench.data.autoshard import choose_policy, is_file_based
+from workbench.data.sharding.autoshard import choose_policy, is_file_based
 from workbench.data.stages.select import Prefetch, Shard
 from workbench.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
 

@@ -7,7 +7,7 @@ import textwrap
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from workbench.data.progress import InputProgress
+from workbench.data.sharding.progress import InputProgress
 from workbench.telemetry.formatting import printable
 
 _WIDTH = 88

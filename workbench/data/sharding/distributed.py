@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from workbench import tree
-from workbench.data.autoshard import PolicyChoice, auto_shard, choose_policy
 from workbench.data.context import InputContext, InputOptions
 from workbench.data.dataset import Dataset
 from workbench.data.options import AutoShardPolicy
 from workbench.data.passes import Pass
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, batch_sizes_for_worker, compute_batch_size
+from workbench.data.sharding.autoshard import PolicyChoice, auto_shard, choose_policy
 from workbench.data.spec import TensorSpec
 from workbench.data.stages.select import Prefetch
 from workbench.data.stages.split import EvenSplit, Regroup

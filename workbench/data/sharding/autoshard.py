@@ -125,14 +125,14 @@ def file_reader(dataset: Pipeline) -> FileReader | None:
 
 def _shard_files(dataset: _Kind, num_shards: int, index: int) -> _Kind | None:
     """The dataset with its list of files divided; None if there is no such list."""
+    deal = Shard(num_shards, index, enough_for_all=True)
     if isinstance(dataset.source, FileReader):
-        return dataset.with_source(dataset.source.sharded(num_shards, index, dataset), dataset.stages)
+        return dataset.with_source(dataset.source.sharded(deal, dataset), dataset.stages)
     for position, stage in enumerate(dataset.stages):
         if isinstance(stage, Interleave):
             names = dataset.with_source(dataset.source, dataset.stages[:position])
             inner = stage.example(names)
             if inner is not None and is_file_based(inner):
-                deal = Shard(num_shards, index, enough_for_all=True)
                 return dataset.with_source(names.source, (*names.stages, deal, *dataset.stages[position:]))
     inputs = dataset.source.inputs()
     parts = [_shard_files(inner, num_shards, index) for inner in inputs]
