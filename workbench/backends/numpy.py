@@ -193,7 +193,7 @@ def _like_torch(array: np.ndarray) -> Any:
 def _like_jax(array: np.ndarray) -> Any:
     jax: Any = sys.modules["jax"]
     check_jax_width(array)
-    # A copy of ours, which JAX may keep: `jax.device_put` would alias memory that the pool hands out again, and
+    # A copy, which JAX may keep: `jax.device_put` would alias memory that the pool hands out again, and
     # `jax.numpy.array` copies later, when that memory may hold something else already.
     return jax.numpy.asarray(array.copy())
 

@@ -115,7 +115,7 @@ class DaskPages:
 def dask_pages(cluster: Cluster | None = None) -> DaskPages:
     """Adds the timing of collectives to the pages that a Dask scheduler serves, and to the list of dask-labextension.
 
-    A Dask dashboard has no authentication: whoever reaches it sees these pages too. So they are added only when this
+    A Dask dashboard has no authentication: anyone who reaches it sees these pages too. So they are added only when this
     is called, and tell what Dask's own pages tell: which operations, how large, how long, on which hosts, from which
     line; no values, no data, nothing that replicas print.
 

@@ -121,7 +121,7 @@ class JobPage:
     def _link(self) -> JobLink | None:
         """The job to show: the one that was chosen, else the newest, best a live one; None while there is none.
 
-        Where nobody has picked one, a live one that is shown stays: who reads it must not lose it to a newer one.
+        Where nobody has picked one, a live one that is shown stays: a reader must not lose it to a newer one.
         """
         drivers = self._drivers()
         if self._chosen:

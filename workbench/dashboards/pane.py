@@ -136,6 +136,6 @@ def _told(make: Callable[[], Message | None]) -> Message | None:
         return make()
     except (WorkbenchError, ValueError, TypeError, KeyError, OSError) as error:
         return {"kind": "problem", "text": str(error)}
-    except Exception:  # a fault of ours: who waited for the message for good would see nothing any more
+    except Exception:  # a fault of workbench: a page that waited for the message would show nothing any more
         _log.exception("a view of a dashboard could not be made")
         return {"kind": "problem", "text": "this could not be shown: the log of the dashboard says why"}

@@ -92,7 +92,7 @@ class Run:
 
 
 class Failed(Run):
-    """Stands in a pipeline for an element that could not be made. Whoever reads the elements raises; the next follow.
+    """Stands in a pipeline for an element that could not be made. Reading it raises; the next elements follow.
 
     Stages let it pass, at its place.
 

@@ -24,7 +24,7 @@ def encode(message: dict[str, Any]) -> bytes:
 class Requests:
     """Cuts what arrives at a job's socket into messages.
 
-    `receive` reads once; who waits for the socket to be readable is never blocked by half a message.
+    `receive` reads once; a thread that waits for the socket to be readable is never blocked by half a message.
     """
 
     def __init__(self, sock: socket.socket) -> None:

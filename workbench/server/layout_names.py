@@ -33,7 +33,7 @@ def keep(names: Sequence[object], registry: Registry) -> None:
     try:
         with os.fdopen(os.open(hidden, flags, 0o600), "w", encoding="utf-8") as file:
             json.dump(names, file)
-        os.replace(hidden, target)  # whoever reads meanwhile has the old names or the new ones
+        os.replace(hidden, target)  # readers see either the old names or the new ones
     finally:
         hidden.unlink(missing_ok=True)
 

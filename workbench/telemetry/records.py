@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Op = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "send", "recv", "barrier"]
 
 State = Literal["entered", "ok", "mismatch", "timeout", "aborted", "error"]
-"""How far it got. "entered" comes from whoever drains the ring (`InFlight`); the final record replaces it."""
+"""How far it got. "entered" comes from the thread that drains the ring (`InFlight`); the final record replaces it."""
 
 SAMPLED: Final = "sampled"
 """The algorithm of what was seen in a sampled profile of a compiled program; other steps may differ."""

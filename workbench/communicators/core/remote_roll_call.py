@@ -138,4 +138,4 @@ class OtherHosts:
                 if isinstance(fingerprint, int):
                     connection.sendall(json.dumps({"here": sorted(present(fingerprint))}).encode() + b"\n")
         except (OSError, WorkbenchError):
-            pass  # whoever asked has gone, or was nobody of ours
+            pass  # the asker has gone, or was a stranger

@@ -1,7 +1,7 @@
 """Who has come to a collective and who has not: asked once, by the replica that finds that its deadline has passed.
 
 Nobody announces anything for it. The fingerprint that a replica writes down before it waits is different for every
-collective, so whoever finds it knows that the replica is there:
+collective, so a replica that finds it knows that the other is there:
 
 * a replica of this process has it in its position;
 * another process of this host has it in its control page, or that of single replicas that wait for others of theirs;

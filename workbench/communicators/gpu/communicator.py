@@ -327,7 +327,7 @@ class GpuCommunicator:
         """Queues the present collective with the others' and has this replica's stream wait for it.
 
         Buffers are made on the replica's own stream. CuPy's pool gives memory back to the stream that it was made on,
-        so whoever reuses it runs after this stream's wait for the result.
+        so its next user runs after this stream's wait for the result.
         """
         enter_ns = _now()
         self._plane.poll()

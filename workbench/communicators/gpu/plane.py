@@ -3,7 +3,7 @@
 The host link has compared all calls before anything is queued here, so NCCL never sees a mismatch. What remains are
 peers that die or hang in between. A watching thread sees that (deadlines, NCCL's own errors, the host link) and
 
-1. publishes the failure on the host link, so that whoever finds its stream drained also finds the reason,
+1. publishes the failure on the host link, so that a replica that finds its stream drained also finds the reason,
 2. aborts NCCL, after which streams go on with garbage,
 3. reports a thread or a device that is stuck all the same, or has failed: only ending the process helps then.
 

@@ -63,7 +63,7 @@ class RingLink:
         self._roll_call = roll_call
         self._results = ResultPool()
         self._duplex = Duplex(preceding, following, self._look)
-        self._busy = threading.Lock()  # held by whoever uses the connections
+        self._busy = threading.Lock()  # held while the connections are used
         self._failing = threading.Lock()  # guards _failure
         self._failure: Failure | None = None
         self._told = False  # whether the neighbours know of it
@@ -203,7 +203,7 @@ class RingLink:
         self._move(position, _raw(table), _raw(sizes))
         arrived = {int(number): np.empty(int(nbytes), np.uint8) for number, nbytes in sizes.reshape(-1, 2)}
         outgoing, incoming = list(blocks.values()), list(arrived.values())
-        # Block by block; whoever has more of them goes on in one direction only.
+        # Block by block; the end that has more of them goes on in one direction only.
         for turn in range(max(len(outgoing), len(incoming))):
             self._move(
                 position,
@@ -260,7 +260,7 @@ class RingLink:
         """Closes the connections."""
         self.fail(Failure("closed", "a replica closed its communicator", generation=self._generation))
         with self._busy, self._failing:
-            self._complain(self._known_failure())  # whoever has broken the ring may not have come to it yet
+            self._complain(self._known_failure())  # the thread that broke the ring may not have sent it yet
             self._duplex.close()
         self._roll_call.close()
         self._inner = _unbroken  # a cycle would keep the shared memory of the host until a garbage collection

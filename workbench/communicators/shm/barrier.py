@@ -33,7 +33,8 @@ from workbench.communicators.shm.handshake import Peer
 from workbench.faults import fault
 
 # Looks at a peer's word before blocking, if every process has a core: some at once, then some that offer the core to
-# others first. Whoever only spins may hold the very core that its peer needs while other programs keep the rest busy.
+# others first. A replica that only spins may hold the very core that its peer needs, while other programs keep the
+# rest busy.
 _LOOKS = 30
 _YIELDING_LOOKS = 120
 _YIELDS = 20  # offers of the core to others before blocking, if there are more processes than cores
@@ -196,7 +197,7 @@ class Barrier:
         try:
             self._wait(position, target)
         except BaseException:
-            # So that whoever comes later finds out, who would find the round complete.
+            # So that a replica that comes later, and would find the round complete, learns of it.
             own[SLEEPING] = -target
             raise
         own[SLEEPING] = 0

@@ -88,7 +88,7 @@ class SharedMemoryLink:
         self._reduction = self._reducing()
         self._scratch = np.empty(0, np.uint8)
         self._closed = False
-        # Held by whoever maps memory or waits at descriptors: closed under that thread, their numbers would soon be
+        # Held by threads that map memory or wait at descriptors: closed under that thread, their numbers would soon be
         # those of other files, which it would then read, map or lengthen.
         self._busy = threading.Lock()
 

@@ -34,7 +34,7 @@ class Rendezvous:
     """Where the replicas of one process meet.
 
     `_lock` guards everything below it in `__init__`. A replica that waits blocks on its own gate, a lock used as a
-    binary semaphore; whoever clears its mark in `_waiting` releases the gate, so exactly one does.
+    binary semaphore; the thread that clears its mark in `_waiting` releases the gate, so exactly one does.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class ThreadLink:
         else:
             total = outer.scratch(first.nbytes).view(first.dtype)
         if outer is None:
-            position.algorithm = "one_device"  # whoever comes last combines for all
+            position.algorithm = "one_device"  # the last one combines for all
             position.arrived()
             fault(position.call.sent, replica=position.rank)
         backend.combine(backend.ufunc(redop), flats, total, apply)
@@ -266,7 +266,7 @@ class ThreadLink:
         blocks: Blocks = {number: block for part in parts for number, block in part.items()}
         if self._rendezvous.outer is not None:
             return self._rendezvous.outer.exchange(position, blocks)
-        position.algorithm = "one_device"  # whoever comes last hands everything round
+        position.algorithm = "one_device"  # the last one hands everything round
         position.arrived()
         fault(position.call.sent, replica=position.rank)
         # Copied, since a replica may change its array as soon as it has its own result.

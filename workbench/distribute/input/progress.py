@@ -60,7 +60,7 @@ class ProgressLog:
 
 
 class Trail:
-    """Where the newest epoch of a distributed dataset has come to. Outlives the dataset: who looks may come later."""
+    """Where the newest epoch of a distributed dataset has come to. Outlives the dataset: a reader may come later."""
 
     def __init__(self) -> None:
         self._newest: tuple[ProgressLog, Group] | None = None

@@ -222,7 +222,7 @@ def worker_exit(pid: int, timeout_seconds: float) -> WorkerExit | None:
 
 
 def settled(scheduler: str, name: str, pid: int) -> bool:
-    """Whether the nanny of a worker, if it is one of ours, has seen it start.
+    """Whether the nanny of a worker, if this cluster started that nanny, has seen it start.
 
     A worker is usable a moment earlier. But Dask's nannies go wrong when their worker dies in that moment: they end
     the next one, or themselves.

@@ -126,9 +126,7 @@ def _identity(address: str, arguments: dict[str, Any], seconds: float) -> dict[s
             await asyncio.wait_for(ask(), seconds)
         except TimeoutError:
             found["error"] = f"it accepts connections, and has said nothing for {seconds:.0f} s"
-        except (
-            Exception
-        ) as error:  # whatever the bytes of a stranger do to Dask: huge lengths are MemoryErrors
+        except Exception as error:  # what a stranger's bytes do to Dask: huge lengths are MemoryErrors
             found["error"] = f"{type(error).__name__}: {error}"
 
     # In a notebook the calling thread has an event loop that runs already.

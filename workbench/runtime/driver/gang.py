@@ -1,6 +1,6 @@
 """All workers of a cluster, held by this driver: sends steps, receives what becomes of them.
 
-Any thread may submit; one at a time does, and one at a time receives, under `lock`. Whoever waits also
+Any thread may submit; one at a time does, and one at a time receives, under `lock`. The thread that waits also
 receives: there is no thread in between, whose wake-up would cost as much as a whole step.
 """
 
@@ -363,7 +363,7 @@ class Gang:
             raise step.error
 
     def wait_for_end(self, step: Step) -> None:
-        """As `wait`, but raises nothing; who goes on after a failure is told by the next run."""
+        """As `wait`, but raises nothing; the next run reports the failure."""
         with self.lock:
             self._wait_for_end(step)
 

@@ -157,7 +157,7 @@ def fetch_all(handles: Sequence[Handle]) -> None:
 
     Raises:
       WorkbenchError: As `Handle.value`. What cannot be brought here, such as an object that does not pickle, is left to
-        whoever looks at it.
+        each reader.
     """
     by_place: dict[tuple[Group, tuple[tuple[str, int], ...]], dict[int, list[Handle]]] = {}
     for handle in handles:

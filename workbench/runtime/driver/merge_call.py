@@ -62,7 +62,7 @@ def run_merge(step: Step) -> None:
         with group.gang.interrupts.lifted():
             result = step.on_merge(fn, args, kwargs)
     except KeyboardInterrupt:
-        group.gang.interrupts.pending = True  # for whoever waits for the step
+        group.gang.interrupts.pending = True  # for the thread that waits for the step
         _answer(step, (False, "the merge function was interrupted"))
         return
     except Exception as error:

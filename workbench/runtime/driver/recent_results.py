@@ -88,4 +88,4 @@ def _value(held: Any) -> Any:
     try:
         return unpickled(held.data, "a result")
     except CaptureError:
-        return None  # whoever looks at the result itself is told
+        return None  # reading the result itself raises

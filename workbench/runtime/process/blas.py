@@ -41,9 +41,9 @@ def follow_environment() -> None:
 def _left_behind(name: str) -> bool:
     """Whether a nanny has set this variable here, and not the user.
 
-    What spawned workers shall find when they start, nannies set in their own process, for good: Dask's say one thread,
-    by its default configuration. They set all of it at once, so a variable without the others is the user's, and so is
-    one that this process was started with.
+    What spawned workers shall find when they start, nannies set in their own process, and leave set: Dask's say one
+    thread, by its default configuration. They set all of it at once, so a variable without the others is the user's,
+    and so is one that this process was started with.
     """
     value = os.environ[name]
     if _at_start().get(name) == value:

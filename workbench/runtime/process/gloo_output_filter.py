@@ -58,6 +58,6 @@ def _is_news_of_success(line: bytes) -> bool:
 
 
 def _write(target: int, data: bytes) -> None:
-    with contextlib.suppress(OSError):  # nobody reads it any more: whoever writes here must not be held up
+    with contextlib.suppress(OSError):  # nobody reads it any more: writers must not be held up
         while data:
             data = data[os.write(target, data) :]

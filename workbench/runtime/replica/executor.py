@@ -198,7 +198,7 @@ class DeviceExecutor:
                 self._values[serial, 0] = (
                     value if self._host.by_reference else unpickled(value, "a value for the replicas")
                 )
-            except CaptureError as error:  # nobody waits for this message: who asks for the value is told
+            except CaptureError as error:  # nobody waits for this message: asking for the value raises
                 self._unreadable[serial, 0] = str(error)
 
     def _fetch(self, message: Message) -> None:

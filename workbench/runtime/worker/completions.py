@@ -74,5 +74,5 @@ class Completions:
         if self._held:
             with contextlib.suppress(LinkClosed):
                 self._link.send_all(self._held)
-            # Only now: who finds nothing held sends without the lock, and would overtake what is being sent.
+            # Only now: a thread that finds nothing held sends without the lock, and would overtake what is being sent.
             self._held = []

@@ -138,7 +138,7 @@ class ReplicaHost:
                 loop()
             except LinkClosed:
                 pass
-            except BaseException as error:  # a fault of ours: the driver shall tell it instead of guessing
+            except BaseException as error:  # a fault of workbench, which the driver shall report
                 self.failure = f"{type(error).__name__}: {error}"
                 raise
             finally:
@@ -376,7 +376,7 @@ class ReplicaHost:
         if self.traced is not None:
             self.traced.joined(group)
         if self.groups.get(group_id) is not group:
-            # The driver has gone: whoever let go of the group, on another thread, may not have found these.
+            # The driver has gone: the thread that let go of the group may not have found these.
             for communicator in communicators.values():
                 communicator.close()
         return os.getpid()

@@ -32,7 +32,7 @@ class Chosen:
 
 
 class LaneChoice:
-    """Chooses for each group all replicas, or of too many the latest; who has a lane does not lose it easily."""
+    """Chooses all replicas of a group, or the latest of too many; a replica that has a lane does not lose it easily."""
 
     def __init__(self) -> None:
         self._chosen: dict[GroupKey, Chosen] = {}

@@ -43,7 +43,7 @@ def find_stuck(
 
     A replica whose record is missing although it has gone on to later collectives is not waited for: its
     record was lost on the way. Nor is one waited for in a collective whose result all others have: a process that
-    is killed takes along what it had not sent yet, and the records of those who were with it stay alone.
+    is killed loses what it had not sent yet, and the records of its peers stay alone.
 
     Args:
       pending: Rows of `history.RECORD` of one group and generation of which some replica's record is missing.

@@ -129,7 +129,7 @@ class Recorder:
     def keep(self, view: str, model: dict[str, Any]) -> None:
         """Keeps what a view draws, such as the topology, in the place of what it has drawn before.
 
-        Ignored when the recording was closed: who looks at a cluster need not know when that happens.
+        Ignored when the recording was closed: callers need not know when that happens.
         """
         text = json.dumps(model, allow_nan=False, separators=(",", ":"))
         with self._lock:

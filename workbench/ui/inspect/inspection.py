@@ -93,7 +93,7 @@ class Inspection:
         return inspection_html(self._shown) + (html.preformatted("\n".join(map_)) if map_ else "")
 
     def source(self) -> ValuesSource:
-        """For whoever shows it."""
+        """The source of a view of it."""
         return ValuesSource(self._shown, self._leaves, self._look, self.elements, self._looked_at)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def runs_model(folder: str | os.PathLike[str], compare: tuple[str, str] | None =
 
 
 def recorded_in(folder: Path) -> list[Path]:
-    """The files in a folder that may be recorded runs, in any order. Who opened a pipe would wait for its other end."""
+    """The files in a folder that may be recorded runs, in any order. Opening a pipe would wait for its other end."""
     return [path for path in folder.glob("*.parquet") if not path.name.startswith(".") and path.is_file()]
 
 

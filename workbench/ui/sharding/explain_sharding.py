@@ -58,7 +58,7 @@ class ArrayShardingView:
         return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)
 
     def source(self) -> Fixed:
-        """For whoever shows it."""
+        """The source of a view of it."""
         return Fixed("array_sharding", self.model)
 
     def _title(self) -> str:
@@ -155,7 +155,7 @@ def _known(found: Sharding, dataset: Dataset | None, followed: Followed | None) 
 
 
 def dataset_source(sharding: Sharding) -> DatasetSource:
-    """For whoever shows a dataset's sharding."""
+    """The source of a view of a dataset's sharding."""
     return DatasetSource(sharding, *_origins.get(id(sharding), (None, None)))
 
 
