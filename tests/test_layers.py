@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 
 import workbench
 
-PACKAGE = Path(workbench.__file__).parent
+PACKAGE = Path(workbench.__file__).resolve().parent
+TYPESCRIPT = PACKAGE.parent / "extension" / "src"
+_TYPESCRIPT_IMPORT = re.compile(r'(?:from|import)\s*\(?\s*"(\.[^"]+)"')
 LAYERS = [
     {
         "__version__",
@@ -193,6 +196,17 @@ def files_used(path: Path, types: bool) -> set[Path]:
     return found - {path, PACKAGE / "__init__.py"}
 
 
+def in_circles(used: dict[Path, set[Path]]) -> dict[str, list[str]]:
+    """The files that are in a circle of uses, or lead into one, and what they use of those."""
+    while leaves := {path for path, files in used.items() if not files & used.keys()}:
+        used = {path: files for path, files in used.items() if path not in leaves}
+    root = PACKAGE.parent
+    return {
+        str(path.relative_to(root)): sorted(str(x.relative_to(root)) for x in files & used.keys())
+        for path, files in used.items()
+    }
+
+
 @pytest.mark.parametrize("types", [False, True], ids=["call-time", "types"])
 def test_no_file_uses_one_that_uses_it(types: bool) -> None:
     used = {
@@ -201,14 +215,27 @@ def test_no_file_uses_one_that_uses_it(types: bool) -> None:
     if types:
         free = {path for path in used if not path.relative_to(PACKAGE).as_posix().startswith(KNOTTED)}
         used = {path: files for path, files in used.items() if path in free}
-    while leaves := [path for path, files in used.items() if not files & used.keys()]:
-        used = {path: files for path, files in used.items() if path not in leaves}
 
-    in_circles = {
-        str(path.relative_to(PACKAGE)): sorted(str(x.relative_to(PACKAGE)) for x in files & used.keys())
-        for path, files in used.items()
+    assert in_circles(used) == {}
+
+
+@pytest.mark.skipif(
+    not TYPESCRIPT.is_dir(), reason="the sources of the views are not here: installed without them"
+)
+def test_no_typescript_file_uses_one_that_uses_it() -> None:
+    files = {path for path in TYPESCRIPT.rglob("*") if path.suffix in (".ts", ".tsx")}
+    by_name = {path.with_suffix("") if path.stem != "index" else path.parent: path for path in files}
+    used = {
+        path: {
+            by_name[target]
+            for name in _TYPESCRIPT_IMPORT.findall(path.read_text(encoding="utf-8"))
+            if (target := (path.parent / name).resolve()) in by_name
+        }
+        for path in files
     }
-    assert in_circles == {}  # or leads into a circle
+
+    assert sum(map(len, used.values())) > len(files)
+    assert in_circles(used) == {}
 
 
 def test_a_folder_has_some_twenty_files() -> None:

@@ -66,7 +66,7 @@ export function mount<K extends ViewName>(
             {problem}
           </p>
         )}
-        <Exportable view={name} model={newest}>
+        <Exportable view={name} title={view.title} model={newest}>
           <Draw model={newest} context={context} />
         </Exportable>
       </SavedPage.Provider>,

@@ -1,6 +1,9 @@
 // What a view is: a function of a model, and what it may use beside it.
 import type { ComponentChildren } from "preact";
+import type { Models } from "./models";
 import type { Selected } from "./selection";
+
+export type ViewName = keyof Models;
 
 export interface Context {
   /** The replica that is selected on the page. */

@@ -2,7 +2,7 @@ export { attach } from "./attach";
 export { pane } from "./dashboard/pane";
 export { provideCode } from "./export/code";
 export { mount } from "./mount";
-import { drawReport } from "./export/report";
+import { drawReport } from "./export/report_page";
 
 // A module that stands in a page, as in a report, has the address of the page.
 if (import.meta.url.split("#")[0] === document.URL.split("#")[0]) drawReport();

@@ -60,7 +60,7 @@ const REPORT: Format = {
   name: "Report (HTML)",
   ending: ".html",
   type: "text/html",
-  make: async ({ whole, view }) => reportOf(whole, view, await codeSource()!()),
+  make: async ({ whole, title }) => reportOf(whole, title, await codeSource()!()),
 };
 
 /** What a view can be exported as. */

@@ -1,14 +1,12 @@
-// A page of one file that shows a view without a server: the twin of workbench/ui/report.py. And what runs in such a page.
+// The text of a page of one file that shows a view without a server: the twin of workbench/ui/report.py.
 import { count, counted } from "../format";
 import type { Collectives } from "../models";
-import { mount } from "../mount";
-import { VIEWS, type ViewName } from "../views";
-import { provideCode } from "./code";
 import type { Shown } from "./scope";
 import { sheetOf, type Row } from "./sheet";
 import { escaped } from "./xml";
 
-const PLACE = "workbench-views";
+/** The id of the element with the data of the page. */
+export const PLACE = "workbench-views";
 const STYLE = `
 :root { color-scheme: light dark; }
 body { max-width: 1400px; margin: 0 auto; padding: 16px; font: 14px/1.5 system-ui, "DejaVu Sans", sans-serif; }
@@ -19,16 +17,16 @@ section { margin: 0 0 28px; overflow-x: auto; }
 summary { cursor: pointer; opacity: .75; }`;
 
 /** What the page has of each view: what is shown, and the title of the view that opens first in it. */
-type Part = Shown & { open?: string };
+export type Part = Shown & { open?: string };
 
-/** The page, with the views' code in it; it opens on the view `first`. */
-export function reportOf(shown: Shown, first: ViewName, code: string): string {
+/** The page, with the views' code in it; it opens on the view with the title `first`. */
+export function reportOf(shown: Shown, first: string, code: string): string {
   const title = titleOf(shown, first);
   // Scripts without this word do not run; nobody who wrote a text that is shown could know it.
   const nonce = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(16))));
   const policy = `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'`;
   // JSON without "<" is nothing but JSON to a parser of HTML.
-  const part: Part = { ...shown, open: VIEWS[first].title };
+  const part: Part = { ...shown, open: first };
   const data = JSON.stringify([part]).replaceAll("<", "\\u003c");
   // In literals, the only places where our own code could have these, a backslash changes nothing.
   const script = code.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
@@ -55,14 +53,13 @@ export function reportOf(shown: Shown, first: ViewName, code: string): string {
 }
 
 /** Such as "Collective lanes: MirroredStrategy, run 7a3f". */
-function titleOf({ model }: Shown, first: ViewName): string {
+function titleOf({ model }: Shown, first: string): string {
   const groups = timedOf(model)?.snapshot.groups ?? [];
   const names = new Set(groups.map(({ group }) => group));
   const runs = new Set(groups.map((group) => group.run_id));
   const run = runOf(model) || [...runs].join(", ");
   const job = [[...names].join(", "), run && `run ${run}`].filter(Boolean).join(", ");
-  const title = VIEWS[first].title;
-  return job ? `${title}: ${job}` : title;
+  return job ? `${first}: ${job}` : first;
 }
 
 function runOf(model: Shown["model"]): string {
@@ -98,24 +95,4 @@ function tableOf(rows: readonly Row[]): string {
     (row) => `<tr>${names.map((name) => `<td>${escaped(String(row[name] ?? ""))}</td>`).join("")}</tr>`,
   );
   return `<table><thead><tr>${head}</tr></thead><tbody>${body.join("")}</tbody></table>`;
-}
-
-/** Draws the views of the page that this module is a part of; what was there for readers without scripts is folded away. */
-export function drawReport(): void {
-  const place = document.getElementById(PLACE);
-  if (!place) return;
-  const own = document.querySelector("script[type=module]")?.textContent ?? "";
-  provideCode(() => Promise.resolve(own));
-  const views = JSON.parse(place.textContent) as (Part | null)[];
-  views.forEach((shown, index) => {
-    const section = document.querySelector(`section[data-view="${index}"]`);
-    if (!shown || !section || !Object.hasOwn(VIEWS, shown.view)) return;
-    const folded = document.createElement("details");
-    const summary = document.createElement("summary");
-    summary.textContent = "As a table";
-    folded.append(summary, ...section.childNodes);
-    const drawn = document.createElement("div");
-    section.append(drawn, folded);
-    mount<ViewName>(shown.view, drawn, shown.model, { saved: { open: shown.open } });
-  });
 }

@@ -2,7 +2,7 @@
 import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Models } from "../models";
-import type { ViewName } from "../views";
+import type { ViewName } from "../view";
 
 export interface Shown<K extends ViewName = ViewName> {
   view: K;
@@ -10,6 +10,8 @@ export interface Shown<K extends ViewName = ViewName> {
 }
 
 export interface Scope extends Shown {
+  /** Of the view. */
+  title: string;
   /** What was mounted; for reports. */
   whole: Shown;
 }
@@ -19,10 +21,11 @@ export const ExportScope = createContext<Scope | null>(null);
 /** Heads inside of it export this view. */
 export function Exportable<K extends ViewName>({
   view,
+  title,
   model,
   children,
-}: Shown<K> & { children: ComponentChildren }) {
+}: Shown<K> & { title: string; children: ComponentChildren }) {
   const outer = useContext(ExportScope);
-  const scope = { view, model, whole: outer?.whole ?? { view, model } };
+  const scope = { view, title, model, whole: outer?.whole ?? { view, model } };
   return <ExportScope.Provider value={scope}>{children}</ExportScope.Provider>;
 }

@@ -1,6 +1,6 @@
 // What each view shows as rows and columns, with units in the names and no rounding: for CSV and Parquet.
 import type { Collectives, GroupView, LaneItem, Models, Runs } from "../models";
-import type { ViewName } from "../views";
+import type { ViewName } from "../view";
 
 export type Cell = string | number | boolean | null;
 export type Row = Record<string, Cell>;

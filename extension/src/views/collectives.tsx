@@ -27,7 +27,7 @@ export const collectives: View<Collectives> = {
       title: view.title,
       mark: name === "Log" && alerts > 0 ? `▲ ${alerts}` : "",
       draw: () => (
-        <Exportable view={key} model={model}>
+        <Exportable view={key} title={view.title} model={model}>
           <view.draw model={model} context={context} />
         </Exportable>
       ),

@@ -1,6 +1,6 @@
 // The views by name; the names and their models are those of workbench/ui/models/messages.py.
 import type { Models } from "../models";
-import type { View } from "../view";
+import type { View, ViewName } from "../view";
 import { arraySharding } from "./array_sharding";
 import { collectives } from "./collectives";
 import { collectiveTable } from "./collective_table";
@@ -16,7 +16,7 @@ import { sweep } from "./sweep";
 import { topology } from "./topology";
 import { values } from "./values";
 
-export type ViewName = keyof Models;
+export type { ViewName };
 
 export const VIEWS: { readonly [K in ViewName]: View<Models[K]> } = {
   topology,

@@ -66,7 +66,7 @@ function page<K extends Part>(
       name,
       title: view.title,
       draw: () => (
-        <Exportable view={key} model={model}>
+        <Exportable view={key} title={view.title} model={model}>
           <view.draw model={model} context={looking} />
         </Exportable>
       ),
