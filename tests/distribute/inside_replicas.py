@@ -18,7 +18,7 @@ from workbench import distribute
 from workbench.communicators import Reduction
 from workbench.data.iterator import DatasetIterator
 from workbench.distribute.variables.component import VariableComponent
-from workbench.distribute.variables.programs import component_here
+from workbench.distribute.variables.programs import read_variable
 from workbench.runtime.cluster import Cluster
 from workbench.runtime.replica.env import current_env
 
@@ -54,8 +54,8 @@ STRATEGY: Calls = {
     "distribute_dataset": lambda s: s.distribute_dataset(_DATASET),
     "distribute_datasets_from_function": lambda s: s.distribute_datasets_from_function(lambda _: _DATASET),
     "distribute_values_from_function": lambda s: s.distribute_values_from_function(lambda c: c),
-    "run_internal": lambda s: s.run_internal(component_here, ("key",)),
-    "run_collective": lambda s: s.run_collective(component_here, ("key",)),
+    "run_internal": lambda s: s.run_internal(read_variable, ("key",)),
+    "run_collective": lambda s: s.run_collective(read_variable, ("key",)),
     "all_reduce_arrays": lambda s: s.all_reduce_arrays(
         current_env().communicator, [_component()], Reduction("sum", "here")
     ),

@@ -1,4 +1,4 @@
-"""What NumPy warns of in a reduction names the user's line, and follows the user's filters and error state."""
+"""What NumPy warns of in a reduction or an update names the user's line, and follows filters and the error state."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 import workbench as wb
 from workbench import distribute
+from workbench.backends import users_line
 from workbench.distribute import PerReplica, get_replica_context
 
 HUGE = np.full(3, 3e38, np.float32)
@@ -107,6 +108,80 @@ def test_an_assignment_that_aggregates_names_its_line(strategy: Any) -> None:
         w.assign(HUGE)  # HERE
 
     _expect(_told_on_replicas(strategy, step), step)
+
+
+ROW = wb.IndexedSlices(HUGE[:1], np.array([0]))
+UPDATES: dict[str, Callable[[Any], Any]] = {
+    "assign_add": lambda w: w.assign_add(HUGE),
+    "assign_sub": lambda w: w.assign_sub(-HUGE),
+    "assign": lambda w: w.assign(np.full(3, 1e39)),
+    "scatter_add": lambda w: w.scatter_add(ROW),
+    "operator": lambda w: w + w,
+    "function": lambda w: np.multiply.reduce(w),
+}
+
+
+def _expect_update(told: Told, how: str) -> None:
+    assert {(file, line) for file, line, _ in told} == {(__file__, UPDATES[how].__code__.co_firstlineno)}
+    assert all(what.startswith("overflow encountered in ") for _, _, what in told)
+
+
+@pytest.mark.parametrize("how", UPDATES)
+def test_an_update_on_replicas_names_its_line(strategy: Any, how: str) -> None:
+    with strategy.scope():
+        w = wb.Variable(HUGE)
+    update = UPDATES[how]
+
+    def step() -> None:
+        update(w)
+
+    _expect_update(_told_on_replicas(strategy, step), how)
+
+
+@pytest.mark.parametrize("how", UPDATES)
+def test_an_update_of_a_variable_without_a_strategy_names_its_line(how: str) -> None:
+    w = wb.Variable(HUGE)
+    _expect_update(_told_here(lambda: UPDATES[how](w)), how)
+
+
+@pytest.mark.parametrize("how", UPDATES)
+@pytest.mark.parametrize("kind", ["MirroredStrategy", "CentralStorageStrategy", "component"])
+def test_an_update_from_the_notebook_names_the_notebooks_line(
+    cluster: Any, capfd: pytest.CaptureFixture[str], kind: str, how: str
+) -> None:
+    central = kind == "CentralStorageStrategy"
+    made = distribute.experimental.CentralStorageStrategy if central else distribute.MirroredStrategy
+    strategy = made(["CPU:0", "CPU:1"])
+    try:
+        with strategy.scope():
+            w = wb.Variable(HUGE)
+        update = UPDATES[how]
+        changed = strategy.local_results(w)[1] if kind == "component" else w
+        strategy.run(users_line.apply_at.cache_clear)  # as if the line had never warned before
+        told = _told_here(lambda: update(changed))
+        if strategy.group.gang.shipping.by_reference or how in ("operator", "function", "assign"):
+            _expect_update(told, how)  # these are computed in the notebook
+            return
+        assert not told
+        error = capfd.readouterr().err
+        line = update.__code__.co_firstlineno
+        assert f"{__file__}:{line}: RuntimeWarning: overflow encountered in" in error
+        assert "workbench" not in error.replace(__file__, "")
+    finally:
+        strategy.group.close()
+
+
+def test_rows_divided_by_zero_name_their_line(strategy: Any) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.ones(3, np.int32))
+
+    def step() -> None:
+        w.scatter_div(wb.IndexedSlices(np.zeros(1, np.int32), np.array([0])))  # HERE
+
+    # NumPy says "at" or the function's name, as it pleases.
+    told = _told_on_replicas(strategy, step)
+    assert {(file, line) for file, line, _ in told} == {_here(step)}
+    assert all(what.startswith("divide by zero encountered in ") for _, _, what in told)
 
 
 def test_reduce_names_its_line(strategy: Any) -> None:

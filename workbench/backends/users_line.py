@@ -18,15 +18,18 @@ from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final, NamedTuple
 
+from numpy.lib import mixins
+
 from workbench import errors
 
 Apply = Callable[..., Any]
-"""`apply(function, a, b, **more)` calls `function(a, b, **more)`, such as a ufunc with two operands and `out`."""
+"""`apply(function, *args, **more)` calls `function(*args, **more)`, such as a ufunc with two operands and `out`."""
 
 _LIMIT = 4096  # lines kept; code objects are new in each notebook cell
 _STAND_IN = "__workbench_stand_in__"  # among a frame's globals
 PACKAGE: Final = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 """What the file names of this package's own code begin with."""
+_OURS = PACKAGE, mixins.__file__
 # By identity: equal code objects may stand in different files, or in different runs of a cell. They are kept for that.
 _applies: dict[tuple[int, int], tuple[Apply, CodeType]] = {}
 
@@ -48,8 +51,8 @@ class Line(NamedTuple):
 
 
 def is_users(frame: FrameType) -> bool:
-    """Whether a frame is outside of this package."""
-    return not frame.f_code.co_filename.startswith(PACKAGE)
+    """Whether a frame is outside of this package, and not of NumPy's operators for our classes."""
+    return not frame.f_code.co_filename.startswith(_OURS)
 
 
 def users_frame() -> FrameType | None:
@@ -65,9 +68,9 @@ def stands_in(frame: FrameType) -> bool:
     return _STAND_IN in frame.f_globals
 
 
-def directly(function: Callable[..., Any], a: Any, b: Any, **more: Any) -> Any:
-    """Calls `function(a, b, **more)`."""
-    return function(a, b, **more)
+def directly(function: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    """Calls `function(*args, **more)`."""
+    return function(*args, **more)
 
 
 def apply_at_users_line() -> Apply:
@@ -119,7 +122,7 @@ def _applying(line: Line, register: dict[Any, Any]) -> Apply:
 
 def _template() -> CodeType:
     """Code of a function on a single line; without columns, so that tracebacks underline nothing in the user's."""
-    tree = ast.parse("lambda function, a, b, **more: function(a, b, **more)", mode="eval")
+    tree = ast.parse("lambda function, *args, **more: function(*args, **more)", mode="eval")
     for node in ast.walk(tree):
         if isinstance(node, ast.expr | ast.arg):
             node.col_offset = node.end_col_offset = -1

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 import workbench as wb
@@ -168,3 +170,47 @@ def test_variables_in_central_storage_survive_a_lost_replica(lost: int) -> None:
         with strategy.scope():
             another = wb.Variable(5.0)
         assert strategy.run(lambda: another + v[0]).values == (6, 6)
+
+
+def _lost_while(strategy: Any, rank: int, read: Any) -> Any:
+    """What `read` gives while a replica that has to answer is lost."""
+    worker, _ = strategy.group.place(rank)
+    os.kill(worker.pid, signal.SIGSTOP)
+    while psutil.Process(worker.pid).status() != psutil.STATUS_STOPPED:
+        pass  # it might answer first
+    killer = threading.Timer(0.2, os.kill, (worker.pid, signal.SIGKILL))
+    killer.start()
+    try:
+        return read()
+    finally:
+        killer.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+def test_reading_a_variable_survives_the_loss_of_a_replica(rank: int) -> None:
+    with wb.connect(replicas=2):
+        strategy = wb.MirroredStrategy(["CPU:0", "CPU:1"])
+        with strategy.scope():
+            v = wb.Variable([1.0, 2.0])
+            total = wb.Variable(0.0, synchronization="ON_READ", aggregation="SUM")
+        strategy.run(lambda: (v.assign_add([1.0, 1.0]), total.assign_add(1.0)))
+        assert _lost_while(strategy, rank, v.numpy).tolist() == [2, 3]
+        component = strategy.local_results(v)[rank]
+        assert _lost_while(strategy, rank, component.numpy).tolist() == [2, 3]
+        both = _lost_while(strategy, rank, lambda: strategy.gather(v, axis=0))
+        assert both.tolist() == [2, 3, 2, 3]
+        strategy.run(lambda: total.assign(1.0))
+        with pytest.raises(ReplicaLost, match=f"replica {rank} .* in 'read_variable'"):
+            _lost_while(strategy, rank, total.numpy)  # what the replica had added is gone: that is told
+        assert float(total) == 1
+
+
+@pytest.mark.slow
+def test_reading_what_the_holder_keeps_survives_the_loss_of_the_holder() -> None:
+    with wb.connect(replicas=2):
+        strategy = wb.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
+        with strategy.scope():
+            v = wb.Variable([1.0, 2.0])
+        assert _lost_while(strategy, strategy.holder, v.numpy).tolist() == [1, 2]
+        assert strategy.run(lambda: v + 0).values[1].tolist() == [1, 2]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from workbench.backends.from_gpu import fetched
+from workbench.backends.users_line import apply_at_users_line
 from workbench.distribute.arrays.as_array import namespace_of
 
 _IN_PLACE = "iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift irshift".split()
@@ -57,7 +58,7 @@ class ArrayLike(NDArrayOperatorsMixin):
             namespace = namespace_of(array)
             if namespace is not np and method == "__call__":
                 return getattr(namespace, ufunc.__name__)(*arrays, **kwargs)
-        return getattr(ufunc, method)(*arrays, **kwargs)
+        return apply_at_users_line()(getattr(ufunc, method), *arrays, **kwargs)
 
     def __jax_array__(self) -> Any:
         return sys.modules["jax"].numpy.asarray(self.read_value())

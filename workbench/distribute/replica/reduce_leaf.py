@@ -10,7 +10,8 @@ from workbench.distribute.arrays.host_reduce import Axis, gather_components, red
 from workbench.distribute.arrays.reduce_op import ReduceOp
 from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.values.large_trees import FEW, bring, together
-from workbench.distribute.variables import programs, traced_merge
+from workbench.distribute.variables import traced_merge
+from workbench.distribute.variables.reading_and_updating import read_components
 from workbench.distribute.variables.variable import Variable
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ def _gathered(leaf: Any, size: int, axis: int, env: Any) -> Any:
 
 def _components(value: DistributedValues, replicas: int) -> tuple[Any, ...]:
     if isinstance(value, Variable) and value.strategy is not None:
-        handle = value.strategy.run_internal(programs.component_here, (value.description.key,))
-        return tuple(handle.values())
+        return tuple(read_components(value))
     return value.values_for(replicas)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from workbench.backends.from_gpu import fetched
 from workbench.backends.library import Library
 from workbench.backends.numpy import view
+from workbench.backends.users_line import users_line
 from workbench.distribute.arrays.as_array import Array
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.variables import programs
@@ -131,7 +132,10 @@ def update_from_notebook(
 ) -> None:
     """An update outside of replica functions."""
     key = variable.description.key
-    announce(strategy, {key: _at_holder(strategy, update, (key, how, value))})
+    announce(
+        strategy,
+        {key: _at_holder(strategy, programs.update_at_line, (users_line(), update, key, how, value))},
+    )
 
 
 def announce(strategy: Strategy, places: Mapping[str, Place]) -> None:
@@ -143,7 +147,7 @@ def announce(strategy: Strategy, places: Mapping[str, Place]) -> None:
 def read(strategy: Strategy, variable: Variable) -> Array:
     """The value of a variable."""
     key = variable.description.key
-    array: Array = _at_holder(strategy, programs.component_here, (key,))
+    array: Array = _at_holder(strategy, programs.read_variable, (key,))
     return array
 
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.backends.users_line import users_line
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, describe
 from workbench.distribute.variables import programs, traced_merge
 from workbench.distribute.variables.programs import Update
-from workbench.distribute.variables.reading_and_updating import checked_update
+from workbench.distribute.variables.reading_and_updating import checked_update, read_components
 from workbench.distribute.variables.variable_like import VariableLike
 from workbench.errors import TracingError
 from workbench.runtime.replica.env import current_env
@@ -72,9 +73,7 @@ class VariableComponent(VariableLike):
         if strategy is None or (env is None and strategy.holder is not None):
             return self.variable._array()
         if env is None:
-            handle = strategy.run_internal(programs.component_here, (self.variable.description.key,))
-            array: Array = handle.value(self.rank)
-            return array
+            return read_components(self.variable, [self.rank])[0]
         if strategy.holder is None and not self._traced_own:
             if traced_merge.merging_env() is not None:
                 return traced_merge.read_component(env, self.variable.description.key, self.rank)
@@ -96,7 +95,8 @@ class VariableComponent(VariableLike):
             return
         key = self.variable.description.key
         if env is None:
-            strategy.run_internal(programs.update, (key, how, array), ranks=[self.rank])
+            program = (users_line(), programs.update, key, how, array)
+            strategy.run_internal(programs.update_at_line, program, ranks=[self.rank])
         else:
             if not self._traced_own:
                 if traced_merge.merging_env() is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from workbench.backends.from_gpu import fetched
 from workbench.backends.library import Library, owned
 from workbench.backends.numpy import require_values, view
+from workbench.backends.users_line import Line, apply_at, apply_at_users_line
 from workbench.distribute.arrays.as_array import Array, namespace_of
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.variables.central_memory import CentralValue
@@ -37,7 +38,7 @@ def forget(env: ReplicaEnv, forgotten: Sequence[str]) -> None:
             del env.store[old]
 
 
-def component_here(env: ReplicaEnv, key: str) -> Array:
+def read_variable(env: ReplicaEnv, key: str) -> Array:
     """This replica's component, in the memory of the host, for the notebook."""
     return np.asarray(view(fetched(component(env, key))))
 
@@ -76,6 +77,11 @@ def update(env: ReplicaEnv, key: str, how: Update, value: Array | IndexedSlices)
     env.store[key] = updated(component(env, key), how, value)
 
 
+def update_at_line(env: ReplicaEnv, line: Line | None, program: Callable[..., Any], *args: Any) -> Any:
+    """Runs one of the programs as if `line`, of the notebook, had called it: what NumPy warns of names that."""
+    return apply_at(line)(program, env, *args)
+
+
 def updated(old: Array, how: Update, value: Array | IndexedSlices) -> Array:
     """A new array: `old` after an update."""
     if isinstance(value, IndexedSlices):
@@ -88,7 +94,7 @@ def updated(old: Array, how: Update, value: Array | IndexedSlices) -> Array:
     if how == "assign":
         return np.array(value)
     combine = np.add if how == "assign_add" else np.subtract
-    return np.asarray(combine(old, value, dtype=old.dtype))
+    return np.asarray(apply_at_users_line()(combine, old, value, dtype=old.dtype))
 
 
 def reseed(env: ReplicaEnv, variables: Sequence[tuple[str, str]], root: int, lost: Sequence[int]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from workbench.backends.users_line import apply_at_users_line, users_line
 from workbench.debugging import numerics
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array, as_operand, is_python_number
@@ -17,6 +19,7 @@ from workbench.distribute.variables import central_programs, programs, traced_me
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.variables.programs import Update
 from workbench.distribute.variables.scatter import SCATTERS, checked_slices, require_scatter
+from workbench.errors import ReplicaLost
 from workbench.runtime.replica.env import current_env
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from workbench.distribute.variables.variable import Variable
     from workbench.runtime.replica.env import ReplicaEnv
 
+T = TypeVar("T")
 _NONE, _SUM, _MEAN = VariableAggregation.NONE, VariableAggregation.SUM, VariableAggregation.MEAN
 
 
@@ -58,7 +62,7 @@ def checked_update(variable: Variable, how: Update, value: Any) -> Array | Index
             f"{how} on variable {variable.name!r}: a value of {array.dtype.name} does not fit {variable.dtype.name}; "
             f"convert it with value.astype(np.{variable.dtype.name}), or create the variable with that dtype"
         )
-    return array.astype(variable.dtype)
+    return apply_at_users_line()(array.astype, variable.dtype)  # type: ignore[no-any-return]
 
 
 def read_across(variable: Variable) -> Array:
@@ -69,7 +73,7 @@ def read_across(variable: Variable) -> Array:
     """
     strategy = _strategy(variable, "reading a variable")
     if strategy.holder is not None:
-        return central_programs.read(strategy, variable)
+        return again_if_lost(lambda: central_programs.read(strategy, variable))
     key, aggregation = variable.description.key, variable.aggregation
     on_read = variable.synchronization is VariableSynchronization.ON_READ
     if on_read and aggregation is _NONE:
@@ -84,12 +88,37 @@ def read_across(variable: Variable) -> Array:
             total: Array = traced_merge.reduce(env, ReduceOp[aggregation.name], variable, None)
             return total
         return traced_merge.read_component(env, key, 0)
-    handle = strategy.run_internal(programs.component_here, (key,))
     if on_read and aggregation in (_SUM, _MEAN):
         op = ReduceOp.SUM if aggregation is _SUM else ReduceOp.MEAN
-        return np.asarray(reduce_components(op, handle.values(), None))
-    array: Array = handle.value(0)
-    return array
+        return np.asarray(reduce_components(op, read_components(variable), None))
+    return read_components(variable, [0])[0]
+
+
+def read_components(variable: Variable, ranks: Sequence[int] | None = None) -> list[Array]:
+    """The components of all replicas, or of `ranks`, outside of replica functions.
+
+    Raises:
+      ReplicaLost: If a replica is lost meanwhile and with it what a sync-on-read variable had there.
+    """
+    strategy = _strategy(variable, "reading a variable")
+
+    def read() -> list[Array]:
+        handle = strategy.run_internal(programs.read_variable, (variable.description.key,))
+        return handle.values() if ranks is None else [handle.value(rank) for rank in ranks]
+
+    on_read = variable.synchronization is VariableSynchronization.ON_READ
+    return read() if on_read else again_if_lost(read)
+
+
+def again_if_lost(read: Callable[[], T]) -> T:
+    """What `read` gives, which may be asked twice: a replica that is lost meanwhile gets a copy from the others.
+
+    The step of which the loss is an error would have changed something; reading does not.
+    """
+    try:
+        return read()
+    except ReplicaLost:
+        return read()
 
 
 def update_own(env: ReplicaEnv, variable: Variable, how: Update, value: Any) -> None:
@@ -117,7 +146,8 @@ def cross_replica_update(variable: Variable, how: Update, value: Any) -> None:
             return
         else:
             # As in the reference: whatever the aggregation, each component gets its own part.
-            strategy.run_internal(update_own, (variable, how, value.handle_for(strategy.group)))
+            handle = value.handle_for(strategy.group)
+            strategy.run_internal(programs.update_at_line, (users_line(), update_own, variable, how, handle))
             return
     if isinstance(value, Mirrored):
         value = value.values[0]
@@ -140,7 +170,7 @@ def cross_replica_update(variable: Variable, how: Update, value: Any) -> None:
     if env is not None:
         programs.update(env, key, how, array)
     else:
-        strategy.run_internal(programs.update, (key, how, array))
+        strategy.run_internal(programs.update_at_line, (users_line(), programs.update, key, how, array))
 
 
 def _aggregated(variable: Variable, how: Update, value: PerReplica, env: ReplicaEnv | None) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import view
+from workbench.backends.users_line import apply_at_users_line
 from workbench.distribute.arrays.as_array import Array, as_operand, describe, namespace_of
 from workbench.distribute.arrays.gather import all_reduce_slices
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
@@ -146,7 +147,7 @@ def scattered(old: Array, how: str, rows: IndexedSlices) -> Array:
     elif how == "scatter_div" and new.dtype.kind in "iu":
         new = _divided(new, indices, values)
     else:
-        _UFUNCS[how].at(new, indices, values)
+        apply_at_users_line()(_UFUNCS[how].at, new, indices, values)
     # CuPy has only some of these for repeated indices, so rows of variables on a GPU are changed on the host.
     return new if xp is np else xp.asarray(new)
 
@@ -155,5 +156,5 @@ def _divided(new: Array, indices: Array, values: Array) -> Array:
     """Integers divided and cut off towards zero, as the reference does."""
     signs, sizes = np.sign(new), np.abs(new)
     np.multiply.at(signs, indices, np.sign(values))
-    np.floor_divide.at(sizes, indices, np.abs(values))
+    apply_at_users_line()(np.floor_divide.at, sizes, indices, np.abs(values))
     return signs * sizes
