@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import workbench as wb
+from workbench import allowance
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
 from workbench.telemetry.formatting import shorten
+from workbench.telemetry.runs.recorded_run import open_run
 from workbench.telemetry.runs.run_metadata import Facts
 from workbench.telemetry.runs.saved_models import LOOKS_KEY, Looks
 from workbench.telemetry.runs.transfer_times import Times
@@ -63,6 +65,8 @@ def test_every_view_is_there_again_without_a_cluster(recorded: Path) -> None:
     assert model["dataset_sharding"]["elements"] == 10
     assert [part["replica"] for part in model["array_sharding"]["parts"]] == [0, 1]
     assert model["collectives"]["snapshot"]["table"]
+    (cores,) = open_run(recorded / "first.parquet").looks.cores.values()
+    assert cores == allowance.cores()
 
 
 def test_only_who_records_keeps_what_is_shown(cluster: wb.Cluster, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ class Cluster:
         group = Group(self.gang, devices, label=label)
         workers = [worker for worker in self.gang.workers.values() if worker.name in group.worker_names]
         if kinds == {"CPU"} and all(worker.local for worker in workers):
-            self.feed.set_cores(self.name, group.name, allowance.cores())
+            self.feed.set_cores(group.name, allowance.cores())
         return group
 
     def flush_telemetry(self, deadline_seconds: float = 2.0) -> tuple[str, ...]:

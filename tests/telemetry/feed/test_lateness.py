@@ -192,7 +192,7 @@ def test_where_replicas_share_cores_that_is_said_instead_of_a_name() -> None:
         replicas = Replicas(["a"] * 4)
         replicas.record(*noisy(4, 1, late={2: late_ns}))
         feed = Feed(now_ns=lambda: 0)
-        feed.set_cores("run", "g", cores)
+        feed.set_cores("g", cores)
         for data in replicas.drain():
             feed.ingest(data)
         return feed.snapshot().groups[0].lateness

@@ -379,6 +379,7 @@ def test_what_views_have_shown_and_measured_limits_come_back(tmp_path: Path) -> 
         recorder.keep("topology", {"run": "<b>second</b> €"})
         recorder.keep("values", {"text": "x" * MAX_MODEL_BYTES})
         recorder.set_limit("g", Limit(copy={4096: 10.0}))
+        recorder.set_cores("g", 1)
     recorder.keep("topology", {"run": "too late"})
 
     run = open_run(path)
@@ -387,6 +388,8 @@ def test_what_views_have_shown_and_measured_limits_come_back(tmp_path: Path) -> 
     assert run.looks.model("devices") is None
     assert run.looks.left_out == ("values",)
     assert run.looks.limits == {"g": Limit(copy={4096: 10.0})}
+    assert run.looks.cores == {"g": 1}
+    assert run.snapshot().groups[0].lateness.text == "2 replicas share a core"
     (row,) = run.table()
     assert row.limit_percent == pytest.approx(10.0 * (row.busbw or 0))
 

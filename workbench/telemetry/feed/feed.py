@@ -97,7 +97,7 @@ class Feed:
         self._sources: dict[str, Source] = {}
         self._limits: dict[str, tuple[Limit, int]] = {}
         self._lost: dict[tuple[str, str, int, int], tuple[int, int, bool]] = {}
-        self._cores: dict[tuple[str, str], int] = {}
+        self._cores: dict[str, int] = {}
         self._places: dict[tuple[str, str], dict[int, str]] = {}
         self._name_sites = name_sites
         self._counts = dict.fromkeys(Counters.__dataclass_fields__, 0)
@@ -182,10 +182,10 @@ class Feed:
             self._limits[group] = limit, self._version + 1
             self._changed = True
 
-    def set_cores(self, run_id: str, group: str, cores: int) -> None:
+    def set_cores(self, group: str, cores: int) -> None:
         """Tells how many cores the replicas of a group have together: of more replicas some are always late."""
         with self._lock:
-            self._cores[run_id, group] = cores
+            self._cores[group] = cores
             self._changed = True
 
     def set_place(self, run_id: str, group: str, replica: int, place: str) -> None:
@@ -207,6 +207,11 @@ class Feed:
         """What `set_limit` was told of a group."""
         with self._lock:
             return self._limits[group][0] if group in self._limits else None
+
+    def cores(self, group: str) -> int:
+        """What `set_cores` was told of a group; 0 if nothing."""
+        with self._lock:
+            return self._cores.get(group, 0)
 
     def snapshot(self) -> Snapshot:
         """What views draw, now. The same object as before if nothing changed."""
@@ -358,7 +363,7 @@ class Feed:
                 version=self._version,
                 stuck_before_ns=self._now_ns() - STUCK_AFTER_NS,
                 ends=self._ends(key),
-                cores=self._cores.get((self._texts[key[0]], self._texts[key[1]]), 0),
+                cores=self._cores.get(self._texts[key[1]], 0),
                 not_finite=self._onsets.of(key[:2], complete=self._is_complete()),
             )
             for key in keys

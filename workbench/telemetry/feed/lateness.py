@@ -72,8 +72,12 @@ def lateness(records: np.ndarray, replicas: np.ndarray, cores: int = 0) -> Laten
         late_us=tuple(tuple(None if x < 0 else x for x in line) for line in cells.tolist()),
         stragglers=tuple(stragglers),
         slow_steps=tuple(steps[_slow_steps(late, enough)].tolist()) if matters else (),
-        text=_text(stragglers, step_ns, f"{len(everyone)} replicas share {cores} cores" if crowded else ""),
+        text=_text(stragglers, step_ns, _sharing(len(everyone), cores) if crowded else ""),
     )
+
+
+def _sharing(replicas: int, cores: int) -> str:
+    return f"{replicas} replicas share {'a core' if cores == 1 else f'{cores} cores'}"
 
 
 def _text(stragglers: dict[int, float], step_ns: float, crowded: str) -> str:

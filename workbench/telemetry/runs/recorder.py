@@ -78,6 +78,7 @@ class Recorder:
         self._models: dict[str, str] = {}
         self._left_out: dict[str, None] = {}
         self._limits: dict[str, Limit] = {}
+        self._cores: dict[str, int] = {}
         self._closed = False
         with self._storage():
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -146,6 +147,11 @@ class Recorder:
         with self._lock:
             self._limits[group] = limit
 
+    def set_cores(self, group: str, cores: int) -> None:
+        """Keeps how many cores the replicas of a group have together."""
+        with self._lock:
+            self._cores[group] = cores
+
     def close(self) -> Path:
         """Writes what is left and makes the file appear under its name; again: does nothing.
 
@@ -186,7 +192,7 @@ class Recorder:
             dropped_events=sum(source.dropped_events for source in sources) + self._dropped_events,
             events=tuple(self._events),
         )
-        looks = Looks(self._models, tuple(self._left_out), self._limits)
+        looks = Looks(self._models, tuple(self._left_out), self._limits, self._cores)
         self._writer.add_key_value_metadata({RUN_KEY: facts.encode(), LOOKS_KEY: looks.encode()})
         self._writer.close()
         self._file.flush()

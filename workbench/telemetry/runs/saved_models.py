@@ -1,4 +1,4 @@
-"""What a recorded run knows of views that are not made of records: models, and measured limits of bandwidth."""
+"""What a recorded run knows of views that are not made of records: models, limits of bandwidth, numbers of cores."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ class Looks:
       models: View -> what it draws, as JSON; nobody has looked at what is in them yet.
       left_out: Views whose models were too large for the file.
       limits: Measured limits of bus bandwidth, by group.
+      cores: How many cores the replicas of a group have together, by group.
     """
 
     models: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    cores: Mapping[str, int] = field(default_factory=dict)
 
     def model(self, view: str) -> Any:
         """The model of a view, or None if there is none.
@@ -44,12 +46,17 @@ class Looks:
             raise DataCorruption(f"the model of {view} makes no sense: {error}") from error
 
     def encode(self) -> bytes:
-        """The models and limits as checksum and JSON."""
+        """All of it as checksum and JSON."""
         limits = {
             group: {"copy": dict(limit.copy), "between_hosts": limit.between_hosts}
             for group, limit in self.limits.items()
         }
-        fields = {"models": dict(self.models), "left_out": self.left_out, "limits": limits}
+        fields = {
+            "models": dict(self.models),
+            "left_out": self.left_out,
+            "limits": limits,
+            "cores": dict(self.cores),
+        }
         return sealed(json.dumps(fields).encode())
 
     @staticmethod
@@ -66,6 +73,7 @@ class Looks:
                 models={str(view): str(text) for view, text in fields["models"].items()},
                 left_out=tuple(map(str, fields["left_out"])),
                 limits={str(group): _limit(found) for group, found in fields["limits"].items()},
+                cores={str(group): int(cores) for group, cores in fields.get("cores", {}).items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise DataCorruption(f"{what} makes no sense: {error}") from error
