@@ -121,7 +121,7 @@ def log(of: Strategy | Cluster | None = None) -> ClusterView:
     """
     cluster = cluster_of(of, "log")
     source = CollectivesSource("log", cluster.feed.snapshot, lambda: cluster.status)
-    return ClusterView(cluster, source, lambda: _log_table(cluster.feed.snapshot()))
+    return ClusterView(cluster, source, lambda: _log_table(cluster.feed.snapshot(), ended=cluster.closed))
 
 
 def cluster_of(of: Strategy | Cluster | None, view: str) -> Cluster:
@@ -183,7 +183,7 @@ def _devices_table(model: Devices) -> tuple[str, list[str], list[list[str]]]:
     )
 
 
-def _log_table(snapshot: Snapshot) -> tuple[str, list[str], list[list[str]]]:
+def _log_table(snapshot: Snapshot, *, ended: bool) -> tuple[str, list[str], list[list[str]]]:
     events = snapshot.events
     start = events[0].t_ns if events else 0
     rows = [
@@ -196,13 +196,13 @@ def _log_table(snapshot: Snapshot) -> tuple[str, list[str], list[list[str]]]:
         ]
         for event in events[-_MAX_ROWS:]
     ]
-    return _log_title(snapshot), ["after", "what", "replica", "step", "message"], rows
+    return _log_title(snapshot, ended=ended), ["after", "what", "replica", "step", "message"], rows
 
 
-def _log_title(snapshot: Snapshot) -> str:
+def _log_title(snapshot: Snapshot, *, ended: bool) -> str:
     count, dropped = len(snapshot.events), snapshot.counters.dropped_events
     if not count:
-        return "Log: nothing happened yet"
+        return "Log: nothing happened" if ended else "Log: nothing happened yet"
     lines = f"the newest {_MAX_ROWS} of {count} lines" if count > _MAX_ROWS else f"{count} lines"
     alerts = sum(event.kind == "alert" for event in snapshot.events)
     older = f", {dropped:,} older ones dropped" if dropped else ""

@@ -1,4 +1,4 @@
-"""The picture of a cluster's topology once the cluster is closed."""
+"""The views of a cluster once it is closed."""
 
 from __future__ import annotations
 
@@ -30,3 +30,10 @@ def test_the_topology_of_a_cluster_that_was_closed_stays_as_it_was_last() -> Non
     assert source.ended
     assert source.change() is None
     assert late.model()["status"] == "stopped"  # one that never saw it alive
+
+
+def test_an_empty_log_says_whether_something_may_come() -> None:
+    with wb.connect(replicas=1, processes=False):
+        log = wb.log()
+        assert repr(log) == "Log: nothing happened yet, live"
+    assert repr(log) == "Log: nothing happened, stopped"
