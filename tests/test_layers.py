@@ -73,8 +73,6 @@ ROOMS = {
 Imports for type checkers alone are not looked at here.
 """
 KNOTTED = (
-    "runtime/cluster.py",
-    "runtime/driver/",
     "distribute/contexts.py",
     "distribute/input/distributed_dataset.py",
     "distribute/replica/",

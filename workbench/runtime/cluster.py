@@ -23,13 +23,14 @@ from workbench.runtime.deploy.health import LocalHealth
 from workbench.runtime.deploy.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
 from workbench.runtime.deploy.succession import Succession
 from workbench.runtime.deploy.worker_link import WorkerLink
-from workbench.runtime.driver.driver_events import links_made
+from workbench.runtime.driver.driver_events import replicas_lost
 from workbench.runtime.driver.driver_lock import refuse_on_replica
 from workbench.runtime.driver.flight_reader import batch_of
 from workbench.runtime.driver.gang import Gang
 from workbench.runtime.driver.group import Group
 from workbench.runtime.driver.signals_reader import WatchThread
 from workbench.runtime.driver.silence import silence_text
+from workbench.runtime.driver.worker_events import links_made
 from workbench.runtime.layout import check_minimum
 from workbench.runtime.placement_text import one_line, placement
 from workbench.runtime.user_code.notebook_cells import with_cell_names
@@ -114,12 +115,13 @@ class Cluster:
             succession=self._succession,
             stall_seconds=stall_seconds,
         )
-        self.gang = Gang(workers, run_id=self.name, by_reference=by_reference, health=health)
+        self.gang: Gang[Group] = Gang(workers, run_id=self.name, by_reference=by_reference, health=health)
         self.gang.cluster = self
         self.gang.minimum_replicas = minimum_replicas or 0
         self.gang.notify = self._on_event
         self.gang.heard = self._on_heartbeat
         self.gang.perished = self._on_perished
+        self.gang.lost = self._on_lost
         for event in links_made(workers, {described[first]["name"]: why for first, why in apart.items()}):
             self._on_event(event)
         self._watch = WatchThread(self.gang)
@@ -272,6 +274,12 @@ class Cluster:
                 self.feed.end_source(flight.identity.drain)
                 self._take_telemetry(batch_of(flight, self.feed.newest(*where), group.name, group.generation))
                 self.feed.set_lost(*where, position=(flight.step, flight.seq, flight.inside))
+
+    def _on_lost(self, worker: WorkerLink) -> None:
+        """Tells who was lost, of the groups whose strategies are in use."""
+        used = [group for group in self.gang.groups.values() if group not in self.gang.abandoned]
+        for event in replicas_lost(worker, used):
+            self._on_event(event)
 
     def _take_telemetry(self, batch: bytes) -> None:
         """Batches come twice, by the topic and by `flush_telemetry`, whichever is faster; the second is left out.

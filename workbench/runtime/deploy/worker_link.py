@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from workbench.errors import ReplicaLost, ReplicaStalled, WorkbenchError
 from workbench.runtime.comm.links import Link
 from workbench.runtime.comm.messages import ReplicaStatus
 
@@ -40,6 +41,11 @@ class WorkerEnd:
 
     def __str__(self) -> str:
         return f"{self.what}: {self.detail}" if self.detail else self.what
+
+    @property
+    def error_type(self) -> type[WorkbenchError]:
+        """What those get who need the worker."""
+        return ReplicaStalled if self.kind is EndKind.STALLED else ReplicaLost
 
 
 @dataclass(slots=True, eq=False)

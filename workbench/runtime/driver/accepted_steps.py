@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from workbench.runtime.comm.messages import dumps, loads
-
-if TYPE_CHECKING:
-    from workbench.runtime.driver.handle import Handle
 
 MOST_LOSSES: Final = 4
 """How often an accepted step may be lost with a replica; it may be what ends the process."""
@@ -29,7 +26,7 @@ class Accepted:
     def __init__(self) -> None:
         self.payload: Any = None
         self.structure: Any = None
-        self.handles: list[Handle] = []
+        self.handles: list[Any] = []
         self.dropped: list[int] = []
         self.losses = 0
 

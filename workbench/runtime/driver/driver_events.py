@@ -1,21 +1,17 @@
-"""What the driver sees happen beside the collectives, as events for the log: output, lost replicas, failed steps."""
+"""What becomes of replicas and steps, as events for the log: lost replicas, failed steps."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from workbench.errors import CollectiveMismatch, DeadlineExceededError, NotFinite
+from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.driver.replicas import Replicas
+from workbench.runtime.driver.step import Step
 from workbench.runtime.user_code.notebook_cells import last_site
 from workbench.telemetry.events import Event
-
-if TYPE_CHECKING:
-    from workbench.runtime.deploy.worker_link import WorkerLink
-    from workbench.runtime.driver.group import Group
-    from workbench.runtime.driver.step import Step
 
 _FAILURES: Final = {
     f"{kind.__module__}.{kind.__qualname__}": name
@@ -27,46 +23,7 @@ _FAILURES: Final = {
 }
 
 
-def show(rank: int, stream: str, text: str) -> None:
-    """Prints one line of a replica in the notebook; never raises, as steps are told by the same messages."""
-    file = sys.stderr if stream == "stderr" else sys.stdout
-    line = f"[replica {rank}] {text}"
-    try:
-        print(line, file=file)
-    except UnicodeEncodeError as error:
-        with contextlib.suppress(OSError, ValueError):
-            print(line.encode(error.encoding, "backslashreplace").decode(error.encoding), file=file)
-    except (OSError, ValueError):
-        pass  # nobody reads it any more
-
-
-def printed(worker: WorkerLink, rank: int, stream: str, line: str) -> Event:
-    """A line that a replica printed on "stdout" or "stderr"."""
-    severity = "warning" if stream == "stderr" else "info"
-    return Event("log", stream, line, time.monotonic_ns(), severity=severity, replica=rank, host=worker.host)
-
-
-def links_made(workers: Iterable[WorkerLink], apart: Mapping[str, str]) -> Iterator[Event]:
-    """An event for each link that goes another way than the name of a host lets expect.
-
-    Args:
-      workers: Those of a cluster.
-      apart: Name of a worker -> why it cannot share memory with others whose host has the same name.
-    """
-    now = time.monotonic_ns()
-    for worker in workers:
-        if ", as " in worker.reached:
-            message = f"the driver reaches worker {worker.name} over {worker.reached}"
-            yield Event("lifecycle", "link", message, now, host=worker.host)
-        if why := apart.get(worker.name):
-            message = (
-                f"worker {worker.name} calls its host as others do, and cannot share memory with them ({why}): it "
-                f"counts as on host {worker.host!r}, and collectives between these hosts go over TCP"
-            )
-            yield Event("lifecycle", "hosts", message, now, host=worker.host)
-
-
-def replicas_lost(worker: WorkerLink, groups: Iterable[Group]) -> Iterator[Event]:
+def replicas_lost(worker: WorkerLink, groups: Iterable[Replicas]) -> Iterator[Event]:
     """One alert for each replica on a worker that is gone, or one for the worker if it has none.
 
     Strategies that share the worker lose their replica of that number together, in one alert.
@@ -77,7 +34,7 @@ def replicas_lost(worker: WorkerLink, groups: Iterable[Group]) -> Iterator[Event
     """
     now = time.monotonic_ns()
     message = f"worker {worker.name} (pid {worker.pid}) {worker.lost}"
-    lost: dict[int, list[Group]] = {}
+    lost: dict[int, list[Replicas]] = {}
     for group in groups:
         for rank in group.ranks_of(worker.name):
             lost.setdefault(rank, []).append(group)

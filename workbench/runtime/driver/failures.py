@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from workbench.errors import (
@@ -10,12 +10,10 @@ from workbench.errors import (
     CollectiveAborted,
     InvalidArgumentError,
     ReplicaLost,
-    ReplicaStalled,
     WorkbenchError,
 )
 from workbench.runtime.comm.failure_report import FailureReport, rebuild
-from workbench.runtime.comm.messages import unpickled
-from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
+from workbench.runtime.deploy.worker_link import WorkerLink
 from workbench.runtime.driver.step import Step, Wait
 from workbench.runtime.user_code.notebook_cells import last_site, with_cell_names
 
@@ -103,7 +101,7 @@ def _lost_error(step: Step) -> WorkbenchError:
     at = f"at step {step.number}" if step.number >= 0 else f"in {step.name!r}"
     detail = f": {end.detail}" if end.detail else ""
     more = f" (and {replicas_text(sorted(step.lost)[1:])})" if len(step.lost) > 1 else ""
-    return _kind(end)(
+    return end.error_type(
         f"replica {rank}{more} (worker {worker.address}, pid {worker.pid}) {end.what} {at}{last}{detail}"
         f"{released if others else '; no replica survived'}. "
         f"{group.committed_text}. Run {group.gang.run_id} generation {group.generation} "
@@ -144,24 +142,6 @@ def _last_position(step: Step, rank: int, worker: WorkerLink, wait: Wait | None)
         return "", ""  # the last heartbeat tells of an earlier step
     name = f"{last.op} #{last.seq + 1}" if last.seq >= 0 else last.op
     return name, f" while in {name}" + (f" ({with_cell_names(last.site)})" if last.site else "")
-
-
-def gone(worker: WorkerLink, replica: int = -1) -> WorkbenchError:
-    """The error of a request that a lost worker cannot answer any more, about `replica` if it is about one."""
-    whose = f"replica {replica} is gone with its" if replica >= 0 else "there is no answer from"
-    return _kind(worker.lost)(
-        f"{whose} worker {worker.address}, pid {worker.pid}, which {worker.lost}. The next step recovers; values that "
-        f"only this worker held have to be computed again",
-        replica=replica,
-        worker=worker.address,
-        pid=worker.pid,
-        cause=str(worker.lost),
-    )
-
-
-def _kind(end: WorkerEnd | None) -> Callable[..., WorkbenchError]:
-    stalled = end is not None and end.kind is EndKind.STALLED
-    return ReplicaStalled if stalled else ReplicaLost
 
 
 def where_others_wait(step: Step) -> Wait | None:
@@ -209,14 +189,6 @@ def replicas_text(ranks: list[int]) -> str:
 
 def _names(ranks: list[int]) -> str:
     return ", ".join(map(str, ranks[:16])) + (" …" if len(ranks) > 16 else "")
-
-
-def read_structure(pickled: bytes) -> Any:
-    """The structure of a result; or the error, where its classes are not those of this process."""
-    try:
-        return unpickled(pickled, "the structure of a result")
-    except CaptureError as error:
-        return error
 
 
 def structure_error(step: Step) -> WorkbenchError | None:

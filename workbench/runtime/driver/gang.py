@@ -1,4 +1,4 @@
-"""All workers of a cluster, held by this driver: sends steps, receives what becomes of them.
+"""All workers of a cluster, held by this driver: sends to them, receives, and hands what comes to the groups.
 
 Any thread may submit; one at a time does, and one at a time receives, under `lock`. The thread that waits also
 receives: there is no thread in between, whose wake-up would cost as much as a whole step.
@@ -15,17 +15,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from workbench import forks
-from workbench.errors import ClusterClosed, WorkbenchError
+from workbench.errors import CaptureError, ClusterClosed, WorkbenchError
 from workbench.runtime.comm.failure_report import FailureReport, rebuild
 from workbench.runtime.comm.links import LinkClosed, Wakeup
 from workbench.runtime.comm.messages import (
-    ABORT,
     DONE,
     FETCH,
-    INTERRUPT,
     MERGE,
     OUTPUT,
     RELEASE,
@@ -38,21 +36,16 @@ from workbench.runtime.comm.messages import (
 )
 from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
 from workbench.runtime.driver.control_requests import UrgentQuestions
-from workbench.runtime.driver.driver_events import printed, replicas_lost, show
 from workbench.runtime.driver.driver_lock import DriverLock
-from workbench.runtime.driver.failures import gone, read_structure, where_others_wait
 from workbench.runtime.driver.flight_reader import Flights
 from workbench.runtime.driver.interrupts import DeferredInterrupt
-from workbench.runtime.driver.merge_call import refuse_stuck_merge
+from workbench.runtime.driver.worker_events import printed, show
 from workbench.runtime.shipping.function_registry import Shipping
 from workbench.runtime.user_code.notebook_cells import with_cell_names
 from workbench.telemetry.events import Event
 
 if TYPE_CHECKING:
-    from workbench.runtime.cluster import Cluster
     from workbench.runtime.deploy.health import Health
-    from workbench.runtime.driver.group import Group
-    from workbench.runtime.driver.step import Step
 
 # A wait looks around at least this often.
 CHECK_SECONDS = 0.5
@@ -60,7 +53,44 @@ FETCH_DEADLINE_SECONDS = 600.0
 _UNUSED = 64  # functions that workers are told to forget together
 
 
-class Gang:
+class Observer(Protocol):
+    """A group as the gang sees it: told what becomes of the steps that it has submitted."""
+
+    @property
+    def id(self) -> int:
+        """Its number in this process."""
+
+    @property
+    def in_flight(self) -> int:
+        """Steps that were sent and have not ended."""
+
+    @property
+    def merging(self) -> bool:
+        """Whether replicas wait for a merge function."""
+
+    def done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
+        """Replicas of a worker have done their part of a step."""
+
+    def merge_asked(self, serial: int, rank: int, request: Any) -> None:
+        """A replica waits for a merge function."""
+
+    def worker_lost(self, worker: WorkerLink, end: WorkerEnd) -> None:
+        """A worker is gone."""
+
+    def look(self) -> None:
+        """Heartbeats have come: ends merges that cannot happen."""
+
+    def look_for_returned(self) -> None:
+        """Notes whether missing workers are back; the watching thread's, now and then."""
+
+    def close(self) -> None:
+        """Nobody uses it any more."""
+
+
+G = TypeVar("G", bound=Observer)
+
+
+class Gang(Generic[G]):
     """The workers of a cluster while this driver holds them.
 
     Attributes:
@@ -70,7 +100,7 @@ class Gang:
       abandoned: Groups whose strategy was collected; closed as soon as nothing else goes on.
       groups: group id -> group.
       run_id: Names this run in telemetry and errors.
-      cluster: Whose workers these are.
+      cluster: The `Cluster` whose workers these are; what is built on this is no type here.
       urgent: Questions that are answered also while another thread waits for a step and holds `lock`.
       minimum_replicas: With so many of its replicas left a group goes on while others are missing; 0: never.
       lock: Held while sending and receiving; threads of this process that run replicas cannot take it.
@@ -90,9 +120,9 @@ class Gang:
         self.run_id = run_id
         self.shipping = Shipping(by_reference=by_reference)
         self.released: deque[tuple[int, int]] = deque()
-        self.abandoned: deque[Group] = deque()
-        self.groups: dict[int, Group] = {}
-        self.cluster: Cluster | None = None
+        self.abandoned: deque[G] = deque()
+        self.groups: dict[int, G] = {}
+        self.cluster: Any = None
         self.urgent = UrgentQuestions()
         self.lock = DriverLock() if by_reference else forks.lock(threading.RLock())
         self.wakeup = Wakeup()
@@ -103,12 +133,13 @@ class Gang:
         self.flights = Flights()
         self.perished: Callable[[WorkerLink], object] = lambda worker: None
         self.heard: Callable[[WorkerLink], object] = lambda worker: None
+        self.lost: Callable[[WorkerLink], object] = lambda worker: None
         self._health = health
         self._serials = itertools.count(1)
         self._requests = itertools.count(1)
         self._replies: dict[int, tuple[bool, Any] | None] = {}
-        self._steps: dict[int, Step] = {}
-        self._merging: deque[Step] = deque()
+        self._owners: dict[int, G] = {}
+        self._afterwards: deque[Callable[[], None]] = deque()
         self._suspects: deque[WorkerLink] = deque()
         self._poll = select.poll()
         self._by_descriptor: dict[int, WorkerLink] = {}
@@ -153,26 +184,47 @@ class Gang:
             worker.shipped.add(object_id)
             self.post(worker, (SHIP, object_id, self.shipping.pickled[object_id]))
 
-    def submit(self, step: Step, message: Message, objects: tuple[Any, ...]) -> None:
-        """Sends a step to all workers of its group, pickled once for all."""
-        self._steps[step.serial] = step
+    def submit(
+        self, owner: G, serial: int, message: Message, *, names: Sequence[str], objects: tuple[Any, ...]
+    ) -> list[WorkerLink]:
+        """Sends a step to all workers of its group, pickled once for all.
+
+        Args:
+          owner: Is told what becomes of it, until `ended`.
+          serial: Number of the step.
+          message: What to send.
+          names: The workers.
+          objects: Ids of functions and structures that it names.
+
+        Returns:
+          The workers that were lost before.
+        """
+        self._owners[serial] = owner
         if len(self.shipping.unused) >= _UNUSED:
             self._unship()
         body = None if self.shipping.by_reference else pickle.dumps(message, protocol=5)
-        for name in step.group.worker_names:
+        lost = []
+        for name in names:
             worker = self.workers[name]
             for object_id in objects:
                 if object_id not in worker.shipped:
                     self.ship(worker, object_id)
             try:
                 if worker.lost:
-                    self._note_lost(step, worker, worker.lost)
+                    lost.append(worker)
                 else:
                     worker.steps.send(message, body)
             except LinkClosed:
                 self.lose(worker)
-        if not step.waiting:
-            self._end(step)
+        return lost
+
+    def ended(self, serial: int) -> None:
+        """Nothing that comes about this step matters any more."""
+        self._owners.pop(serial, None)
+
+    def afterwards(self, call: Callable[[], None]) -> None:
+        """Has `call` called when all messages that have come are handled; it may receive, too."""
+        self._afterwards.append(call)
 
     def _unship(self) -> None:
         """Has workers forget functions that nobody holds any more; all steps that ran them have ended."""
@@ -182,10 +234,6 @@ class Gang:
             if known := worker.shipped & ids:
                 worker.shipped -= known
                 self.post(worker, (UNSHIP, list(known)))
-
-    def on_their_way(self, group: Group) -> list[Step]:
-        """A group's steps that have not ended, oldest first; for threads that only look, without the lock."""
-        return [step for step in list(self._steps.values()) if step.group is group]
 
     def living(self) -> list[WorkerLink]:
         """The workers that are not lost."""
@@ -212,7 +260,7 @@ class Gang:
                 group = self.abandoned.popleft()
                 if group.in_flight:
                     self.abandoned.append(group)  # its last steps are still on their way
-                    self._receive(0.0)
+                    self.receive(0.0)
                 else:
                     group.close()
         except ClusterClosed:
@@ -220,17 +268,8 @@ class Gang:
         finally:
             self.lock.release()
 
-    def abort(self, group: Group, serial: int, reason: str) -> None:
-        """Wakes every replica of a group that waits for others, and has its steps after `serial` skipped."""
-        for name in group.worker_names:
-            self._signal(self.workers[name], (ABORT, group.id, group.epoch, serial, reason))
-
-    def interrupt(self, group: Group) -> None:
-        """Raises RunInterrupted in every replica of a group that runs."""
-        for name in group.worker_names:
-            self._signal(self.workers[name], (INTERRUPT, group.id, group.epoch))
-
-    def _signal(self, worker: WorkerLink, message: Message) -> None:
+    def signal(self, worker: WorkerLink, message: Message) -> None:
+        """Sends on the urgent link, which is read while replicas run; a worker that is gone is marked lost instead."""
         if not worker.lost:
             try:
                 worker.signals.send(message)
@@ -262,12 +301,12 @@ class Gang:
             try:
                 while (answer := self._replies[request]) is None:
                     if worker.lost:
-                        raise gone(worker, replica)
+                        raise _gone(worker, worker.lost, replica)
                     if time.monotonic() > end:
                         raise WorkbenchError(f"worker {address} did not answer in {deadline_seconds:g} s")
                     if interrupts.take():
                         raise KeyboardInterrupt
-                    self._receive(CHECK_SECONDS)
+                    self.receive(CHECK_SECONDS)
             finally:
                 self.forget([request])
         ok, payload = answer
@@ -293,7 +332,7 @@ class Gang:
     def beaten(self, worker: WorkerLink) -> None:
         """A worker's heartbeat has come, says the watching thread: waits for merges look at what the others do."""
         self.heard(worker)
-        if any(step.merging for step in list(self._steps.values())):
+        if any(group.merging for group in list(self.groups.values())):
             self.wakeup.set()
 
     def suspect(self, worker: WorkerLink, end: WorkerEnd | None = None) -> None:
@@ -349,63 +388,13 @@ class Gang:
                 "this strategy's cluster was closed: connect again with wb.connect(...) and make the strategy anew"
             )
 
-    def wait(self, step: Step) -> None:
-        """Waits for a step; raises its error. Ctrl-C stops the step and leaves the cluster usable."""
-        __tracebackhide__ = True
-        with self.lock:
-            if step.accepted is not None and step.group.errors.is_told(step.error):
-                step.group.make_ready()  # which sends it again
-            self._wait_for_end(step)
-            if step.error is not None:
-                step.group.wait_for_cause(step)
-        if step.error is not None:
-            step.group.errors.reported(step.error)
-            raise step.error
-
-    def wait_for_end(self, step: Step) -> None:
-        """As `wait`, but raises nothing; the next run reports the failure."""
-        with self.lock:
-            self._wait_for_end(step)
-
-    def wait_for_room(self, group: Group, in_flight: int) -> None:
-        """Waits until at most `in_flight` steps of `group` are on their way; about Ctrl-C see `wait`."""
-        with self.lock:
-            while group.in_flight > in_flight and not group.given_up:
-                self._wait_for_end(self._oldest(group))
-
-    def _wait_for_end(self, step: Step) -> None:
-        if not step.ended:
-            self.check_open()
-            with self.interrupts as interrupts:
-                group = step.group
-                while not step.ended and not group.given_up:
-                    late = group.overdue
-                    self._receive(CHECK_SECONDS if late is None else min(CHECK_SECONDS, late.grace_seconds()))
-                    if interrupts.pending and interrupts.take():
-                        group.interrupted(step)
-                if not step.ended:
-                    group.give_up(step)
-
-    def drain(self, group: Group) -> None:
-        """Receives until no step of `group` is on its way."""
-        with self.lock, self.interrupts as interrupts:
-            while group.in_flight:
-                self._receive(CHECK_SECONDS)
-                if interrupts.take():
-                    group.interrupted(self._oldest(group))
-                if group.overdue is not None and group.in_flight:
-                    group.overdue.urge(self._oldest(group))
-
-    def _oldest(self, group: Group) -> Step:
-        return next(step for step in self._steps.values() if step.group is group)
-
     def receive_some(self) -> None:
         """Receives what comes within a moment."""
         with self.lock, self.interrupts:
-            self._receive(CHECK_SECONDS)
+            self.receive(CHECK_SECONDS)
 
-    def _receive(self, timeout_seconds: float) -> None:
-        """Waits for messages and handles them.
+    def receive(self, timeout_seconds: float) -> None:
+        """Waits for messages and handles them; for whom holds `lock` and has entered `interrupts`.
 
         Raises:
           ClusterClosed: if the gang is closed, by another thread.
@@ -422,9 +411,8 @@ class Gang:
             else:
                 self._receive_from(worker_there)
         # Only now: a merge function receives too, and must not overtake what was received here.
-        while self._merging:
-            step = self._merging.popleft()
-            step.group.try_merge(step)
+        while self._afterwards:
+            self._afterwards.popleft()()
 
     def _receive_from(self, worker: WorkerLink) -> None:
         try:
@@ -444,16 +432,18 @@ class Gang:
         """Marks the workers that are gone or were given up; ends merges that cannot happen."""
         while self._suspects:
             self.lose(self._suspects.popleft())
-        for step in [step for step in self._steps.values() if step.merging]:
-            refuse_stuck_merge(step)
+        for group in list(self.groups.values()):
+            group.look()
 
     def _handle(self, worker: WorkerLink, message: Message) -> None:
         kind = message[0]
         if kind == DONE:
-            self._done(worker, message[1], message[2])
+            owner = self._owners.get(message[1])
+            if owner is not None:  # else of a step that was given up
+                owner.done(worker, message[1], message[2])
         elif kind == STRUCTURE:
             worker.structures[message[1]] = (
-                message[2] if self.shipping.by_reference else read_structure(message[2])
+                message[2] if self.shipping.by_reference else _read_structure(message[2])
             )
         elif kind == OUTPUT:
             _, rank, stream, line = message
@@ -462,30 +452,11 @@ class Gang:
             show(rank, stream, line)
             self.notify(printed(worker, rank, stream, line))
         elif kind == MERGE:
-            step = self._steps.get(message[1])
-            if step is not None:
-                step.merging[message[2]] = message[3:5]
-                self._merging.append(step)
+            owner = self._owners.get(message[1])
+            if owner is not None:
+                owner.merge_asked(message[1], message[2], message[3:5])
         elif kind == REPLY and message[1] in self._replies:  # else nobody waits for it any more
             self._replies[message[1]] = message[2], message[3]
-
-    def _done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
-        step = self._steps.get(serial)
-        if step is None:
-            return  # of a step that was given up
-        step.take(outcomes, worker.structures)
-        if step.failures and step.waiting:
-            step.group.failing(step)
-        if step.merging:
-            self._merging.append(step)
-        if not step.waiting:
-            self._end(step)
-
-    def _end(self, step: Step) -> None:
-        if self._steps.pop(step.serial, None) is None:
-            return  # ended meanwhile by the loss of a worker
-        step.ended = True
-        step.group.step_ended(step)
 
     # -- losing workers
     # -----------------------------------------------------------------------------------------
@@ -508,17 +479,10 @@ class Gang:
                 del self._by_descriptor[descriptor]
                 self._poll.unregister(descriptor)
             worker.close()
-            for step in list(self._steps.values()):
-                self._note_lost(step, worker, end)
-            for group in self.groups.values():
-                if worker.name in group.worker_names:
-                    group.stale = True
-                    self.abort(group, -1, f"aborted because a replica's worker was lost: {end}")
-            for step in [s for s in self._steps.values() if not s.waiting]:
-                self._end(step)
-            used = [group for group in self.groups.values() if group not in self.abandoned]
-            for event in replicas_lost(worker, used):
-                self.notify(event)
+            owners = dict.fromkeys((*self.groups.values(), *self._owners.values()))
+            for group in owners:
+                group.worker_lost(worker, end)
+            self.lost(worker)
 
     def kill(
         self, worker: WorkerLink, why: str = "was ended because it did not stop when interrupted"
@@ -542,14 +506,6 @@ class Gang:
         """Whether there is a successor for a lost worker, who has answered for so long already."""
         return self._health.is_back(self.workers[name], settled_seconds)
 
-    def _note_lost(self, step: Step, worker: WorkerLink, end: WorkerEnd) -> None:
-        for rank, (name, _) in enumerate(step.places):
-            if name == worker.name and rank in step.waiting:
-                step.waiting.discard(rank)
-                step.lost[rank] = end
-                step.waited = where_others_wait(step)
-        self._merging.append(step)
-
     def close(self) -> None:
         """Lets the workers go; threads that wait for a step get `ClusterClosed`. Idempotent."""
         self.closed = True  # before the lock, which one of those holds until its step ends, or it sees this
@@ -559,3 +515,24 @@ class Gang:
                 worker.close()
             self.wakeup.close()
             self.flights.close()
+
+
+def _gone(worker: WorkerLink, end: WorkerEnd, replica: int) -> WorkbenchError:
+    """The error of a request that a lost worker cannot answer any more, about `replica` if it is about one."""
+    whose = f"replica {replica} is gone with its" if replica >= 0 else "there is no answer from"
+    return end.error_type(
+        f"{whose} worker {worker.address}, pid {worker.pid}, which {end}. The next step recovers; values that "
+        f"only this worker held have to be computed again",
+        replica=replica,
+        worker=worker.address,
+        pid=worker.pid,
+        cause=str(end),
+    )
+
+
+def _read_structure(pickled: bytes) -> Any:
+    """The structure of a result; or the error, where its classes are not those of this process."""
+    try:
+        return unpickled(pickled, "the structure of a result")
+    except CaptureError as error:
+        return error

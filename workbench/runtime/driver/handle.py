@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.backends.from_gpu import fetched
 from workbench.errors import CaptureError
 from workbench.runtime.comm.messages import PickledLeaf, RemoteLeaf, unpickled
-
-if TYPE_CHECKING:
-    from workbench.runtime.driver.group import Group
-    from workbench.runtime.driver.step import Step
+from workbench.runtime.driver.step import Runner, Step
 
 _MESSAGE_BYTES = 64 * 1024 * 1024
 
@@ -32,7 +29,7 @@ class Handle:
         self._release = step.group.gang.released.append
 
     @property
-    def group(self) -> Group:
+    def group(self) -> Runner:
         """The replicas that hold it."""
         return self._step.group
 
@@ -132,12 +129,12 @@ class Handle:
 
     def error(self) -> BaseException | None:
         """Why there is no value, if its step failed; waits for that, and leaves it to others to tell the user."""
-        self.group.gang.wait_for_end(self._step)
+        self.group.wait_for_end(self._step)
         return self._step.error
 
     def _leaf(self, rank: int) -> Any:
         if not self._step.ended or self._step.error is not None:
-            self.group.gang.wait(self._step)
+            self.group.wait_for(self._step)
         leaves = self._step.leaves[rank]
         if leaves is None:
             raise IndexError(f"this value has no component for replica {rank}: its step did not run there")
@@ -159,7 +156,7 @@ def fetch_all(handles: Sequence[Handle]) -> None:
       WorkbenchError: As `Handle.value`. What cannot be brought here, such as an object that does not pickle, is left to
         each reader.
     """
-    by_place: dict[tuple[Group, tuple[tuple[str, int], ...]], dict[int, list[Handle]]] = {}
+    by_place: dict[tuple[Runner, tuple[tuple[str, int], ...]], dict[int, list[Handle]]] = {}
     for handle in handles:
         for rank in range(handle.size):
             if handle.remote_bytes(rank) >= 0:

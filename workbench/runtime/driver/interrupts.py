@@ -5,52 +5,16 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import contextlib
 import signal
-import sys
 import threading
-import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.runtime.comm.links import Wakeup
 
-if TYPE_CHECKING:
-    from workbench.runtime.driver.group import Group
-    from workbench.runtime.driver.step import Step
-
-# After this long a replica that has not stopped is inside C code, which only the end of its process can stop.
-_SAY_AFTER_SECONDS = 2.0
 # The C function below signal.signal: without the enum conversions, which would cost more than a step's pickling.
 _set_handler = getattr(_signal, "signal", signal.signal)
 _SIGINT = int(signal.SIGINT)
 _MAIN_THREAD = threading.main_thread().ident
-
-
-def interrupt_step(group: Group, step: Step) -> None:
-    """Stops `step` and everything queued behind it, and returns once its replicas are idle.
-
-    A second Ctrl-C while replicas do not stop ends the processes of those that still run; the next step
-    replaces them.
-    """
-    gang = group.gang
-    group.stale = True
-    gang.interrupt(group)
-    said = False
-    start = time.monotonic()
-    with gang.interrupts as interrupts:
-        while group.in_flight:
-            gang.receive_some()
-            if interrupts.take():
-                for rank in sorted(step.waiting):
-                    gang.kill(group.place(rank)[0])
-            if not said and time.monotonic() - start > _SAY_AFTER_SECONDS:
-                said = True
-                gang.interrupt(group)  # user code may have caught the first one
-                busy = ", ".join(map(str, sorted(step.waiting))) or "?"
-                print(
-                    f"replica {busy} has not stopped yet: it is inside C code. Interrupt again to restart its worker.",
-                    file=sys.stderr,
-                )
-    group.errors.forget()
 
 
 class DeferredInterrupt:

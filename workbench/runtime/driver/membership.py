@@ -7,20 +7,17 @@ A *seat* is a replica's number among all. Ranks count those that take part, with
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from workbench.errors import ReplicaLost
 from workbench.runtime.driver.failures import replicas_text
+from workbench.runtime.driver.replicas import Replicas
 from workbench.telemetry.events import Event
-
-if TYPE_CHECKING:
-    from workbench.runtime.driver.group import Group
 
 # So long a worker that has come back has to have answered before it takes part again.
 SETTLED_SECONDS = 2.0
 
 
-def seat(group: Group) -> None:
+def seat(group: Replicas) -> None:
     """Finds successors for lost workers, or goes on without them where `minimum_replicas` permits that.
 
     Raises:
@@ -47,13 +44,13 @@ def seat(group: Group) -> None:
         group.gang.notify(_resized(group))
 
 
-def _suffice(group: Group, left: int) -> bool:
+def _suffice(group: Replicas, left: int) -> bool:
     # JAX connects its processes once and for all, and compiles for all of them.
     traced = group.devices[0].kind == "TPU"
     return 0 < group.gang.minimum_replicas <= left and not traced
 
 
-def _replace(group: Group, name: str) -> None:
+def _replace(group: Replicas, name: str) -> None:
     """Gives a seat's lost worker a successor.
 
     Raises:
@@ -78,19 +75,19 @@ def _replace(group: Group, name: str) -> None:
         ) from error
 
 
-def missing_seats(group: Group) -> list[int]:
+def missing_seats(group: Replicas) -> list[int]:
     """The replicas that do not take part, by their numbers among all."""
     return [number for number in range(len(group.seats)) if number not in group.taken]
 
 
-def look_for_returned(group: Group) -> None:
+def look_for_returned(group: Replicas) -> None:
     """Notes whether all missing workers have been back for a while; the watching thread's."""
     if group.absent and not group.may_grow:
         gang = group.gang
         group.may_grow = all(gang.is_back(name, SETTLED_SECONDS) for name in group.absent)
 
 
-def _resized(group: Group) -> Event:
+def _resized(group: Replicas) -> Event:
     message = size_text(group.label, group.size, missing_seats(group))
     if group.absent:
         message += f" until their workers are back: {'; '.join(group.absent.values())}"

@@ -129,7 +129,7 @@ def refuse_stuck_merge(step: Step) -> None:
                 step.merge_error = CollectiveMismatch(
                     why, replica=row.rank, step=step.number, run=group.gang.run_id
                 )
-                group.gang.abort(group, step.serial, why)
+                group.abort(step.serial, why)
                 return
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from workbench.errors import CaptureError
 from workbench.runtime.comm.messages import PickledLeaf, unpickled
-
-if TYPE_CHECKING:
-    from workbench.runtime.driver.step import Step
+from workbench.runtime.driver.step import Step
 
 _MAX_STEPS: Final = 1024
 _MAX_PLACES: Final = 16

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.errors import BackendUnavailable, ClusterClosed, ReplicaLost, UnsafeBind, WorkbenchError
 from workbench.faults import fault
 from workbench.runtime.comm.messages import CONNECT, JOIN, JoinGroup
 from workbench.runtime.driver.membership import seat
-
-if TYPE_CHECKING:
-    from workbench.runtime.driver.group import Group
+from workbench.runtime.driver.replicas import Replicas
 
 _ATTEMPTS = 4
 _JOIN_SECONDS = 20.0
 _CONNECT_SECONDS = 40.0
 
 
-def rebuild_group(group: Group) -> list[int]:
+def rebuild_group(group: Replicas) -> list[int]:
     """Replaces lost workers and connects all replicas anew; returns the seats whose state is lost.
 
     A worker that dies meanwhile makes it start over, a few times.
@@ -59,7 +57,7 @@ def rebuild_group(group: Group) -> list[int]:
     return sorted(lost)
 
 
-def _end_together(group: Group) -> None:
+def _end_together(group: Replicas) -> None:
     """JAX connects its processes once and for all: when one is lost, all of them have to start anew."""
     links = [group.gang.workers[name] for name in group.worker_names]
     if len(links) > 1 and any(worker.lost for worker in links) and links[0].device_kind == "TPU":
@@ -68,7 +66,7 @@ def _end_together(group: Group) -> None:
                 group.gang.kill(worker, "was ended because JAX cannot go on without a host that was lost")
 
 
-def _connect(group: Group) -> None:
+def _connect(group: Replicas) -> None:
     gang = group.gang
     workers = [gang.workers[name] for name in group.worker_names]
     places = [group.place(rank) for rank in range(group.size)]

@@ -5,16 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from workbench.errors import CaptureError, StaleGeneration
 from workbench.runtime.comm.failure_report import safe_text
 from workbench.runtime.comm.messages import INLINE_BYTES, PUT, RemoteLeaf, dumps
 from workbench.runtime.driver.handle import Handle
-from workbench.runtime.driver.step import Step
-
-if TYPE_CHECKING:
-    from workbench.runtime.driver.group import Group
+from workbench.runtime.driver.step import Runner, Step
 
 
 class Sent:
@@ -40,7 +37,7 @@ class Sent:
         parts = components if by_reference else [_pickled(value, r) for r, value in enumerate(components)]
         return cls(parts, [_known(value, by_reference) for value in components])
 
-    def give(self, group: Group) -> Handle:
+    def give(self, group: Runner) -> Handle:
         """Sends each replica of a group its component; the handle of the value."""
         step = Step(group, group.gang.next_serial(), number=-1, prepared=None, on_merge=None)
         self._serial = step.serial
@@ -51,7 +48,7 @@ class Sent:
         group.sent.add(self)
         return Handle(step, 0)
 
-    def give_again(self, group: Group, lost: Sequence[int]) -> None:
+    def give_again(self, group: Runner, lost: Sequence[int]) -> None:
         """Sends the replicas `lost`, which were replaced, their components."""
         if len(self._parts) == group.size:  # else the value belongs to replicas that do not take part now
             self._send(group, dict.fromkeys(group.places[rank][0] for rank in lost))
@@ -73,7 +70,7 @@ class Sent:
         with group.gang.lock, group.gang.interrupts:
             return Sent(self._parts, self._known).give(group)
 
-    def _send(self, group: Group, workers: Sequence[str] | dict[str, None]) -> None:
+    def _send(self, group: Runner, workers: Sequence[str] | dict[str, None]) -> None:
         for name in workers:
             parts = {index: self._parts[rank] for rank, index in group.ranks_of(name).items()}
             group.gang.post(group.gang.workers[name], (PUT, self._serial, parts))

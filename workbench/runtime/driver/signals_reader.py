@@ -7,12 +7,12 @@ import select
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from workbench.runtime.comm.links import LinkClosed, Wakeup
 from workbench.runtime.comm.messages import BEAT, CLOCK, LEAVING, PING, PONG, REPLY
 from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
 from workbench.runtime.driver.gang import Gang
-from workbench.runtime.driver.membership import look_for_returned
 from workbench.runtime.driver.silence import is_silent, whereabouts
 from workbench.telemetry.clocks import OffsetEstimator, Ping
 
@@ -25,7 +25,7 @@ _PAUSED_SECONDS = 3.0
 class WatchThread(threading.Thread):
     """Keeps the heartbeats of a gang, and nudges it when a worker's link ends."""
 
-    def __init__(self, gang: Gang) -> None:
+    def __init__(self, gang: Gang[Any]) -> None:
         super().__init__(name="workbench-watch", daemon=True)
         self._gang = gang
         self._ended = threading.Event()
@@ -53,7 +53,7 @@ class WatchThread(threading.Thread):
             self._ping()
             self._gang.tidy()
             for group in list(self._gang.groups.values()):
-                look_for_returned(group)
+                group.look_for_returned()
 
     def _examine(self) -> None:
         """Gives up workers that are silent, unless it is this process that could not listen."""

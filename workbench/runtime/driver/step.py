@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import weakref
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from workbench.runtime.comm.failure_report import FailureReport
 from workbench.runtime.comm.messages import RowsLeaf
 from workbench.runtime.comm.packed_leaves import unpacked
 from workbench.runtime.deploy.worker_link import WorkerEnd
-
-if TYPE_CHECKING:
-    from workbench.runtime.driver.accepted_steps import Accepted
-    from workbench.runtime.driver.group import Group
-    from workbench.runtime.driver.handle import Handle
+from workbench.runtime.driver.accepted_steps import Accepted
+from workbench.runtime.driver.replicas import Replicas
 
 MergeFunction = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
@@ -42,6 +40,24 @@ class Wait(NamedTuple):
         """From `WorkbenchError.collective`, which has travelled as text; None where that names no collective."""
         op, _, number = collective.rpartition(" #")
         return cls(op, int(number), site) if op and number.isdecimal() else None
+
+
+class Runner(Replicas):
+    """Replicas that run steps, as a step and the values that it makes see them.
+
+    Attributes:
+      sent: What the notebook has sent the replicas, as far as anybody holds it.
+    """
+
+    sent: weakref.WeakSet[Any]
+
+    @abstractmethod
+    def wait_for(self, step: Step) -> None:
+        """Waits for a step; raises its error. Ctrl-C stops the step and leaves the cluster usable."""
+
+    @abstractmethod
+    def wait_for_end(self, step: Step) -> None:
+        """As `wait_for`, but raises nothing; the next run reports the failure."""
 
 
 class Step:
@@ -104,7 +120,7 @@ class Step:
 
     def __init__(
         self,
-        group: Group,
+        group: Runner,
         serial: int,
         *,
         number: int,
@@ -130,7 +146,7 @@ class Step:
         self.waited: Wait | None = None
         self.ended = False
         self.ended_ns = 0
-        self.inputs: list[weakref.ref[Handle]] = []
+        self.inputs: list[weakref.ref[Any]] = []
         self.error: BaseException | None = None
         self.on_merge = on_merge
         self.merging: dict[int, Any] = {}

@@ -10,14 +10,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from workbench.errors import DeadlineExceededError, WorkbenchError
 from workbench.runtime.comm.messages import DUMP
+from workbench.runtime.driver.replicas import Replicas
 from workbench.runtime.driver.step import Step, Wait
-
-if TYPE_CHECKING:
-    from workbench.runtime.driver.group import Group
 
 _GRACE_SECONDS = 0.5  # replicas that stop when told have done so by then
 _SAY_AFTER_SECONDS = 2.0
@@ -28,7 +25,7 @@ _ANSWER_SECONDS = 0.5
 class Overdue:
     """What follows from one step in which replicas did not come in time, until all replicas of the group are idle."""
 
-    def __init__(self, group: Group, step: Step) -> None:
+    def __init__(self, group: Replicas, step: Step) -> None:
         """Asks the replicas that still run where they are, then tells them to stop."""
         self._group = group
         self._since = time.monotonic()
@@ -36,7 +33,7 @@ class Overdue:
         self._said = False
         workers = {group.place(rank)[0].name: group.place(rank)[0] for rank in sorted(step.waiting)}
         self._questions = [group.gang.urgent.ask(worker, DUMP) for worker in workers.values()]
-        group.gang.interrupt(group)
+        group.interrupt()
 
     def grace_seconds(self) -> float:
         """How much longer to wait for replicas to stop before the step is given up."""
@@ -67,7 +64,7 @@ class Overdue:
         gang = self._group.gang
         if not self._said and now - self._began_to_wait > _SAY_AFTER_SECONDS:
             self._said = True
-            gang.interrupt(self._group)  # user code may have caught the first one
+            self._group.interrupt()  # user code may have caught the first one
             self._say(sorted(step.waiting))
         if now - self._began_to_wait > _END_AFTER_SECONDS:
             for rank in sorted(step.waiting):

@@ -152,7 +152,10 @@ class _Found:
             self._flushed.add(group)
             cluster.flush_telemetry(_FLUSH_SECONDS)
         first, last = min(since.first for since in steps), max(since.step for since in steps)
-        return cluster.feed.first_not_finite(cluster.name, group.name, since=max(first, 0), until=last)
+        found: Onset | None = cluster.feed.first_not_finite(
+            cluster.name, group.name, since=max(first, 0), until=last
+        )
+        return found
 
     def _empty_batches(self, leaf: Any) -> Iterator[str]:
         if id(leaf) not in self._places or isinstance(handle := self._places[id(leaf)][1], str):

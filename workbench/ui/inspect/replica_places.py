@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from workbench.distribute.values.distributed_values import DistributedValues
 from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.variable import Variable
+from workbench.runtime.driver.group import Group, group_of
 
 if TYPE_CHECKING:
     from workbench.device_names import Device
-    from workbench.runtime.driver.group import Group
     from workbench.runtime.driver.handle import Handle
 
 
@@ -23,7 +23,7 @@ def place_of(leaf: Any) -> tuple[Group, Handle | str] | None:
     if isinstance(leaf, DistributedValues) and leaf.handle is not None:
         handle = leaf.handle
         # Others take part since it was made: no program can look at it where it is.
-        return (handle.group, handle) if handle.places is handle.group.places else None
+        return (group_of(handle), handle) if handle.places is handle.group.places else None
     return None
 
 

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from workbench.runtime.driver.group import Group, group_of
 from workbench.runtime.replica.replica_store import Written
 
 if TYPE_CHECKING:
-    from workbench.runtime.driver.group import Group
     from workbench.runtime.driver.handle import Handle
 
 
@@ -102,7 +102,7 @@ def result_since(handle: Handle, rank: int) -> Since:
     step = handle.step
     if step.number < 0:
         return UNKNOWN
-    number, known = handle.group.recent.bad_since(step, handle.leaf, rank)
+    number, known = group_of(handle).recent.bad_since(step, handle.leaf, rank)
     how = "since" if known or number < step.number else "at"
     before = "" if known or number == step.number else " or before"
     return Since(number, f"{how} step {number}{before}", 0 if before else number)

@@ -1,0 +1,310 @@
+"""The steps of a group that are on their way: sends them, learns what becomes of them, waits for their ends."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.device_names import Device
+from workbench.errors import RunInterrupted
+from workbench.runtime.comm.messages import RUN
+from workbench.runtime.deploy.worker_link import WorkerEnd, WorkerLink
+from workbench.runtime.driver.driver_events import step_failed
+from workbench.runtime.driver.failures import structure_error, where_others_wait
+from workbench.runtime.driver.gang import CHECK_SECONDS, Gang
+from workbench.runtime.driver.merge_call import refuse_merge, refuse_stuck_merge, run_merge
+from workbench.runtime.driver.recent_results import RecentResults
+from workbench.runtime.driver.step import Runner, Step
+from workbench.runtime.driver.step_errors import StepErrors
+from workbench.runtime.driver.straggler_deadline import Overdue
+
+# After this long a replica that has not stopped is inside C code, which only the end of its process can stop.
+_SAY_AFTER_SECONDS = 2.0
+
+
+class StepQueue(Runner):
+    """Replicas, and the steps that they have not done yet.
+
+    Attributes:
+      in_flight: How many there are.
+      overdue: Replicas did not come to a collective in time, and some may still run; None normally.
+      recent: Small results of the newest steps.
+      errors: What failed since the replicas were last made ready.
+    """
+
+    def __init__(self, gang: Gang[Any], devices: Sequence[Device], *, label: str) -> None:
+        super().__init__(gang, devices, label=label)
+        self.in_flight = 0
+        self.overdue: Overdue | None = None
+        self.recent = RecentResults()
+        self.errors = StepErrors()
+        self._steps: dict[int, Step] = {}  # by serial, the oldest first
+
+    def on_their_way(self) -> list[Step]:
+        """The steps that have not ended, oldest first; for threads that only look, without the lock."""
+        return list(self._steps.values())
+
+    def at_steps(self) -> list[int]:
+        """Per replica the number of the user's step that it is in, or did last; -1 before the first.
+
+        Replicas of one worker report together: they are where the slowest of them is.
+        """
+        at = [self.number - 1] * self.size
+        for step in self.on_their_way():
+            if step.number >= 0:
+                for rank in step.waiting.copy():
+                    at[rank] = min(at[rank], step.number)
+        return at
+
+    def submit(self, step: Step, encoded: Any, structure: Any, ranks: tuple[int, ...] | None) -> None:
+        """Sends a step to all its replicas.
+
+        Args:
+          step: The step.
+          encoded: Its arguments, as `payload` gave them.
+          structure: Id of their structure.
+          ranks: The replicas, if these are not all.
+        """
+        function = step.prepared.function
+        message = (
+            RUN,
+            step.serial,
+            self.id,
+            self.epoch,
+            step.number,
+            function,
+            encoded,
+            ranks,
+            # A nested step overtakes others, which may need what is to be released.
+            [] if step.nested else self.gang.take_released(),
+            self.committed,
+            step.nested,
+        )
+        self.in_flight += 1
+        self._steps[step.serial] = step
+        objects = (function, structure) if type(function) is int else ()
+        for worker in self.gang.submit(self, step.serial, message, names=self.worker_names, objects=objects):
+            assert worker.lost is not None
+            self._note_lost(step, worker, worker.lost)
+        if not step.waiting:
+            self._end(step)
+
+    # -- what the gang tells
+    # ------------------------------------------------------------------------------------------------
+
+    @property
+    def merging(self) -> bool:
+        """Whether replicas wait for a merge function."""
+        return any(step.merging for step in self.on_their_way())
+
+    def done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
+        """Replicas of a worker have done their part of a step."""
+        step = self._steps[serial]
+        step.take(outcomes, worker.structures)
+        if step.failures and step.waiting:
+            self._failing(step)
+        if step.merging:
+            self.gang.afterwards(functools.partial(self._try_merge, step))
+        if not step.waiting:
+            self._end(step)
+
+    def merge_asked(self, serial: int, rank: int, request: Any) -> None:
+        """A replica waits for a merge function."""
+        step = self._steps[serial]
+        step.merging[rank] = request
+        self.gang.afterwards(functools.partial(self._try_merge, step))
+
+    def worker_lost(self, worker: WorkerLink, end: WorkerEnd) -> None:
+        """A worker is gone: steps that ran there fail, and replicas that wait for others wake."""
+        for step in self.on_their_way():
+            self._note_lost(step, worker, end)
+        if worker.name in self.worker_names and self.id in self.gang.groups:
+            self.stale = True
+            self.abort(-1, f"aborted because a replica's worker was lost: {end}")
+        for step in [step for step in self.on_their_way() if not step.waiting]:
+            self._end(step)
+
+    def look(self) -> None:
+        """Heartbeats have come: ends merges that cannot happen."""
+        for step in [step for step in self.on_their_way() if step.merging]:
+            refuse_stuck_merge(step)
+
+    def _note_lost(self, step: Step, worker: WorkerLink, end: WorkerEnd) -> None:
+        for rank, (name, _) in enumerate(step.places):
+            if name == worker.name and rank in step.waiting:
+                step.waiting.discard(rank)
+                step.lost[rank] = end
+                step.waited = where_others_wait(step)
+        self.gang.afterwards(functools.partial(self._try_merge, step))
+
+    def _try_merge(self, step: Step) -> None:
+        """Runs a merge function if every replica waits for it; ends the wait if one never will."""
+        if step.ended or not step.merging:
+            return
+        if (
+            set(step.merging) == step.waiting
+            and not step.failed
+            and all(leaf is None for leaf in step.leaves)
+        ):
+            run_merge(step)
+        elif step.failed or any(leaf is not None for leaf in step.leaves):
+            refuse_merge(step)
+
+    # -- what becomes of a step
+    # ---------------------------------------------------------------------------------
+
+    def _failing(self, step: Step) -> None:
+        """A replica failed while others still run: they must not wait for it."""
+        failure = step.failures[0]
+        self.stale = True
+        self.abort(step.serial, f"replica {failure.rank} raised {failure.type_name}: {failure.text}")
+        if self.overdue is None and any(failure.overdue for failure in step.failures):
+            self.overdue = Overdue(self, step)
+            self.errors.explain(step)
+            self.overdue.explain(step.error)
+            self.errors.owe(step.error)
+
+    def _end(self, step: Step) -> None:
+        """Every replica has reported, or is gone."""
+        if self._steps.pop(step.serial, None) is None:
+            return  # ended meanwhile by the loss of a worker
+        self.gang.ended(step.serial)
+        step.ended = True
+        self.in_flight -= 1
+        step.ended_ns = time.monotonic_ns()
+        if not step.failed:
+            self._succeeded(step)
+        else:
+            self.stale = True
+            self.errors.failed(step)
+            if self.errors.cause is step.error:  # and not another step, whose failure this one only followed
+                for event in step_failed(step):
+                    self.gang.notify(event)
+        if step.error is not None:
+            # Replicas that succeeded hold results that nobody will have a handle to.
+            most = max((len(leaves) for leaves in step.leaves if leaves is not None), default=0)
+            self.gang.released.extend((step.serial, leaf) for leaf in range(most))
+            if not step.prepared.quiet:
+                self.errors.owe(step.error)
+
+    def _succeeded(self, step: Step) -> None:
+        step.error = step.error or structure_error(step)
+        if not step.nested:
+            self.committed = step.serial
+            if step.number >= 0:
+                self.committed_step = step.number
+                if step.error is None:
+                    self.recent.add(step)
+        if step.accepted is not None:
+            # Of a step that was sent again: those that were dropped before that have another serial.
+            if step.accepted.losses:
+                self.gang.released.extend((step.serial, leaf) for leaf in step.accepted.dropped)
+            step.accepted = None
+
+    # -- waiting
+    # ------------------------------------------------------------------------------------------------
+
+    def wait_for(self, step: Step) -> None:
+        """Waits for a step; raises its error. Ctrl-C stops the step and leaves the cluster usable."""
+        __tracebackhide__ = True
+        with self.gang.lock:
+            if step.accepted is not None and self.errors.is_told(step.error):
+                self.make_ready()  # which sends it again
+            self._wait_for_end(step)
+            if step.error is not None and self.errors.is_effect(step) and not step.nested:
+                self.drain()  # until the later step has ended whose failure cut this one short
+        if step.error is not None:
+            self.errors.reported(step.error)
+            raise step.error
+
+    def wait_for_end(self, step: Step) -> None:
+        """As `wait_for`, but raises nothing; the next run reports the failure."""
+        with self.gang.lock:
+            self._wait_for_end(step)
+
+    def wait_for_room(self, in_flight: int) -> None:
+        """Waits until at most `in_flight` steps are on their way; about Ctrl-C see `wait_for`."""
+        with self.gang.lock:
+            while self.in_flight > in_flight and not self.given_up:
+                self._wait_for_end(self._oldest())
+
+    def drain(self) -> None:
+        """Receives until no step is on its way."""
+        gang = self.gang
+        with gang.lock, gang.interrupts as interrupts:
+            while self.in_flight:
+                gang.receive(CHECK_SECONDS)
+                if interrupts.take():
+                    self._interrupted(self._oldest())
+                if self.overdue is not None and self.in_flight:
+                    self.overdue.urge(self._oldest())
+
+    @property
+    def given_up(self) -> bool:
+        """Whether steps are waited for no longer, as replicas that did not come in time have not stopped either."""
+        return self.overdue is not None and not self.overdue.grace_seconds()
+
+    def _wait_for_end(self, step: Step) -> None:
+        if step.ended:
+            return
+        gang = self.gang
+        gang.check_open()
+        with gang.interrupts as interrupts:
+            while not step.ended and not self.given_up:
+                late = self.overdue
+                gang.receive(CHECK_SECONDS if late is None else min(CHECK_SECONDS, late.grace_seconds()))
+                if interrupts.pending and interrupts.take():
+                    self._interrupted(step)
+            if not step.ended:  # because of replicas that did not come in time
+                step.error = step.error or self.errors.cause
+
+    def _oldest(self) -> Step:
+        return next(iter(self._steps.values()))
+
+    def _interrupted(self, step: Step) -> None:
+        """Ctrl-C while `step` was waited for: stops it, by force if it is pressed again.
+
+        Raises:
+          RunInterrupted: always.
+        """
+        self._stop(step)
+        last = self.committed_step
+        kept = f"variables are as {'before the first step' if last < 0 else f'after step {last}'}"
+        if all(self.gang.workers[name].lost for name in self.worker_names):
+            kept = "all its workers had to be ended, and the values of variables with them"
+        raise RunInterrupted(
+            f"interrupted {step.name!r}; the cluster is usable, {kept}",
+            run=self.gang.run_id,
+            generation=self.generation,
+            step=step.number,
+        )
+
+    def _stop(self, step: Step) -> None:
+        """Stops `step` and everything queued behind it, and returns once its replicas are idle.
+
+        A second Ctrl-C while replicas do not stop ends the processes of those that still run; the next step
+        replaces them.
+        """
+        self.stale = True
+        self.interrupt()
+        said = False
+        start = time.monotonic()
+        with self.gang.interrupts as interrupts:
+            while self.in_flight:
+                self.gang.receive_some()
+                if interrupts.take():
+                    for rank in sorted(step.waiting):
+                        self.gang.kill(self.place(rank)[0])
+                if not said and time.monotonic() - start > _SAY_AFTER_SECONDS:
+                    said = True
+                    self.interrupt()  # user code may have caught the first one
+                    busy = ", ".join(map(str, sorted(step.waiting))) or "?"
+                    print(
+                        f"replica {busy} has not stopped yet: it is inside C code. Interrupt again to restart its "
+                        f"worker.",
+                        file=sys.stderr,
+                    )
+        self.errors.forget()
