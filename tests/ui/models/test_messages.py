@@ -115,12 +115,12 @@ def test_how_a_value_is_divided_is_known_without_asking_replicas(strategy: wb.Mi
         variable = wb.Variable(np.zeros(3, np.float32), name="v")
         counter = wb.Variable(0, name="n", synchronization="ON_READ", aggregation="SUM")
     large = strategy.run(lambda: np.ones((100, 100)))
-    step = strategy.group.committed
+    step = strategy.group.state.committed
 
     assert array_model(variable).parts[1].device == "cpu:1"
     assert array_model(counter).sentence == "axis 0 split 2 ways"
     assert [part.stop for part in array_model(large).parts] == [(100, 100), (200, 100)]
-    assert strategy.group.committed == step
+    assert strategy.group.state.committed == step
     assert not large.handle.is_here(0)
 
 

@@ -16,6 +16,7 @@ from workbench.runtime.comm.messages import LEAVE, ROLLBACK
 from workbench.runtime.driver.accepted_steps import Accepted
 from workbench.runtime.driver.arguments import payload
 from workbench.runtime.driver.gang import Gang
+from workbench.runtime.driver.group_state import Change, Phase
 from workbench.runtime.driver.handle import Handle
 from workbench.runtime.driver.membership import look_for_returned
 from workbench.runtime.driver.recovery import rebuild_group
@@ -81,7 +82,7 @@ class Group(StepQueue):
             return  # in the midst of a step
         with self.gang.lock, self.gang.interrupts:
             self.may_grow = False
-            self.stale = True
+            self.state.after(Change.OUTDATED)
             self._make_ready()
 
     def renewed(self, handle: Handle) -> Handle:
@@ -202,7 +203,7 @@ class Group(StepQueue):
     def close(self) -> None:
         """Lets the replicas forget the group and all that they keep for it."""
         with self.gang.lock, self.gang.interrupts:
-            self.stale = True  # so that the next step looks
+            self.state.after(Change.CLOSED)
             if self.gang.groups.pop(self.id, None) is not None and not self.gang.closed:
                 for name in self.worker_names:
                     self.gang.post(self.gang.workers[name], (LEAVE, self.id))
@@ -210,7 +211,7 @@ class Group(StepQueue):
     @property
     def status(self) -> str:
         """One word: "live", "stale" (rebuilt before the next step), "lost" (a worker is gone) or "stopped"."""
-        if self.gang.closed or self.id not in self.gang.groups:
+        if self.gang.closed or self.state.phase is Phase.CLOSED:
             return "stopped"
         if any(self.gang.workers[name].lost for name in self.worker_names):
             return "lost"
@@ -245,7 +246,7 @@ class Group(StepQueue):
         if step.accepted is not None:
             step.accepted.payload, step.accepted.structure = encoded, structure
         if number >= 0:  # only now: a step whose arguments cannot travel is none
-            self.number += 1
+            self.state.number += 1
         self.submit(step, encoded, structure, None if ranks is None else tuple(ranks))
         return step
 
@@ -279,19 +280,20 @@ class Group(StepQueue):
         """
         gang = self.gang
         gang.check_open()
-        if self.id not in gang.groups:
+        if self.state.phase is Phase.CLOSED:
             raise ClusterClosed(f"these replicas were let go: {self.label} was closed")
         if (self.nesting or self._seeding) and self.errors.cause is not None:
             raise self.errors.cause
         self.wait_for_room(0)
         self.errors.raise_unreported(losses=not (quiet or self._seeding))
-        self.drain()  # of replicas that did not come in time: nothing is undone or rebuilt under them
-        self.overdue = None
+        self.settle()
         if first_failed := self.errors.settle():
             for name in self.worker_names:
                 gang.post(gang.workers[name], (ROLLBACK, self.id, first_failed))
         for attempt in range(_SEEDINGS):
             if self.stale:
+                if attempt:
+                    self.settle()
                 self._unseeded.update(rebuild_group(self))
             try:
                 self._seed()

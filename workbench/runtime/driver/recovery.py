@@ -9,6 +9,7 @@ from typing import Any
 from workbench.errors import BackendUnavailable, ClusterClosed, ReplicaLost, UnsafeBind, WorkbenchError
 from workbench.faults import fault
 from workbench.runtime.comm.messages import CONNECT, JOIN, JoinGroup
+from workbench.runtime.driver.group_state import Change
 from workbench.runtime.driver.membership import seat
 from workbench.runtime.driver.replicas import Replicas
 
@@ -53,7 +54,7 @@ def rebuild_group(group: Replicas) -> list[int]:
         ):  # behind another one are other stores, also in the same process
             lost += [number for number in group.taken if group.seats[number][0] == name]
         group.links[name] = link
-    group.stale = False
+    group.state.after(Change.CONNECTED)
     return sorted(lost)
 
 
@@ -78,15 +79,13 @@ def _connect(group: Replicas) -> None:
     group.devices = tuple(
         replace(device, worker=addresses[rank]) for rank, device in enumerate(group.devices)
     )
-    if group.epoch:
-        group.generation += 1
-    group.epoch += 1
+    group.state.begin_to_connect()
     requests = []
     for worker in workers:
         join = JoinGroup(
             group=group.id,
             generation=group.generation,
-            epoch=group.epoch,
+            epoch=group.state.epoch,
             devices=group.devices,
             local=group.ranks_of(worker.name),
             run_id=gang.run_id,

@@ -11,6 +11,7 @@ from workbench.device_names import Device
 from workbench.runtime.comm.messages import ABORT, INTERRUPT
 from workbench.runtime.deploy.worker_link import WorkerLink
 from workbench.runtime.driver.gang import Gang
+from workbench.runtime.driver.group_state import GroupState, Phase
 
 _ids = itertools.count(1)
 
@@ -26,12 +27,7 @@ class Replicas(ABC):
       devices: One per replica, in rank order.
       size: Number of replicas.
       label: What the user calls it.
-      generation: How often its communicators were rebuilt after a failure.
-      epoch: Steps of older epochs are refused by the workers.
-      stale: Something failed since the last rebuild: the next step rebuilds first.
-      number: User steps submitted so far.
-      committed: Number of the last message that succeeded everywhere, and all before it.
-      committed_step: The same as the user counts steps.
+      state: What the next step has to do first, and how far the steps have come.
       nesting: Merge functions that run now.
       links: worker name -> the link behind which the stores of its replicas are.
       seats: (worker name, device index there) of each replica, whether it takes part now or not.
@@ -47,12 +43,7 @@ class Replicas(ABC):
         self.gang = gang
         self.id = next(_ids)
         self.label = label
-        self.generation = 0
-        self.epoch = 0
-        self.stale = True
-        self.number = 0
-        self.committed = 0
-        self.committed_step = -1
+        self.state = GroupState()
         self.nesting = 0
         self.links: dict[str, WorkerLink] = {}
         self.seats = tuple(_places(gang, devices))
@@ -66,6 +57,31 @@ class Replicas(ABC):
     def name(self) -> str:
         """Its name in telemetry, unique in the gang: "MirroredStrategy/1"."""
         return f"{self.label}/{self.id}"
+
+    @property
+    def stale(self) -> bool:
+        """Whether something failed since they were connected: the next step connects them anew."""
+        return self.state.phase is not Phase.READY
+
+    @property
+    def generation(self) -> int:
+        """How often they were connected again after a failure."""
+        return self.state.generation
+
+    @property
+    def number(self) -> int:
+        """Steps of the user's submitted so far."""
+        return self.state.number
+
+    @property
+    def committed_step(self) -> int:
+        """Number of the last step that succeeded everywhere, as the user counts, -1 before the first."""
+        return self.state.committed_step
+
+    @property
+    def in_flight(self) -> int:
+        """Steps that were sent and have not ended."""
+        return self.state.in_flight
 
     def place(self, rank: int) -> tuple[WorkerLink, int]:
         """The worker of a replica, and the index of its device there."""
@@ -88,12 +104,12 @@ class Replicas(ABC):
     def abort(self, serial: int, reason: str) -> None:
         """Wakes every replica that waits for others, and has the steps after `serial` skipped."""
         for name in self.worker_names:
-            self.gang.signal(self.gang.workers[name], (ABORT, self.id, self.epoch, serial, reason))
+            self.gang.signal(self.gang.workers[name], (ABORT, self.id, self.state.epoch, serial, reason))
 
     def interrupt(self) -> None:
         """Raises RunInterrupted in every replica that runs."""
         for name in self.worker_names:
-            self.gang.signal(self.gang.workers[name], (INTERRUPT, self.id, self.epoch))
+            self.gang.signal(self.gang.workers[name], (INTERRUPT, self.id, self.state.epoch))
 
     @property
     def committed_text(self) -> str:

@@ -15,6 +15,7 @@ from workbench.runtime.deploy.worker_link import WorkerEnd, WorkerLink
 from workbench.runtime.driver.driver_events import step_failed
 from workbench.runtime.driver.failures import structure_error, where_others_wait
 from workbench.runtime.driver.gang import CHECK_SECONDS, Gang
+from workbench.runtime.driver.group_state import Change, Phase
 from workbench.runtime.driver.merge_call import refuse_merge, refuse_stuck_merge, run_merge
 from workbench.runtime.driver.recent_results import RecentResults
 from workbench.runtime.driver.step import Runner, Step
@@ -29,7 +30,6 @@ class StepQueue(Runner):
     """Replicas, and the steps that they have not done yet.
 
     Attributes:
-      in_flight: How many there are.
       overdue: Replicas did not come to a collective in time, and some may still run; None normally.
       recent: Small results of the newest steps.
       errors: What failed since the replicas were last made ready.
@@ -37,7 +37,6 @@ class StepQueue(Runner):
 
     def __init__(self, gang: Gang[Any], devices: Sequence[Device], *, label: str) -> None:
         super().__init__(gang, devices, label=label)
-        self.in_flight = 0
         self.overdue: Overdue | None = None
         self.recent = RecentResults()
         self.errors = StepErrors()
@@ -73,17 +72,17 @@ class StepQueue(Runner):
             RUN,
             step.serial,
             self.id,
-            self.epoch,
+            self.state.epoch,
             step.number,
             function,
             encoded,
             ranks,
             # A nested step overtakes others, which may need what is to be released.
             [] if step.nested else self.gang.take_released(),
-            self.committed,
+            self.state.committed,
             step.nested,
         )
-        self.in_flight += 1
+        self.state.sent()
         self._steps[step.serial] = step
         objects = (function, structure) if type(function) is int else ()
         for worker in self.gang.submit(self, step.serial, message, names=self.worker_names, objects=objects):
@@ -122,7 +121,7 @@ class StepQueue(Runner):
         for step in self.on_their_way():
             self._note_lost(step, worker, end)
         if worker.name in self.worker_names and self.id in self.gang.groups:
-            self.stale = True
+            self.state.after(Change.LOST)
             self.abort(-1, f"aborted because a replica's worker was lost: {end}")
         for step in [step for step in self.on_their_way() if not step.waiting]:
             self._end(step)
@@ -159,9 +158,10 @@ class StepQueue(Runner):
     def _failing(self, step: Step) -> None:
         """A replica failed while others still run: they must not wait for it."""
         failure = step.failures[0]
-        self.stale = True
+        self.state.after(Change.FAILED)
         self.abort(step.serial, f"replica {failure.rank} raised {failure.type_name}: {failure.text}")
         if self.overdue is None and any(failure.overdue for failure in step.failures):
+            self.state.after(Change.LATE)
             self.overdue = Overdue(self, step)
             self.errors.explain(step)
             self.overdue.explain(step.error)
@@ -173,12 +173,12 @@ class StepQueue(Runner):
             return  # ended meanwhile by the loss of a worker
         self.gang.ended(step.serial)
         step.ended = True
-        self.in_flight -= 1
+        self.state.ended()
         step.ended_ns = time.monotonic_ns()
         if not step.failed:
             self._succeeded(step)
         else:
-            self.stale = True
+            self.state.after(Change.LOST if step.lost else Change.FAILED)
             self.errors.failed(step)
             if self.errors.cause is step.error:  # and not another step, whose failure this one only followed
                 for event in step_failed(step):
@@ -193,11 +193,9 @@ class StepQueue(Runner):
     def _succeeded(self, step: Step) -> None:
         step.error = step.error or structure_error(step)
         if not step.nested:
-            self.committed = step.serial
-            if step.number >= 0:
-                self.committed_step = step.number
-                if step.error is None:
-                    self.recent.add(step)
+            self.state.commit(step.serial, step.number)
+            if step.number >= 0 and step.error is None:
+                self.recent.add(step)
         if step.accepted is not None:
             # Of a step that was sent again: those that were dropped before that have another serial.
             if step.accepted.losses:
@@ -228,7 +226,7 @@ class StepQueue(Runner):
     def wait_for_room(self, in_flight: int) -> None:
         """Waits until at most `in_flight` steps are on their way; about Ctrl-C see `wait_for`."""
         with self.gang.lock:
-            while self.in_flight > in_flight and not self.given_up:
+            while self.in_flight > in_flight and not self._gives_up():
                 self._wait_for_end(self._oldest())
 
     def drain(self) -> None:
@@ -242,10 +240,21 @@ class StepQueue(Runner):
                 if self.overdue is not None and self.in_flight:
                     self.overdue.urge(self._oldest())
 
-    @property
-    def given_up(self) -> bool:
+    def settle(self) -> None:
+        """Waits until all replicas are idle, also those that did not come in time: nothing is undone under them."""
+        self.drain()
+        self.overdue = None
+        self.state.after(Change.SETTLED)
+
+    def _gives_up(self) -> bool:
         """Whether steps are waited for no longer, as replicas that did not come in time have not stopped either."""
-        return self.overdue is not None and not self.overdue.grace_seconds()
+        if (
+            self.state.phase is Phase.OVERDUE
+            and self.overdue is not None
+            and not self.overdue.grace_seconds()
+        ):
+            self.state.after(Change.GAVE_UP)
+        return self.state.phase is Phase.GIVEN_UP
 
     def _wait_for_end(self, step: Step) -> None:
         if step.ended:
@@ -253,7 +262,7 @@ class StepQueue(Runner):
         gang = self.gang
         gang.check_open()
         with gang.interrupts as interrupts:
-            while not step.ended and not self.given_up:
+            while not step.ended and not self._gives_up():
                 late = self.overdue
                 gang.receive(CHECK_SECONDS if late is None else min(CHECK_SECONDS, late.grace_seconds()))
                 if interrupts.pending and interrupts.take():
@@ -288,7 +297,7 @@ class StepQueue(Runner):
         A second Ctrl-C while replicas do not stop ends the processes of those that still run; the next step
         replaces them.
         """
-        self.stale = True
+        self.state.after(Change.INTERRUPTED)
         self.interrupt()
         said = False
         start = time.monotonic()
