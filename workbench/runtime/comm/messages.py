@@ -7,9 +7,7 @@ pickle reads and writes fastest, and a step is two of them. Two ordered links jo
 Steps, driver to host:
   (SHIP, object_id, pickled)                        a function or a structure, once per content
   (UNSHIP, [object_id, ...])                        functions that no further step uses
-  (RUN, serial, group, epoch, step, function, payload, ranks, release, committed, nested)
-     payload: None | (structure, leaves, [(index, serial, leaf), ...]) | that pickled; the triples name values that
-     the replica has, and stand in the leaves at `index`
+  (RUN, *`Run`)
   (PUT, serial, {device index: pickled leaf})       one value per replica
   (FETCH, request, device index, [(serial, leaf), ...])      answered by REPLY with the values, in this order
   (RELEASE, [(serial, leaf), ...])
@@ -21,9 +19,7 @@ Steps, driver to host:
   (MERGED, serial, (True, {rank: (structure, leaves)}) | (False, why))   what a merge function returned
 Steps, host to driver:
   (STRUCTURE, key, pickled)                         of results, before the first DONE that names it
-  (DONE, serial, [(rank, structure key, leaves) | (rank, failure report), ...])
-        each leaf as (value,), `PickledLeaf` or `RemoteLeaf`
-        of a traced program (ranks, structure key, leaves), where a `RowsLeaf` has a row for each of the ranks
+  (DONE, serial, [`Done`, `Failed` or `DoneForRanks`, as `carried` makes a tuple of it, ...])
   (MERGE, serial, rank, payload, number of its latest collective)
   (REPLY, request, ok, payload)
   (OUTPUT, rank, stream, line)                      what a replica printed
@@ -41,20 +37,20 @@ from __future__ import annotations
 import pickle
 import struct
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import cloudpickle
 
 from workbench.device_names import Device
 from workbench.errors import CaptureError
-from workbench.runtime.comm.failure_report import safe_text
+from workbench.runtime.comm.failure_report import FailureReport, safe_text
 
 (SHIP, RUN, PUT, FETCH, RELEASE, ROLLBACK, JOIN, CONNECT, LEAVE, MERGED, CALL, UNSHIP) = range(12)
 (DONE, MERGE, REPLY, STRUCTURE) = range(20, 24)
 (ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK) = range(30, 37)
 (BEAT, OUTPUT, PONG, LEAVING) = range(40, 44)
 
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 HEADER = struct.Struct("<I")
 # A leaf up to this size travels with the completion of its step, so that reading it costs nothing.
 INLINE_BYTES = 4096
@@ -112,6 +108,90 @@ class RowsLeaf(NamedTuple):
     """A small result of all replicas of a host, as one array with a row for each."""
 
     rows: Any
+
+
+class Run(NamedTuple):
+    """A step, as RUN carries it to the replicas.
+
+    Attributes:
+      serial: Its number in the gang.
+      group: Id of the group that it runs on.
+      epoch: The group's; replicas that were connected since refuse it.
+      step: Its number among the user's steps, -1 for internal work.
+      function: Id of a function that was shipped, or the function.
+      payload: None | (structure, leaves, [(index, serial, leaf), ...]) | that pickled; the triples name values that the
+        replica has, and stand in the leaves at `index`.
+      ranks: The replicas that it runs on, None for all.
+      release: (serial, leaf) of values that nobody needs any more.
+      committed: Serial of the last step that succeeded everywhere.
+      nested: It is work of a merge function, and overtakes what waits.
+    """
+
+    serial: int
+    group: int
+    epoch: int
+    step: int
+    function: Any
+    payload: Any
+    ranks: tuple[int, ...] | None
+    release: list[tuple[int, int]]
+    committed: int
+    nested: bool
+
+    @classmethod
+    def read(cls, message: Message) -> Run:
+        """From a message whose kind is RUN."""
+        return cls._make(message[1:])
+
+
+class Done(NamedTuple):
+    """A replica has done its part of a step.
+
+    Attributes:
+      rank: The replica.
+      structure: Key of the structure of its result.
+      leaves: Of the result, each as (value,), `PickledLeaf` or `RemoteLeaf`; or many of them as `PackedLeaves`.
+    """
+
+    rank: int
+    structure: int
+    leaves: Any
+
+
+class Failed(NamedTuple):
+    """A replica has failed in a step."""
+
+    rank: int
+    failure: FailureReport
+
+
+class DoneForRanks(NamedTuple):
+    """A program that ran once for several replicas has ended.
+
+    Attributes:
+      ranks: The replicas.
+      structure: As of `Done`.
+      leaves: Likewise; a `RowsLeaf` has a row for each of the ranks.
+    """
+
+    ranks: tuple[int, ...]
+    structure: int
+    leaves: list[Any]
+
+
+Outcome = Done | Failed | DoneForRanks
+_OUTCOMES: Final = (Done, Failed, DoneForRanks)
+_NUMBERS: Final = {kind: number for number, kind in enumerate(_OUTCOMES)}
+
+
+def carried(outcome: Outcome) -> tuple[Any, ...]:
+    """An outcome as DONE carries it: pickle takes twice as long for a tuple that has a class of its own."""
+    return _NUMBERS[type(outcome)], *outcome
+
+
+def read_outcome(fields: tuple[Any, ...]) -> Outcome:
+    """The inverse of `carried`."""
+    return _OUTCOMES[fields[0]]._make(fields[1:])
 
 
 @dataclass(frozen=True, slots=True)

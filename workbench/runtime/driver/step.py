@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from workbench.runtime.comm.failure_report import FailureReport
-from workbench.runtime.comm.messages import RowsLeaf
+from workbench.runtime.comm.messages import Done, DoneForRanks, Failed, Outcome, RowsLeaf
 from workbench.runtime.comm.packed_leaves import unpacked
 from workbench.runtime.deploy.worker_link import WorkerEnd
 from workbench.runtime.driver.accepted_steps import Accepted
@@ -174,32 +174,30 @@ class Step:
         """Whether a replica reported a failure or was lost."""
         return bool(self.failures or self.lost)
 
-    def take(self, outcomes: list[tuple[Any, ...]], structures: dict[int, Any]) -> None:
+    def take(self, outcomes: list[Outcome], structures: dict[int, Any]) -> None:
         """What became of the replicas of one worker.
 
         Args:
-          outcomes: As DONE carries them: (rank, failure) or (rank, id of the structure, leaves); or a single one for
-            several ranks, of a program that ran for all of them at once.
-          structures: Those that the worker has told so far, by their ids.
+          outcomes: Of each of them; or a single one of a program that ran for all of them at once.
+          structures: Those that the worker has told so far, by their keys.
         """
-        if type(outcomes[0][0]) is tuple:
-            outcomes = _each_rank(outcomes[0])
         for outcome in outcomes:
-            rank = outcome[0]
-            self.waiting.discard(rank)
-            if len(outcome) == 2:
-                self.failures.append(outcome[1])
-                continue
-            _, key, leaves = outcome
-            self.structures[rank] = structures[key]
-            self.leaves[rank] = unpacked(leaves)
+            match outcome:
+                case Done(rank, structure, leaves):
+                    self._done(rank, structures[structure], unpacked(leaves))
+                case Failed(rank, failure):
+                    self.waiting.discard(rank)
+                    self.failures.append(failure)
+                case DoneForRanks(ranks, structure, leaves):
+                    for row, rank in enumerate(ranks):
+                        self._done(rank, structures[structure], unpacked(_row_of(leaves, row)))
+
+    def _done(self, rank: int, structure: Any, leaves: Any) -> None:
+        self.waiting.discard(rank)
+        self.structures[rank] = structure
+        self.leaves[rank] = leaves
 
 
-def _each_rank(outcome: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    ranks, key, leaves = outcome
-    if not any(type(leaf) is RowsLeaf for leaf in leaves):
-        return [(rank, key, leaves) for rank in ranks]
-    return [
-        (rank, key, [(leaf.rows[i, ...],) if type(leaf) is RowsLeaf else leaf for leaf in leaves])
-        for i, rank in enumerate(ranks)
-    ]
+def _row_of(leaves: list[Any], row: int) -> list[Any]:
+    """The leaves of one of the replicas that a program ran for."""
+    return [(leaf.rows[row, ...],) if type(leaf) is RowsLeaf else leaf for leaf in leaves]

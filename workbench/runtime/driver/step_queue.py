@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.device_names import Device
 from workbench.errors import RunInterrupted
-from workbench.runtime.comm.messages import RUN
+from workbench.runtime.comm.messages import RUN, Run, read_outcome
 from workbench.runtime.deploy.worker_link import WorkerEnd, WorkerLink
 from workbench.runtime.driver.driver_events import step_failed
 from workbench.runtime.driver.failures import structure_error, where_others_wait
@@ -68,24 +68,25 @@ class StepQueue(Runner):
           ranks: The replicas, if these are not all.
         """
         function = step.prepared.function
-        message = (
-            RUN,
-            step.serial,
-            self.id,
-            self.state.epoch,
-            step.number,
-            function,
-            encoded,
-            ranks,
+        run = Run(
+            serial=step.serial,
+            group=self.id,
+            epoch=self.state.epoch,
+            step=step.number,
+            function=function,
+            payload=encoded,
+            ranks=ranks,
             # A nested step overtakes others, which may need what is to be released.
-            [] if step.nested else self.gang.take_released(),
-            self.state.committed,
-            step.nested,
+            release=[] if step.nested else self.gang.take_released(),
+            committed=self.state.committed,
+            nested=step.nested,
         )
         self.state.sent()
         self._steps[step.serial] = step
         objects = (function, structure) if type(function) is int else ()
-        for worker in self.gang.submit(self, step.serial, message, names=self.worker_names, objects=objects):
+        for worker in self.gang.submit(
+            self, step.serial, (RUN, *run), names=self.worker_names, objects=objects
+        ):
             assert worker.lost is not None
             self._note_lost(step, worker, worker.lost)
         if not step.waiting:
@@ -102,7 +103,7 @@ class StepQueue(Runner):
     def done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
         """Replicas of a worker have done their part of a step."""
         step = self._steps[serial]
-        step.take(outcomes, worker.structures)
+        step.take(list(map(read_outcome, outcomes)), worker.structures)
         if step.failures and step.waiting:
             self._failing(step)
         if step.merging:

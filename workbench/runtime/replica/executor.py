@@ -32,10 +32,14 @@ from workbench.runtime.comm.messages import (
     RELEASE,
     REPLY,
     RUN,
+    Done,
+    Failed,
     Message,
+    Outcome,
     PickledLeaf,
     Ref,
     RemoteLeaf,
+    Run,
     dumps,
     loads,
     unpickled,
@@ -73,7 +77,7 @@ _SECONDARY = (CollectiveAborted, MergeAborted, RunInterrupted, StepInterrupted)
 class Reports(Protocol):
     """Tells the driver what became of a step; see `StepTallies`."""
 
-    def ended(self, serial: int, group: LocalGroup, ranks: Any, outcome: tuple[Any, ...]) -> None:
+    def ended(self, serial: int, group: LocalGroup, ranks: Any, outcome: Outcome) -> None:
         """A replica has ended a step."""
 
     def merge_requested(self, message: Message) -> None:
@@ -237,7 +241,7 @@ class DeviceExecutor:
         return stale_value(rank, where)
 
     def _run(self, message: Message) -> None:
-        _, serial, group_id, epoch, step, function, payload, ranks, release, committed, _nested = message
+        serial, group_id, epoch, step, function, payload, ranks, release, committed, _ = Run.read(message)
         for key in release:
             self._values.pop(key, None)
         group = self._host.groups.get(group_id)
@@ -247,14 +251,16 @@ class DeviceExecutor:
         env = group.envs[rank]
         if epoch < group.epoch or serial > group.failed_serial:
             skipped = StepSkipped("not run: an earlier step of this strategy had failed")
-            self._host.tallies.ended(serial, group, ranks, (rank, report(rank, skipped, secondary=True)))
+            self._host.tallies.ended(
+                serial, group, ranks, Failed(rank, report(rank, skipped, secondary=True))
+            )
             return
         env.store.commit(committed)
         try:
             outcome = self._call(env, group, serial, step, function, payload)
         except StepInterrupted as interrupt:  # it came while the step was ending; there is no second one
             set_current_env(None)
-            outcome = rank, self._failed(env, group, interrupt, serial)
+            outcome = Failed(rank, self._failed(env, group, interrupt, serial))
         self._host.tallies.ended(serial, group, ranks, outcome)
 
     def _call(
@@ -265,8 +271,8 @@ class DeviceExecutor:
         step: int,
         function: Any,
         payload: Any,
-    ) -> tuple[Any, ...]:
-        """One step of one replica; its outcome as DONE carries it."""
+    ) -> Outcome:
+        """One step of one replica."""
         outer_serial, outer_step = env.serial, env.step
         nested = outer_serial >= 0
         env.serial, env.step = serial, step
@@ -279,7 +285,7 @@ class DeviceExecutor:
                 env.communicator.begin(step, serial)
             program = self._host.objects.get(function)
             args, kwargs = self._arguments(env.rank, payload)
-            outcome = self._pack(env.rank, serial, program(env, *args, **kwargs))
+            outcome: Outcome = self._pack(env.rank, serial, program(env, *args, **kwargs))
             if not nested:
                 env.communicator.finish()
                 if type(sys.stdout) is ReplicaOutput:
@@ -288,7 +294,7 @@ class DeviceExecutor:
         except BaseException as error:
             if not nested:
                 group.busy[env.rank] = 0  # before anything else: what follows must not be interrupted
-            return env.rank, self._failed(env, group, error, serial)
+            return Failed(env.rank, self._failed(env, group, error, serial))
         finally:
             if nested:
                 env.serial, env.step = outer_serial, outer_step
@@ -328,8 +334,8 @@ class DeviceExecutor:
         args: Any = optree.tree_unflatten(self._host.objects.get(structure), resolved)
         return args  # type: ignore[no-any-return]
 
-    def _pack(self, rank: int, serial: int, result: Any) -> tuple[Any, ...]:
-        """Stores the result's leaves; returns (rank, structure key, leaves as DONE carries them)."""
+    def _pack(self, rank: int, serial: int, result: Any) -> Done:
+        """Stores the result's leaves; returns what of them travels."""
         if type(result) in _LEAVES:
             leaves, spec = [result], _LEAF
         else:
@@ -338,8 +344,8 @@ class DeviceExecutor:
         for index, leaf in enumerate(leaves):
             self._values[serial, index] = leaf
         if self._host.by_reference:
-            return rank, key, [(leaf,) for leaf in leaves]
-        return rank, key, packed(leaves, _travelling)
+            return Done(rank, key, [(leaf,) for leaf in leaves])
+        return Done(rank, key, packed(leaves, _travelling))
 
     def merge(
         self, env: ReplicaEnv, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -369,7 +375,7 @@ class DeviceExecutor:
                 message = self._next_message()
                 if message[0] == MERGED and message[1] == serial:
                     break
-                if message[0] == RELEASE or (message[0] == RUN and not message[-1]):
+                if message[0] == RELEASE or (message[0] == RUN and not Run.read(message).nested):
                     # A later step: not while this one is paused. What is to be freed may be an argument of it.
                     self._backlog.append(message)
                 else:

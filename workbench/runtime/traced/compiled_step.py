@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.runtime.comm.messages import INLINE_BYTES, JoinGroup, RemoteLeaf, RowsLeaf
+from workbench.runtime.comm.messages import INLINE_BYTES, DoneForRanks, JoinGroup, RemoteLeaf, RowsLeaf
 from workbench.runtime.traced.slices import SlicesRows
 from workbench.telemetry.records import Signature
 
@@ -47,31 +47,31 @@ class ReadyProgram:
         self._host = host
         self._ranks = ranks
         self._structure_key = host.structure_key(compiled.structure[0])
-        self._remote: tuple[Any, ...] | None = None
+        self._remote: DoneForRanks | None = None
         self._moved = compiled.collectives, compiled.collective_bytes
         self._small: list[int] = []
         self._write: Callable[..., None] | None = None
         self._generation = -1
 
-    def outcome(self, leaves: Sequence[Any], *, awaited: bool) -> tuple[Any, ...]:
-        """What DONE carries: the local ranks, the structure of the result, and its leaves; see `comm.messages`.
+    def outcome(self, leaves: Sequence[Any], *, awaited: bool) -> DoneForRanks:
+        """What became of the step on the local ranks.
 
         Args:
           leaves: Of the result: `Rows`, `SlicesRows`, or what is the same in every step.
           awaited: The notebook may be about to look at it: small values go along.
         """
         if self._remote is None:
-            self._remote = self._ranks, self._structure_key, [_described(leaf) for leaf in leaves]
+            described = [_described(leaf) for leaf in leaves]
+            self._remote = DoneForRanks(self._ranks, self._structure_key, described)
             self._small = [
                 index for index, leaf in enumerate(leaves) if _is_rows(leaf) and leaf.nbytes <= INLINE_BYTES
             ]
         if not awaited or not self._small:
             return self._remote
-        ranks, key, described = self._remote
-        shown = list(described)
+        shown = list(self._remote.leaves)
         for index in self._small:
             shown[index] = RowsLeaf(leaves[index].bring_home())
-        return ranks, key, shown
+        return self._remote._replace(leaves=shown)
 
     def record(self, group: LocalGroup, step: int, started_ns: int, begin: int, end: int) -> None:
         """Records, of all replicas: the whole step, with what its collectives move as the compiler says.

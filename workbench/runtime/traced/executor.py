@@ -22,9 +22,12 @@ from workbench.runtime.comm.messages import (
     RELEASE,
     RUN,
     SHIP,
+    Failed,
     JoinGroup,
     Message,
     Ref,
+    Run,
+    carried,
     loads,
 )
 from workbench.runtime.comm.stale_values import argument_text, stale_value
@@ -130,7 +133,7 @@ class TracedExecutor:
             for known in self._groups.values():
                 known.hand_over()
         if message[0] == RUN:
-            self._unneeded += message[8]
+            self._unneeded += Run.read(message).release
         if self.idle:  # else an earlier program may still have to take them
             self._free()
         return False
@@ -144,13 +147,13 @@ class TracedExecutor:
         if message[0] != RUN:
             return False
         try:
-            return type(self._host.objects.get(message[5])) is Traced
+            return type(self._host.objects.get(Run.read(message).function)) is Traced
         except Exception:
             return False
 
     def run(self, message: Message) -> None:
         """Starts a step; it is reported when it has been computed, see `finish_one`."""
-        _, serial, group_id, epoch, step, function, payload, _, release, committed, _ = message
+        serial, group_id, epoch, step, function, payload, _, release, committed, _ = Run.read(message)
         self._unneeded += release
         self._free()
         group = self._host.groups.get(group_id)
@@ -198,7 +201,7 @@ class TracedExecutor:
             started.wait(self._host)
             # Of several that ended together the last one's result is looked at, or a sum of all.
             last = awaited and len(self._started) == 1
-            outcomes = [started.program.outcome(started.leaves, awaited=last)]
+            outcome = started.program.outcome(started.leaves, awaited=last)
         except BaseException as error:
             self._started.popleft()
             # Nobody gets a handle to what it would have been.
@@ -212,7 +215,7 @@ class TracedExecutor:
         self._last_end_ns = ended_ns
         if not self._unsent:
             self._unsent_since_ns = ended_ns
-        self._unsent.append((DONE, started.serial, outcomes))
+        self._unsent.append((DONE, started.serial, [carried(outcome)]))
         if awaited or len(self._unsent) >= _TOGETHER or ended_ns - self._unsent_since_ns >= _LONGEST_NS:
             self._send()
 
@@ -347,8 +350,8 @@ class TracedExecutor:
             if not isinstance(error, StepSkipped):
                 group.envs[rank].communicator.abort(told)
         self._send()
-        outcomes = [(rank, dataclasses.replace(failure, rank=rank)) for rank, _ in known.local]
-        self._host.send((DONE, serial, outcomes))
+        outcomes = [Failed(rank, dataclasses.replace(failure, rank=rank)) for rank, _ in known.local]
+        self._host.send((DONE, serial, [carried(outcome) for outcome in outcomes]))
         if self._host.poisoned:
             self._host.end_process()
 

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.runtime.comm.messages import DONE, Message
+from workbench.runtime.comm.messages import DONE, Failed, Message, Outcome, carried
 from workbench.runtime.replica.local_group import LocalGroup
 from workbench.runtime.worker.completions import Completions
 
@@ -22,7 +22,7 @@ class _Tally:
     """
 
     ended: int = 0
-    unsent: list[tuple[Any, ...]] = field(default_factory=list)
+    unsent: list[Outcome] = field(default_factory=list)
     singly: bool = False
 
 
@@ -34,14 +34,14 @@ class StepTallies:
         self._tallies: dict[int, _Tally] = {}
         self._lock = threading.Lock()
 
-    def ended(self, serial: int, group: LocalGroup, ranks: Any, outcome: tuple[Any, ...]) -> None:
+    def ended(self, serial: int, group: LocalGroup, ranks: Any, outcome: Outcome) -> None:
         """A replica has ended a step.
 
         Args:
           serial: Of the step.
           group: Whose step it is.
           ranks: The replicas that the step runs on, None for all.
-          outcome: As DONE carries it.
+          outcome: What became of it.
         """
         expected = len(group.rank_of_device)
         if ranks is not None:
@@ -49,20 +49,20 @@ class StepTallies:
         if expected == 1:
             if self._tallies:
                 self._tallies.pop(serial, None)  # of its merges
-            self._completions.complete((DONE, serial, [outcome]))
+            self._completions.complete((DONE, serial, [carried(outcome)]))
             return
         with self._lock:
             tally = self._tallies.setdefault(serial, _Tally())
             tally.ended += 1
             tally.unsent.append(outcome)
-            if len(outcome) == 2 and outcome[1].overdue:
+            if type(outcome) is Failed and outcome.failure.overdue:
                 tally.singly = True
             if tally.ended == expected:
                 del self._tallies[serial]
             elif not tally.singly:
                 return
             outcomes, tally.unsent = tally.unsent, []
-        self._completions.send((DONE, serial, outcomes))
+        self._completions.send((DONE, serial, [carried(each) for each in outcomes]))
 
     def merge_requested(self, message: Message) -> None:
         """Sends a replica's request to merge, after what was held back of replicas that ended the step already."""
@@ -72,5 +72,5 @@ class StepTallies:
             tally.singly = True
             outcomes, tally.unsent = tally.unsent, []
         if outcomes:
-            self._completions.send((DONE, serial, outcomes))
+            self._completions.send((DONE, serial, [carried(each) for each in outcomes]))
         self._completions.send(message)
