@@ -81,7 +81,7 @@ def test_a_worker_does_not_load_what_only_the_notebook_needs() -> None:
     loaded = set(done.stdout.split())
     assert "workbench.runtime.worker.host" in loaded
     assert loaded.isdisjoint(
-        {"workbench.runtime.cluster", "workbench.runtime.driver.gang", "workbench.telemetry.feed.feed"}
+        {"workbench.runtime.cluster", "workbench.runtime.driver.gang.gang", "workbench.telemetry.feed.feed"}
     )
 
 

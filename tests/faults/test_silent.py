@@ -15,7 +15,7 @@ import pytest
 
 import workbench as wb
 from tests.faults.conftest import PATIENCE_SECONDS, until
-from workbench.runtime.driver import silence
+from workbench.runtime.driver.gang import silence
 from workbench.telemetry.feed.stuck import stuck_text
 from workbench.ui.cluster import diagnosis
 

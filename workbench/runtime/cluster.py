@@ -23,14 +23,14 @@ from workbench.runtime.deploy.health import LocalHealth
 from workbench.runtime.deploy.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
 from workbench.runtime.deploy.succession import Succession
 from workbench.runtime.deploy.worker_link import WorkerLink
-from workbench.runtime.driver.driver_events import replicas_lost
-from workbench.runtime.driver.driver_lock import refuse_on_replica
-from workbench.runtime.driver.flight_reader import batch_of
-from workbench.runtime.driver.gang import Gang
+from workbench.runtime.driver.gang.driver_lock import refuse_on_replica
+from workbench.runtime.driver.gang.flight_reader import batch_of
+from workbench.runtime.driver.gang.gang import Gang
+from workbench.runtime.driver.gang.signals_reader import WatchThread
+from workbench.runtime.driver.gang.silence import silence_text
+from workbench.runtime.driver.gang.worker_events import links_made
 from workbench.runtime.driver.group import Group
-from workbench.runtime.driver.signals_reader import WatchThread
-from workbench.runtime.driver.silence import silence_text
-from workbench.runtime.driver.worker_events import links_made
+from workbench.runtime.driver.step_events import replicas_lost
 from workbench.runtime.layout import check_minimum
 from workbench.runtime.placement_text import one_line, placement
 from workbench.runtime.user_code.notebook_cells import with_cell_names

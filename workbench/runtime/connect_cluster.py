@@ -15,7 +15,7 @@ from workbench import cluster_listeners, forks
 from workbench.errors import InvalidArgumentError
 from workbench.runtime import cluster_in_use
 from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
-from workbench.runtime.driver.driver_lock import refuse_on_replica
+from workbench.runtime.driver.gang.driver_lock import refuse_on_replica
 from workbench.runtime.layout import (
     Layout,
     check_gpus,

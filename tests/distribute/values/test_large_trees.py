@@ -12,7 +12,7 @@ from workbench.distribute import Mirrored, PerReplica, get_replica_context
 from workbench.distribute.arrays import host_reduce
 from workbench.distribute.values import large_trees
 from workbench.runtime.comm.messages import INLINE_BYTES
-from workbench.runtime.driver import gang as gang_module
+from workbench.runtime.driver.gang import gang as gang_module
 
 LARGE = INLINE_BYTES // 4 + 1  # float32 elements that stay on the replica
 COUNT = 40

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from workbench.runtime.driver.flight_reader import batch_of
+from workbench.runtime.driver.gang.flight_reader import batch_of
 from workbench.telemetry.recording.batches import decode
 from workbench.telemetry.recording.flight_memory import (
     POSITION,

@@ -1,1 +1,1 @@
-"""The notebook's side of a gang: steps, values, failures."""
+"""The notebook's side of a strategy: its replicas, the steps they run, values, failures, recovery."""

@@ -15,7 +15,7 @@ from workbench.errors import ClusterClosed, ReplicaLost, StaleGeneration
 from workbench.runtime.comm.messages import LEAVE, ROLLBACK
 from workbench.runtime.driver.accepted_steps import Accepted
 from workbench.runtime.driver.arguments import payload
-from workbench.runtime.driver.gang import Gang
+from workbench.runtime.driver.gang.gang import Gang
 from workbench.runtime.driver.group_state import Change, Phase
 from workbench.runtime.driver.handle import Handle
 from workbench.runtime.driver.membership import look_for_returned

@@ -10,7 +10,7 @@ from typing import Any
 from workbench.device_names import Device
 from workbench.runtime.comm.messages import ABORT, INTERRUPT
 from workbench.runtime.deploy.worker_link import WorkerLink
-from workbench.runtime.driver.gang import Gang
+from workbench.runtime.driver.gang.gang import Gang
 from workbench.runtime.driver.group_state import GroupState, Phase
 
 _ids = itertools.count(1)

@@ -12,14 +12,14 @@ from workbench.device_names import Device
 from workbench.errors import RunInterrupted
 from workbench.runtime.comm.messages import RUN, Run, read_outcome
 from workbench.runtime.deploy.worker_link import WorkerEnd, WorkerLink
-from workbench.runtime.driver.driver_events import step_failed
 from workbench.runtime.driver.failures import structure_error, where_others_wait
-from workbench.runtime.driver.gang import CHECK_SECONDS, Gang
+from workbench.runtime.driver.gang.gang import CHECK_SECONDS, Gang
 from workbench.runtime.driver.group_state import Change, Phase
 from workbench.runtime.driver.merge_call import refuse_merge, refuse_stuck_merge, run_merge
 from workbench.runtime.driver.recent_results import RecentResults
 from workbench.runtime.driver.step import Runner, Step
 from workbench.runtime.driver.step_errors import StepErrors
+from workbench.runtime.driver.step_events import step_failed
 from workbench.runtime.driver.straggler_deadline import Overdue
 
 # After this long a replica that has not stopped is inside C code, which only the end of its process can stop.

@@ -35,11 +35,11 @@ from workbench.runtime.comm.messages import (
     unpickled,
 )
 from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
-from workbench.runtime.driver.control_requests import UrgentQuestions
-from workbench.runtime.driver.driver_lock import DriverLock
-from workbench.runtime.driver.flight_reader import Flights
-from workbench.runtime.driver.interrupts import DeferredInterrupt
-from workbench.runtime.driver.worker_events import printed, show
+from workbench.runtime.driver.gang.control_requests import UrgentQuestions
+from workbench.runtime.driver.gang.driver_lock import DriverLock
+from workbench.runtime.driver.gang.flight_reader import Flights
+from workbench.runtime.driver.gang.interrupts import DeferredInterrupt
+from workbench.runtime.driver.gang.worker_events import printed, show
 from workbench.runtime.shipping.function_registry import Shipping
 from workbench.runtime.user_code.notebook_cells import with_cell_names
 from workbench.telemetry.events import Event

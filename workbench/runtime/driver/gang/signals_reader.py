@@ -12,8 +12,8 @@ from typing import Any
 from workbench.runtime.comm.links import LinkClosed, Wakeup
 from workbench.runtime.comm.messages import BEAT, CLOCK, LEAVING, PING, PONG, REPLY
 from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
-from workbench.runtime.driver.gang import Gang
-from workbench.runtime.driver.silence import is_silent, whereabouts
+from workbench.runtime.driver.gang.gang import Gang
+from workbench.runtime.driver.gang.silence import is_silent, whereabouts
 from workbench.telemetry.clocks import OffsetEstimator, Ping
 
 _POLL_SECONDS = 1.0
