@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.backends.from_gpu import fetched
 from workbench.errors import CaptureError
 from workbench.runtime.comm.messages import PickledLeaf, RemoteLeaf, unpickled
-from workbench.runtime.driver.step import Runner, Step
+
+if TYPE_CHECKING:
+    from workbench.runtime.driver.step import Runner, Step
 
 _MESSAGE_BYTES = 64 * 1024 * 1024
 

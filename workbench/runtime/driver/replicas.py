@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.device_names import Device
 from workbench.runtime.comm.messages import ABORT, INTERRUPT
 from workbench.runtime.deploy.worker_link import WorkerLink
-from workbench.runtime.driver.gang.gang import Gang
 from workbench.runtime.driver.group_state import GroupState, Phase
+
+if TYPE_CHECKING:
+    from workbench.runtime.driver.gang.gang import Gang
 
 _ids = itertools.count(1)
 
