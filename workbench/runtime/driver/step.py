@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from workbench.runtime.comm.failure_report import FailureReport
-from workbench.runtime.comm.messages import Done, DoneForRanks, Failed, Outcome, RowsLeaf
+from workbench.runtime.comm.messages import Done, DoneForRanks, Failed, RowsLeaf, read_outcome
 from workbench.runtime.comm.packed_leaves import unpacked
 from workbench.runtime.deploy.worker_link import WorkerEnd
 from workbench.runtime.driver.accepted_steps import Accepted
@@ -174,23 +174,24 @@ class Step:
         """Whether a replica reported a failure or was lost."""
         return bool(self.failures or self.lost)
 
-    def take(self, outcomes: list[Outcome], structures: dict[int, Any]) -> None:
+    def take(self, outcomes: list[tuple[Any, ...]], structures: dict[int, Any]) -> None:
         """What became of the replicas of one worker.
 
         Args:
-          outcomes: Of each of them; or a single one of a program that ran for all of them at once.
+          outcomes: Of each of them, as DONE carries them; or a single one of a program that ran for all at once.
           structures: Those that the worker has told so far, by their keys.
         """
-        for outcome in outcomes:
-            match outcome:
-                case Done(rank, structure, leaves):
-                    self._done(rank, structures[structure], unpacked(leaves))
-                case Failed(rank, failure):
-                    self.waiting.discard(rank)
-                    self.failures.append(failure)
-                case DoneForRanks(ranks, structure, leaves):
-                    for row, rank in enumerate(ranks):
-                        self._done(rank, structures[structure], unpacked(_row_of(leaves, row)))
+        for fields in outcomes:
+            outcome = read_outcome(fields)
+            if type(outcome) is Done:
+                self._done(outcome.rank, structures[outcome.structure], unpacked(outcome.leaves))
+            elif type(outcome) is DoneForRanks:
+                for row, rank in enumerate(outcome.ranks):
+                    self._done(rank, structures[outcome.structure], _row_of(outcome.leaves, row))
+            else:
+                assert type(outcome) is Failed
+                self.waiting.discard(outcome.rank)
+                self.failures.append(outcome.failure)
 
     def _done(self, rank: int, structure: Any, leaves: Any) -> None:
         self.waiting.discard(rank)

@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.device_names import Device
 from workbench.errors import RunInterrupted
-from workbench.runtime.comm.messages import RUN, Run, read_outcome
+from workbench.runtime.comm.messages import RUN
 from workbench.runtime.deploy.worker_link import WorkerEnd, WorkerLink
 from workbench.runtime.driver.failures import structure_error, where_others_wait
 from workbench.runtime.driver.gang.gang import CHECK_SECONDS, Gang
@@ -68,25 +68,24 @@ class StepQueue(Runner):
           ranks: The replicas, if these are not all.
         """
         function = step.prepared.function
-        run = Run(
-            serial=step.serial,
-            group=self.id,
-            epoch=self.state.epoch,
-            step=step.number,
-            function=function,
-            payload=encoded,
-            ranks=ranks,
+        message = (  # with the fields of `Run`, which would take a microsecond more to make
+            RUN,
+            step.serial,
+            self.id,
+            self.state.epoch,
+            step.number,
+            function,
+            encoded,
+            ranks,
             # A nested step overtakes others, which may need what is to be released.
-            release=[] if step.nested else self.gang.take_released(),
-            committed=self.state.committed,
-            nested=step.nested,
+            [] if step.nested else self.gang.take_released(),
+            self.state.committed,
+            step.nested,
         )
         self.state.sent()
         self._steps[step.serial] = step
         objects = (function, structure) if type(function) is int else ()
-        for worker in self.gang.submit(
-            self, step.serial, (RUN, *run), names=self.worker_names, objects=objects
-        ):
+        for worker in self.gang.submit(self, step.serial, message, names=self.worker_names, objects=objects):
             assert worker.lost is not None
             self._note_lost(step, worker, worker.lost)
         if not step.waiting:
@@ -103,7 +102,7 @@ class StepQueue(Runner):
     def done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
         """Replicas of a worker have done their part of a step."""
         step = self._steps[serial]
-        step.take(list(map(read_outcome, outcomes)), worker.structures)
+        step.take(outcomes, worker.structures)
         if step.failures and step.waiting:
             self._failing(step)
         if step.merging:
