@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.reference.codec import Json
 from tests.reference.decisions import decided
 from tests.reference.inexpressible import Excuse, excuse_of
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.world import World
 from tests.reference.kinds import observe
 from tests.reference.outcomes import Mismatch, NotExpressible
-from tests.reference.world import World
 
 OWN_VECTORS = Path(__file__).parent / "vectors"
 

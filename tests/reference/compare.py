@@ -13,11 +13,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from tests.reference.codec import Json, array, as_bytes, decode_special, dtype_name, json_keys
 from tests.reference.distributed import components, densify, is_dataset, is_sparse, is_variable, select
 from tests.reference.errors import accepts
+from tests.reference.interpreter.codec import Json, array, as_bytes, decode_special, dtype_name, json_keys
+from tests.reference.interpreter.specs import match_spec
 from tests.reference.outcomes import Mismatch
-from tests.reference.specs import match_spec
 
 _MARKERS = {
     "t",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.reference.clusters import Clusters
+from tests.reference.interpreter.clusters import Clusters
+from tests.reference.interpreter.world import World
 from tests.reference.report import print_report
-from tests.reference.world import World
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.reference.codec import Json
+from tests.reference.interpreter.codec import Json
 
 _RECORD_COMPRESSIONS = (None, "", "GZIP", "ZLIB")
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.reference.codec import Json
+from tests.reference.interpreter.codec import Json
 from tests.reference.observation import Observed
 from workbench.errors import CaptureError, InvalidArgumentError, TracingError
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.reference.codec import Json
 from tests.reference.compare import Comparison
 from tests.reference.errors import accepts, in_time
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.specs import match_spec
 from tests.reference.outcomes import Mismatch
-from tests.reference.specs import match_spec
 
 _DELIVERED = ("elements", "steps", "epochs")
 

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.reference.array_functions import const, reduce_sum
-from tests.reference.clusters import Clusters, make_strategy
-from tests.reference.codec import array, decode, default_array, dtype_name
 from tests.reference.compare import Comparison
 from tests.reference.errors import accepts, in_time
-from tests.reference.files import masked_crc, record_file, records_in
-from tests.reference.namespaces import strategy_names
+from tests.reference.interpreter.array_functions import const, reduce_sum
+from tests.reference.interpreter.clusters import Clusters, make_strategy
+from tests.reference.interpreter.codec import array, decode, default_array, dtype_name
+from tests.reference.interpreter.files import masked_crc, record_file, records_in
+from tests.reference.interpreter.namespaces import strategy_names
+from tests.reference.interpreter.programs import run_program
 from tests.reference.observation import Observed
 from tests.reference.outcomes import Mismatch, Missing, api, missing_behind
-from tests.reference.programs import run_program
 
 FLOATS = {"t": "float32", "s": [2], "v": [1.0, 2.0]}
 

@@ -8,11 +8,11 @@ import pytest
 
 import workbench as wb
 from tests.reference.checking import OWN_VECTORS, cases_in, check
-from tests.reference.clusters import Clusters
+from tests.reference.interpreter.clusters import Clusters
+from tests.reference.interpreter.world import World
 from tests.reference.outcomes import Missing
 from tests.reference.report import Area
 from tests.reference.standing import Standing, refusal, standings
-from tests.reference.world import World
 
 
 def test_a_public_name_that_is_gone_is_no_later_work(

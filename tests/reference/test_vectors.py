@@ -11,10 +11,10 @@ import pytest
 
 from tests.reference.checking import OWN_VECTORS, cases_in, check
 from tests.reference.inexpressible import ON_TPU
+from tests.reference.interpreter.world import World
 from tests.reference.outcomes import Missing, NotExpressible, exists
 from tests.reference.report import AREA, MISSING, NOT_EXPRESSIBLE, Area
 from tests.reference.standing import refusal, standings
-from tests.reference.world import World
 
 # By warning, the library says that it follows the reference into a loss, and NumPy that a program makes a NaN;
 # here only results count.

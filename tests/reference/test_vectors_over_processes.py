@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.reference.checking import OWN_VECTORS, cases_in, check
-from tests.reference.clusters import Clusters
 from tests.reference.inexpressible import OVER_PROCESSES
+from tests.reference.interpreter.clusters import Clusters
+from tests.reference.interpreter.world import World
 from tests.reference.outcomes import NotExpressible
 from tests.reference.report import AREA, NOT_EXPRESSIBLE
-from tests.reference.world import World
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.filterwarnings("ignore")]
 

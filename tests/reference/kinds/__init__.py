@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.reference.codec import Json
-from tests.reference.files import write_files
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.files import write_files
+from tests.reference.interpreter.world import World
 from tests.reference.kinds import (
     collectives,
     coordinator,
@@ -25,7 +26,6 @@ from tests.reference.kinds import (
 )
 from tests.reference.observation import Observed
 from tests.reference.outcomes import answer
-from tests.reference.world import World
 
 Kind = Callable[[Json, World, Observed], None]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.reference.clusters import default_context, distributed, make_strategy
-from tests.reference.codec import Json, decode
 from tests.reference.compare import Comparison
 from tests.reference.distributed import components
+from tests.reference.interpreter.clusters import default_context, distributed, make_strategy
+from tests.reference.interpreter.codec import Json, decode
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import api
-from tests.reference.world import World
 
 
 def reduce(given: Json, world: World, observed: Observed) -> None:

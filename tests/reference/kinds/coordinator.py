@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tests.reference.clusters import default_context
-from tests.reference.codec import Json
-from tests.reference.namespaces import strategy_names
+from tests.reference.interpreter.clusters import default_context
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.namespaces import strategy_names
+from tests.reference.interpreter.programs import run_program
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import api
-from tests.reference.programs import run_program
-from tests.reference.world import World
 
 _EXPERIMENTAL = "distribute.experimental"
 

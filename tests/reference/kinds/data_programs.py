@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tests.reference.codec import Json, dtype_name
-from tests.reference.files import record_file
-from tests.reference.namespaces import array_names
+from tests.reference.interpreter.codec import Json, dtype_name
+from tests.reference.interpreter.files import record_file
+from tests.reference.interpreter.namespaces import array_names
+from tests.reference.interpreter.programs import run_program
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import api
-from tests.reference.programs import run_program
-from tests.reference.world import World
 
 _PUBLIC = {
     **{name: (f"data.{name}",) for name in ("Dataset", "Options", "IteratorSpec")},

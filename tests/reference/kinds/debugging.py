@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tests.reference.array_functions import const
-from tests.reference.codec import Json, decode
-from tests.reference.namespaces import function
+from tests.reference.interpreter.array_functions import const
+from tests.reference.interpreter.codec import Json, decode
+from tests.reference.interpreter.namespaces import function
+from tests.reference.interpreter.programs import run_program
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import Missing, api
-from tests.reference.programs import run_program
-from tests.reference.world import World
 
 
 def debugging(given: Json, world: World, observed: Observed) -> None:

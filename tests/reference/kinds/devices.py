@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from tests.reference.codec import Json
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import api
-from tests.reference.world import World
 
 _FIELDS = ("job", "replica", "task", "device_type", "device_index")
 

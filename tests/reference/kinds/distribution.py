@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tests.reference.clusters import default_context, input_options, make_strategy
-from tests.reference.codec import Json
 from tests.reference.distributed import components, map_leaves
+from tests.reference.interpreter.clusters import default_context, input_options, make_strategy
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.pipelines import build
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import answer
-from tests.reference.pipelines import build
-from tests.reference.world import World
 
 
 def distribute_dataset(given: Json, world: World, observed: Observed) -> None:

@@ -7,14 +7,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tests.reference.array_functions import const, identity
-from tests.reference.clusters import default_context
-from tests.reference.codec import Json, default_array
-from tests.reference.namespaces import strategy_names
+from tests.reference.interpreter.array_functions import const, identity
+from tests.reference.interpreter.clusters import default_context
+from tests.reference.interpreter.codec import Json, default_array
+from tests.reference.interpreter.namespaces import strategy_names
+from tests.reference.interpreter.programs import run_program
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import NotExpressible, api
-from tests.reference.programs import run_program
-from tests.reference.world import World
 
 _TOWERS = "compat.towers"
 

@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from tests.reference.clusters import default_context
-from tests.reference.codec import Json
 from tests.reference.compare import Comparison
 from tests.reference.distributed import components, is_variable, local_view
+from tests.reference.interpreter.clusters import default_context
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.namespaces import strategy_names
+from tests.reference.interpreter.pipelines import build
+from tests.reference.interpreter.programs import mentions, run_program
+from tests.reference.interpreter.world import World
 from tests.reference.kinds.distribution import per_replica
-from tests.reference.namespaces import strategy_names
 from tests.reference.observation import Observed
 from tests.reference.outcomes import Mismatch, NotExpressible, answer, api
-from tests.reference.pipelines import build
-from tests.reference.programs import mentions, run_program
-from tests.reference.world import World
 
 _OF_A_TASK = ("task_id", "task_type", "should_checkpoint", "should_save_summary")
 

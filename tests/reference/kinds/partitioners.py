@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.reference.codec import Json, dtype
+from tests.reference.interpreter.codec import Json, dtype
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import api
-from tests.reference.world import World
 
 
 def partitioner(given: Json, world: World, observed: Observed) -> None:

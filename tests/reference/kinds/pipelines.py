@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from tests.reference.codec import Json, decode
+from tests.reference.interpreter.codec import Json, decode
+from tests.reference.interpreter.pipelines import build, function
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import answer, api
-from tests.reference.pipelines import build, function
-from tests.reference.world import World
 
 
 def pipeline(given: Json, world: World, observed: Observed) -> None:

@@ -7,13 +7,13 @@ import os
 import struct
 from typing import Any
 
-from tests.reference.codec import Json, as_bytes, decode, dtype
 from tests.reference.compare import Comparison
-from tests.reference.files import decompressed, record_file, records_in
+from tests.reference.interpreter.codec import Json, as_bytes, decode, dtype
+from tests.reference.interpreter.files import decompressed, record_file, records_in
+from tests.reference.interpreter.pipelines import build
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import Mismatch, api
-from tests.reference.pipelines import build
-from tests.reference.world import World
 
 
 def tfrecord_write(given: Json, world: World, observed: Observed) -> None:

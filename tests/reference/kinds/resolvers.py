@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from unittest import mock
 
-from tests.reference.cloud_stubs import ComputeEngine, CoreClient, TpuService
-from tests.reference.codec import Json
+from tests.reference.interpreter.cloud_stubs import ComputeEngine, CoreClient, TpuService
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import answer, api
-from tests.reference.world import World
 
 _RESOLVERS = "distribute.cluster_resolver"
 

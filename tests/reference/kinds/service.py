@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tests.reference.codec import Json
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.pipelines import apply_steps, build
+from tests.reference.interpreter.world import World
 from tests.reference.kinds.pipelines import cardinality
 from tests.reference.observation import Observed
 from tests.reference.outcomes import api
-from tests.reference.pipelines import apply_steps, build
-from tests.reference.world import World
 
 _SERVICE = "data.experimental.service"
 

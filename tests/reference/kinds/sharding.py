@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.reference.codec import Json
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.pipelines import build
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
 from tests.reference.outcomes import answer, api, unpublished
-from tests.reference.pipelines import build
-from tests.reference.world import World
 
 
 def legacy_rebatch(given: Json, world: World, observed: Observed) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 
-from tests.reference.clusters import default_context, make_strategy
-from tests.reference.codec import Json
-from tests.reference.namespaces import strategy_names
+from tests.reference.interpreter.clusters import default_context, make_strategy
+from tests.reference.interpreter.codec import Json
+from tests.reference.interpreter.namespaces import strategy_names
+from tests.reference.interpreter.programs import run_program
+from tests.reference.interpreter.world import World
 from tests.reference.observation import Observed
-from tests.reference.programs import run_program
-from tests.reference.world import World
 
 
 def program(given: Json, world: World, observed: Observed) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests.reference.codec import Json
+from tests.reference.interpreter.codec import Json
 from tests.reference.outcomes import NotExpressible, api
 
 LOCAL_REPLICAS = 8

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.reference.codec import default_array, dtype
+from tests.reference.interpreter.codec import default_array, dtype
 from tests.reference.outcomes import api
 
 Array = Any

@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tests.reference.codec import Json
+from tests.reference.interpreter.codec import Json
 
 
 class CoreClient:

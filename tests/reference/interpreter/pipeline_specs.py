@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.reference.codec import Json, dtype
+from tests.reference.interpreter.codec import Json, dtype
 from tests.reference.outcomes import api
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.reference.array_functions import PROGRAMS
-from tests.reference.clusters import distributed
+from tests.reference.interpreter.array_functions import PROGRAMS
+from tests.reference.interpreter.clusters import distributed
+from tests.reference.interpreter.programs import Namespace, names_in
 from tests.reference.outcomes import api, exists
-from tests.reference.programs import Namespace, names_in
 
 _PUBLIC = {
     "Sync": ("VariableSynchronization",),

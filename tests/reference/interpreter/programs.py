@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tests.reference.codec import Json
+from tests.reference.interpreter.codec import Json
 
 Namespace = Mapping[str, Callable[[], Any]]
 """A value for each name, made when it is asked for; making it may raise `Missing`."""

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tests.reference.codec import Json, as_bytes
+from tests.reference.interpreter.codec import Json, as_bytes
 
 _MASK_DELTA = 0xA282EAD8
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.reference.clusters import Clusters
+from tests.reference.interpreter.clusters import Clusters
 
 
 @dataclass(frozen=True, slots=True)

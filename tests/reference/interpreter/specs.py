@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.reference.codec import Json, dtype_name
+from tests.reference.interpreter.codec import Json, dtype_name
 from tests.reference.outcomes import Mismatch
 
 

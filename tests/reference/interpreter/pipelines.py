@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.reference.array_functions import EXPRESSIONS
-from tests.reference.codec import Json, decode, dtype
+from tests.reference.interpreter.array_functions import EXPRESSIONS
+from tests.reference.interpreter.codec import Json, decode, dtype
+from tests.reference.interpreter.pipeline_specs import decode_spec
 from tests.reference.outcomes import api, exists, method
-from tests.reference.pipeline_specs import decode_spec
 
 Names = Mapping[str, Any]
 _DATASET = "wb.data.Dataset"
