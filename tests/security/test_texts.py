@@ -105,7 +105,7 @@ def what_a_cell_prints_returns_and_raises(scene: Scene, text: str) -> Iterator[S
 
 def lines_of_the_log(scene: Scene, text: str) -> Iterator[Shown]:
     snapshot = recorded_run(scene, text).snapshot
-    yield shown(ClusterView(scene.cluster, _nothing(), lambda: _log_table(snapshot)))
+    yield shown(ClusterView(scene.cluster, _nothing(), lambda: _log_table(snapshot, ended=False)))
 
 
 def hosts_workers_and_devices(scene: Scene, text: str) -> Iterator[Shown]:
