@@ -8,14 +8,45 @@ the *cross-replica* context (inside `scope`, a merge function or an update), or 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from workbench.runtime.replica.env import current_env
 
 if TYPE_CHECKING:
-    from workbench.distribute.replica.replica_context import ReplicaContext
-    from workbench.distribute.strategies.strategy import Strategy
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.replica.env import ReplicaEnv
+
+
+class EnteredStrategy(Protocol):
+    """A strategy as contexts know it."""
+
+    is_default: bool
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """Number of replicas."""
+
+    @property
+    def group(self) -> Group:
+        """The replicas, as the runtime knows them."""
+
+    def run_collective(self, program: Callable[..., Any], args: tuple[Any, ...] = ()) -> Any:
+        """Runs an internal program that communicates."""
+
+
+class EnteredReplica(Protocol):
+    """The ReplicaContext of a replica function, as contexts know it."""
+
+    strategy: Any
+
+    def merge_call(
+        self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Pauses all replicas and calls a function in cross-replica context."""
+
 
 Entered = Literal["scope", "set", "merge", "update"]
 
@@ -29,20 +60,20 @@ class CrossReplica:
       by: What entered it: a `scope`, `experimental_set_strategy`, a merge function or an update function.
     """
 
-    strategy: Strategy
+    strategy: EnteredStrategy
     by: Entered
 
 
 class _Thread(threading.local):
     """What the calling thread is in; None is the default context, in which new threads start."""
 
-    context: ReplicaContext | CrossReplica | None = None
+    context: EnteredReplica | CrossReplica | None = None
 
 
 thread = _Thread()
 
 
-def entered_strategy() -> Strategy | None:
+def entered_strategy() -> EnteredStrategy | None:
     """The strategy whose scope or replica function the thread is in; None outside of all."""
     context = thread.context
     return None if context is None else context.strategy
@@ -54,7 +85,7 @@ def has_strategy() -> bool:
     return strategy is not None and not strategy.is_default
 
 
-def entered_replica() -> ReplicaContext | None:
+def entered_replica() -> EnteredReplica | None:
     """The ReplicaContext of the running replica function; None outside of all."""
     context = thread.context
     return None if isinstance(context, CrossReplica) else context
@@ -71,7 +102,16 @@ def in_cross_replica_context() -> bool:
     return type(thread.context) is CrossReplica
 
 
-def experimental_set_strategy(strategy: Strategy | None) -> None:
+def merging_env() -> ReplicaEnv | None:
+    """The traced replica in whose merge function the calling thread is, else None."""
+    env = current_env()
+    context = thread.context
+    if env is None or not env.traced:
+        return None
+    return env if type(context) is CrossReplica and context.by != "update" else None
+
+
+def experimental_set_strategy(strategy: EnteredStrategy | None) -> None:
     """Makes `strategy` current for this thread without a `with` block; None ends that.
 
     Raises:
@@ -95,7 +135,7 @@ _PLACES: dict[Entered, str] = {
 
 
 @contextmanager
-def cross_replica(strategy: Strategy, by: Entered) -> Iterator[None]:
+def cross_replica(strategy: EnteredStrategy, by: Entered) -> Iterator[None]:
     """Puts the thread into the cross-replica context of `strategy` for the block."""
     outer = thread.context
     thread.context = CrossReplica(strategy, by)
@@ -105,7 +145,7 @@ def cross_replica(strategy: Strategy, by: Entered) -> Iterator[None]:
         thread.context = outer
 
 
-def require_cross_replica(strategy: Strategy, what: str) -> None:
+def require_cross_replica(strategy: EnteredStrategy, what: str) -> None:
     """Refuses `what` unless the thread is outside of replica functions and of other strategies' scopes.
 
     Raises:

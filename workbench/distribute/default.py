@@ -83,7 +83,9 @@ DEFAULT_STRATEGY = DefaultStrategy()
 
 def get_strategy() -> Strategy:
     """The current strategy; the default strategy (one replica, always the same object) outside of any."""
-    return contexts.entered_strategy() or DEFAULT_STRATEGY
+    strategy = contexts.entered_strategy()
+    assert strategy is None or isinstance(strategy, Strategy)
+    return strategy or DEFAULT_STRATEGY
 
 
 def get_replica_context() -> ReplicaContext | None:
@@ -93,4 +95,6 @@ def get_replica_context() -> ReplicaContext | None:
     """
     if contexts.in_cross_replica_context():
         return None
-    return contexts.entered_replica() or DEFAULT_STRATEGY.replica_context
+    context = contexts.entered_replica()
+    assert context is None or isinstance(context, ReplicaContext)
+    return context or DEFAULT_STRATEGY.replica_context

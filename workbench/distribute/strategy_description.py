@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self
 
 from workbench import forks
 from workbench.backends.library import Library
@@ -14,11 +14,28 @@ from workbench.device_names import Device
 
 if TYPE_CHECKING:
     from workbench.distribute.replica.cross_device_ops import CrossDeviceOps
-    from workbench.distribute.strategies.strategy import Strategy
     from workbench.runtime.replica.env import ReplicaEnv
 
+
+class Describable(Protocol):
+    """A strategy as its description knows it."""
+
+    description: StrategyDescription
+
+    @property
+    def stands_for_another(self) -> bool:
+        """Whether this is a replica's process, in which the notebook's strategy is not."""
+
+    @classmethod
+    def standing_for(cls, description: StrategyDescription) -> Self:
+        """What `description` describes, for a process that has no replicas of it."""
+
+    def describe_again(self, description: StrategyDescription) -> None:
+        """Other replicas take part than before."""
+
+
 # Strategies of this process by id: one that travels to a replica and back is the same object again.
-_known: weakref.WeakValueDictionary[str, Strategy] = weakref.WeakValueDictionary()
+_known: weakref.WeakValueDictionary[str, Describable] = weakref.WeakValueDictionary()
 # What has become of strategies of which other replicas take part than when their description travelled, by id.
 _resized: dict[str, StrategyDescription] = {}
 _lock = forks.lock(threading.Lock())  # replicas of one process must not make two of one
@@ -40,7 +57,7 @@ class StrategyDescription:
     """
 
     id: str
-    kind: type[Strategy]
+    kind: type[Describable]
     devices: tuple[Device, ...]
     options: CommunicationOptions | None
     cross_device_ops: CrossDeviceOps | None
@@ -55,12 +72,12 @@ class StrategyDescription:
         return hash(self.id)
 
 
-def remember(strategy: Strategy) -> None:
+def remember(strategy: Describable) -> None:
     """From now on, `strategy` is what its description stands for in this process."""
     _known[strategy.description.id] = strategy
 
 
-def strategy_of(description: StrategyDescription) -> Strategy:
+def strategy_of(description: StrategyDescription) -> Describable:
     """The strategy that `description` describes: the object that this process knows, or one that stands for it."""
     with _lock:
         known = _known.get(description.id)

@@ -200,3 +200,18 @@ def check_axis(array: Any, axis: Axis, whose: str = "each replica") -> None:
 def _extent(array: Array, axis: int | tuple[int, ...]) -> int:
     axes = axis if isinstance(axis, tuple) else (axis,)
     return math.prod(array.shape[item] for item in axes)
+
+
+def unreduced(reduce_op: ReduceOp, value: Any, replicas: int) -> Any:
+    """What reducing an ordinary value across replicas gives: itself, if that can be said.
+
+    Raises:
+      ValueError: For a SUM over several replicas.
+    """
+    if replicas == 1 or reduce_op is ReduceOp.MEAN:
+        return value
+    raise ValueError(
+        f"reduce with SUM over {replicas} replicas needs a distributed value, got {describe(as_array(value))}, "
+        f"which is not one per replica; give what strategy.run or distribute_values_from_function returned, or "
+        f"multiply by {replicas} if each replica is meant to count"
+    )

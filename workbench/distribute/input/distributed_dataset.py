@@ -28,7 +28,7 @@ from workbench.runtime.placement_text import counted, one_line
 
 if TYPE_CHECKING:
     from workbench.data.sharding.progress import InputProgress
-    from workbench.distribute.strategies.strategy import Strategy
+    from workbench.distribute.described_strategy import DescribedStrategy
 
 _NOTHING = object()
 
@@ -60,7 +60,7 @@ class DistributedDataset:
       input: What the replicas read; None with the default strategy.
     """
 
-    def __init__(self, strategy: Strategy, plan_for: PlanFor, source: Dataset | None = None) -> None:
+    def __init__(self, strategy: DescribedStrategy, plan_for: PlanFor, source: Dataset | None = None) -> None:
         """Distributes what a plan says; `source` is the dataset that was asked for, None if a function made several."""
         self._strategy = strategy
         self._planned = plan_for(strategy.devices)
@@ -103,7 +103,7 @@ class DistributedDataset:
         return self._source
 
     @property
-    def strategy(self) -> Strategy:
+    def strategy(self) -> DescribedStrategy:
         """Whose replicas get it."""
         return self._strategy
 
@@ -192,7 +192,7 @@ _KEEP_OUT = (
 
 
 def distribute_dataset(
-    strategy: Strategy, dataset: Dataset, options: InputOptions | None
+    strategy: DescribedStrategy, dataset: Dataset, options: InputOptions | None
 ) -> DistributedDataset:
     """See `Strategy.distribute_dataset`."""
     if not isinstance(dataset, Dataset):
@@ -210,7 +210,7 @@ def distribute_dataset(
 
 
 def distribute_datasets_from_function(
-    strategy: Strategy, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None
+    strategy: DescribedStrategy, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None
 ) -> DistributedDataset:
     """See `Strategy.distribute_datasets_from_function`."""
 

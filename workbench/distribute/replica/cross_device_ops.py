@@ -18,10 +18,9 @@ from workbench.device_names import Device
 from workbench.device_spec import DeviceSpec
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import as_array
-from workbench.distribute.arrays.host_reduce import reduce_components
+from workbench.distribute.arrays.host_reduce import reduce_components, unreduced
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.arrays.reduce_op import ReduceOp, ReduceOpLike, as_reduce_op
-from workbench.distribute.replica.reduce_leaf import unreduced
 from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variables import traced_merge
 from workbench.errors import BackendUnavailable
@@ -30,7 +29,6 @@ from workbench.runtime.user_code.call_sites import users_call_site
 
 if TYPE_CHECKING:
     from workbench.communicators.communicator import Communicator
-    from workbench.distribute.strategies.strategy import Strategy
     from workbench.runtime.replica.env import ReplicaEnv
 
 _NUMBERS = re.compile(r"[<>=]?(u?int|b?float|complex|[iufc])\d\w*")
@@ -131,7 +129,7 @@ class CrossDeviceOps:
         """What `batch_reduce` does after its checks."""
         results: list[Any] = [None] * len(value_destination_pairs)
         together: dict[int, DistributedValues] = {}
-        env = traced_merge.merging_env()
+        env = contexts.merging_env()
         for index, (value, destinations) in enumerate(value_destination_pairs):
             if env is not None:
                 total = traced_merge.reduce(env, reduce_op, value, None)
@@ -304,7 +302,7 @@ def _checked_destinations(destinations: Any) -> Any:
     )
 
 
-def _strategy_for(value: DistributedValues) -> Strategy | None:
+def _strategy_for(value: DistributedValues) -> contexts.EnteredStrategy | None:
     """The current strategy, if its replicas hold arrays of `value` or could."""
     strategy = contexts.entered_strategy()
     if strategy is None or strategy.is_default or _count(value) != strategy.num_replicas_in_sync:

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.distribute.arrays.as_array import as_array, describe
-from workbench.distribute.arrays.host_reduce import Axis, gather_components, reduce_components, require_dense
+from workbench.distribute import contexts
+from workbench.distribute.arrays.host_reduce import (
+    Axis,
+    gather_components,
+    reduce_components,
+    require_dense,
+    unreduced,
+)
 from workbench.distribute.arrays.reduce_op import ReduceOp
 from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.values.large_trees import FEW, bring, together
@@ -15,10 +21,10 @@ from workbench.distribute.variables.reading_and_updating import read_components
 from workbench.distribute.variables.variable import Variable
 
 if TYPE_CHECKING:
-    from workbench.distribute.strategies.strategy import Strategy
+    from workbench.distribute.described_strategy import DescribedStrategy
 
 
-def reduce_leaf(strategy: Strategy, reduce_op: ReduceOp, value: Any, axis: Axis) -> Any:
+def reduce_leaf(strategy: DescribedStrategy, reduce_op: ReduceOp, value: Any, axis: Axis) -> Any:
     """Combines a distributed value, or an ordinary one, which counts as present on every replica.
 
     Raises:
@@ -26,7 +32,7 @@ def reduce_leaf(strategy: Strategy, reduce_op: ReduceOp, value: Any, axis: Axis)
       InvalidArgumentError: For a value of a strategy with another number of replicas.
     """
     replicas = strategy.num_replicas_in_sync
-    env = traced_merge.merging_env()
+    env = contexts.merging_env()
     if env is not None and (axis is not None or isinstance(value, DistributedValues)):
         return traced_merge.reduce(env, reduce_op, value, axis)
     if isinstance(value, DistributedValues):
@@ -44,11 +50,13 @@ def reduce_leaf(strategy: Strategy, reduce_op: ReduceOp, value: Any, axis: Axis)
     return ops.reduce(reduce_op, PerReplica(components), "CPU:0")
 
 
-def reduce_leaves(strategy: Strategy, reduce_op: ReduceOp, leaves: Sequence[Any], axis: Axis) -> list[Any]:
+def reduce_leaves(
+    strategy: DescribedStrategy, reduce_op: ReduceOp, leaves: Sequence[Any], axis: Axis
+) -> list[Any]:
     """`reduce_leaf` of each; many leaves that are alike are fetched and combined together."""
     ops = strategy.cross_device_ops
     custom = ops is not None and ops.is_custom
-    if len(leaves) <= FEW or custom or traced_merge.merging_env() is not None:
+    if len(leaves) <= FEW or custom or contexts.merging_env() is not None:
         return [reduce_leaf(strategy, reduce_op, leaf, axis) for leaf in leaves]
     bring(leaves)
     components = {
@@ -63,9 +71,9 @@ def reduce_leaves(strategy: Strategy, reduce_op: ReduceOp, leaves: Sequence[Any]
     ]
 
 
-def gather_leaves(strategy: Strategy, leaves: Sequence[Any], axis: int) -> list[Any]:
+def gather_leaves(strategy: DescribedStrategy, leaves: Sequence[Any], axis: int) -> list[Any]:
     """The components of each leaf, concatenated; see `Strategy.gather`."""
-    size, env = strategy.num_replicas_in_sync, traced_merge.merging_env()
+    size, env = strategy.num_replicas_in_sync, contexts.merging_env()
     found: dict[int, Any] = {}
     if env is None:
         bring(leaves)
@@ -92,18 +100,3 @@ def _components(value: DistributedValues, replicas: int) -> tuple[Any, ...]:
     if isinstance(value, Variable) and value.strategy is not None:
         return tuple(read_components(value))
     return value.values_for(replicas)
-
-
-def unreduced(reduce_op: ReduceOp, value: Any, replicas: int) -> Any:
-    """What reducing an ordinary value across replicas gives: itself, if that can be said.
-
-    Raises:
-      ValueError: For a SUM over several replicas.
-    """
-    if replicas == 1 or reduce_op is ReduceOp.MEAN:
-        return value
-    raise ValueError(
-        f"reduce with SUM over {replicas} replicas needs a distributed value, got {describe(as_array(value))}, "
-        f"which is not one per replica; give what strategy.run or distribute_values_from_function returned, or "
-        f"multiply by {replicas} if each replica is meant to count"
-    )

@@ -27,7 +27,7 @@ from workbench.runtime.user_code.call_sites import call_site
 
 if TYPE_CHECKING:
     from workbench.communicators.core.options import Options
-    from workbench.distribute.strategies.strategy import Strategy
+    from workbench.distribute.described_strategy import DescribedStrategy
     from workbench.runtime.replica.env import ReplicaEnv
 
 _SPEC_LIMIT = 1024
@@ -43,7 +43,7 @@ class ReplicaContext:
 
     __slots__ = ("_env", "_thread", "strategy")
 
-    def __init__(self, strategy: Strategy, env: ReplicaEnv) -> None:
+    def __init__(self, strategy: DescribedStrategy, env: ReplicaEnv) -> None:
         self.strategy = strategy
         self._env: ReplicaEnv | None = env
         self._thread = get_ident()
@@ -237,7 +237,7 @@ class DefaultReplicaContext(ReplicaContext):
 
     __slots__ = ()
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: DescribedStrategy) -> None:
         self.strategy = strategy
 
     @property
@@ -266,7 +266,7 @@ class DefaultReplicaContext(ReplicaContext):
     @property
     def devices(self) -> tuple[str, ...]:
         """The host."""
-        return self.strategy.extended.worker_devices
+        return tuple(device.string for device in self.strategy.devices)
 
     def all_reduce(self, reduce_op: ReduceOpLike, value: Any, options: Options | None = None) -> Any:
         """Returns `value`: there is one replica.
@@ -305,7 +305,7 @@ class ReplicaProgram:
     __slots__ = ("checked", "fn", "strategy")
     travels_as_parts = True
 
-    def __init__(self, strategy: Strategy, fn: Callable[..., Any], checked: bool = False) -> None:
+    def __init__(self, strategy: DescribedStrategy, fn: Callable[..., Any], checked: bool = False) -> None:
         self.strategy = strategy
         self.fn = fn
         self.checked = checked
@@ -350,7 +350,7 @@ def _nesting(spec: tree.Spec) -> str:
     return text
 
 
-def _reduce_by_ops(strategy: Strategy, value: Any, *, op: Any, options: Any) -> Any:
+def _reduce_by_ops(strategy: DescribedStrategy, value: Any, *, op: Any, options: Any) -> Any:
     """Merge function of `all_reduce` where a user's CrossDeviceOps combines."""
     leaves, spec = tree.flatten(value)
     chosen = options.values[0] if options is not None else None

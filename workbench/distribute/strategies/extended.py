@@ -17,15 +17,17 @@ from workbench.distribute.variables.variable import Variable
 
 if TYPE_CHECKING:
     from workbench.communicators.core.options import Options
-    from workbench.distribute.strategies.strategy import Strategy
+    from workbench.distribute.described_strategy import DescribedStrategy
     from workbench.runtime.replica.env import ReplicaEnv
 
 
 class StrategyExtended:
     """Additional methods of `strategy.extended` (as tf.distribute.StrategyExtended)."""
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: DescribedStrategy, run: Callable[..., Any]) -> None:
+        """Takes the strategy, and its `run`."""
         self._strategy = strategy
+        self._run = run
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
@@ -85,7 +87,7 @@ class StrategyExtended:
         self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """As `Strategy.run`."""
-        return self._strategy.run(fn, args, kwargs)
+        return self._run(fn, args, kwargs)
 
     def update(
         self,
@@ -147,7 +149,7 @@ class StrategyExtended:
     def _update_on_replicas(
         self, program: _Update, args: Sequence[Any], kwargs: dict[str, Any] | None, group: bool
     ) -> Any:
-        env = traced_merge.merging_env()
+        env = contexts.merging_env()
         if env is not None:
             return traced_merge.update(program, env, tuple(args), kwargs or {}, group)
         runtime = self._strategy.group
@@ -196,7 +198,9 @@ class _Update:
     __slots__ = ("fn", "strategy", "variable")
     travels_as_parts = True
 
-    def __init__(self, strategy: Strategy, fn: Callable[..., Any], variable: Variable | None) -> None:
+    def __init__(
+        self, strategy: DescribedStrategy, fn: Callable[..., Any], variable: Variable | None
+    ) -> None:
         self.strategy = strategy
         self.fn = fn
         self.variable = variable

@@ -19,18 +19,18 @@ from workbench.distribute.variables.aggregation import VariableAggregation, Vari
 from workbench.errors import ReplicaLost
 
 if TYPE_CHECKING:
-    from workbench.distribute.strategies.strategy import Strategy
-    from workbench.distribute.variables.variable import Variable
+    from workbench.distribute.described_strategy import DescribedStrategy
+    from workbench.distribute.variables.described_variable import DescribedVariable
 
 
-def reseed_variables(strategy: Strategy, lost: Sequence[int], survivors: Sequence[int]) -> None:
+def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors: Sequence[int]) -> None:
     """Gives the replicas `lost` components of all variables of `strategy`.
 
     Raises:
       ReplicaLost: If no replica survived that could give them; the strategy can be used again then, the variables once
         values are assigned to them.
     """
-    variables = strategy.variables
+    variables = strategy.kept.variables
     if not variables:
         return
     if not survivors:
@@ -41,12 +41,12 @@ def reseed_variables(strategy: Strategy, lost: Sequence[int], survivors: Sequenc
             f"variables ({names}); assign new values (variable.assign) or create the variables again"
         )
     if strategy.holder is not None:
-        central_programs.reseed_from_notebook(strategy, survivors[0])
+        central_programs.reseed_from_notebook(strategy, variables, survivors[0])
         return
     entries = [(variable.description.key, _policy(variable)) for variable in variables]
     strategy.run_collective(programs.reseed, (entries, survivors[0], list(lost)))
 
 
-def _policy(variable: Variable) -> str:
+def _policy(variable: DescribedVariable) -> str:
     on_read = variable.synchronization is VariableSynchronization.ON_READ
     return "zero" if on_read and variable.aggregation is VariableAggregation.SUM else "copy"

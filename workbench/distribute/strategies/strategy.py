@@ -9,31 +9,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
-from workbench.communicators import Reduction
 from workbench.debugging import numerics
 from workbench.distribute import contexts
-from workbench.distribute.arrays.host_reduce import as_axis, require_reducible
+from workbench.distribute.arrays.host_reduce import as_axis
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
+from workbench.distribute.described_strategy import DescribedStrategy
 from workbench.distribute.function import Function, plain_function
 from workbench.distribute.identity import new_id
 from workbench.distribute.input.registry import InputRegistry
 from workbench.distribute.replica.reduce_leaf import gather_leaves, reduce_leaves
 from workbench.distribute.replica.replica_context import ReplicaProgram
-from workbench.distribute.strategy_description import StrategyDescription, redescribe, remember, strategy_of
+from workbench.distribute.strategy_description import StrategyDescription, redescribe
 from workbench.distribute.value_context import RunOptions, ValueContext
 from workbench.distribute.values.distributed_values import PerReplica, dealt_out, handed_over, wrapped
 from workbench.distribute.values.local_values import flatten_distributed, parts_of, values_from_function
-from workbench.distribute.variables import central_programs, traced_merge
-from workbench.distribute.variables.programs import create
+from workbench.distribute.variables import central_programs
 from workbench.distribute.variables.registry import VariableRegistry
 from workbench.distribute.variables.variable import Variable
-from workbench.errors import InvalidArgumentError, ReplicaLost, ReplicaStalled, TracingError
+from workbench.errors import InvalidArgumentError, ReplicaLost, ReplicaStalled
 from workbench.runtime.driver.handle import Handle
-from workbench.runtime.placement_text import one_line, placement, transport
 
 if TYPE_CHECKING:
     from workbench.backends.library import Library
-    from workbench.communicators.communicator import Communicator
     from workbench.communicators.core.options import CommunicationOptions
     from workbench.data import Dataset
     from workbench.data.context import InputContext, InputOptions
@@ -46,10 +43,6 @@ if TYPE_CHECKING:
     from workbench.runtime.shipping.function_registry import Prepared
 
 
-# Bools and records by NumPy's kinds, and what has none: dtypes of PyTorch. The rest is the communicator's to refuse.
-_NOT_ADDED = frozenset(("b", "V", ""))
-
-
 class _Alias:
     """An `experimental_` name of the reference, for the method that now has the plain one."""
 
@@ -60,24 +53,11 @@ class _Alias:
         return getattr(owner if strategy is None else strategy, self._name)
 
 
-class Strategy:
+class Strategy(DescribedStrategy):
     """Replicas that compute together, and the variables and values that they hold (as tf.distribute.Strategy).
 
     Made by its subclasses. It can travel into replica functions, where it stands for itself.
-
-    Attributes:
-      devices: One per replica, in replica order.
-      cross_device_ops: How replicas combine values, or None for the best there is.
-      communication_options: Options of collectives that name none of their own, or None.
-      parameter_devices: Those that hold variables: the same, or a single one.
-      holder: The replica that keeps the variables for all of them, or None where each keeps its own.
-      merges_reductions: Whether a user's own CrossDeviceOps has to be asked for each reduction.
-      inputs: Its distributed datasets.
-      kept: Its variables; none of them after all replicas were lost at once.
     """
-
-    is_default = False
-    travels_by_id = True
 
     def __init__(
         self,
@@ -116,40 +96,19 @@ class Strategy:
         weakref.finalize(self, group.gang.abandoned.append, group).atexit = False
 
     def _describe(self, description: StrategyDescription, group: Group | None) -> None:
-        self.description = description
-        self.devices: tuple[Device, ...] = description.devices
-        central = description.parameter_device
-        self.parameter_devices = self.devices if central is None else (central,)
-        self.holder = description.holder
-        self.cross_device_ops = description.cross_device_ops
-        self.communication_options = description.options
-        self.merges_reductions = self.cross_device_ops is not None and self.cross_device_ops.is_custom
-        self._group = group
-        self._size = len(self.devices)
+        super()._describe(description, group)
         self._extended: StrategyExtended | None = None
         self._functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
         self._checked_functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
-        self._internal: dict[Callable[..., Any], Prepared] = {}
-        self.kept = VariableRegistry()
+        self.kept: VariableRegistry[Variable] = VariableRegistry()
         self.inputs = InputRegistry()
-        remember(self)
-
-    @property
-    def stands_for_another(self) -> bool:
-        """Whether this is a replica's process, in which the notebook's strategy is not."""
-        return self._group is None
 
     def describe_again(self, description: StrategyDescription) -> None:
         """Other replicas take part than before."""
-        self.description = description
-        self.devices = description.devices
-        self.parameter_devices = self.devices if self.holder is None else self.parameter_devices
-        self.holder = description.holder
-        self._size = len(self.devices)
+        super().describe_again(description)
         # What was prepared carries the old description.
         self._functions.clear()
         self._checked_functions.clear()
-        self._internal.clear()
 
     def resize(self) -> None:
         """Goes on with the replicas that take part in its group now, and tells them so."""
@@ -160,28 +119,9 @@ class Strategy:
         self.run_internal(redescribe, (self.description,))
         self.inputs.resize()
         if seat is not None and seat not in group.taken and self.variables:
-            central_programs.reseed_from_notebook(self, holder or 0)
-
-    @classmethod
-    def standing_for(cls, description: StrategyDescription) -> Strategy:
-        """What `description` describes, for a process that has no replicas of it; see `strategy_of`."""
-        strategy = object.__new__(cls)
-        strategy._describe(description, None)
-        return strategy
+            central_programs.reseed_from_notebook(self, self.variables, holder or 0)
 
     # -- what it is ---------------------------------------------------------------------------------------------
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        """Number of replicas, over all hosts."""
-        return self._size
-
-    @property
-    def library(self) -> Library:
-        """The array library that replica functions compute with: "numpy", "cupy" or "jax"."""
-        if self.devices[0].kind == "CPU":
-            return self.description.library
-        return "cupy" if self.devices[0].kind == "GPU" else "jax"
 
     @property
     def cluster_resolver(self) -> Any:
@@ -194,26 +134,8 @@ class Strategy:
         if self._extended is None:
             from workbench.distribute.strategies.extended import StrategyExtended  # which needs strategies
 
-            self._extended = StrategyExtended(self)
+            self._extended = StrategyExtended(self, self.run)
         return self._extended
-
-    @property
-    def group(self) -> Group:
-        """The replicas, as the runtime knows them.
-
-        Raises:
-          RuntimeError: On a replica, where the strategy only stands for itself.
-          TracingError: In a merge function that is traced, for what only the notebook can do.
-        """
-        if self._group is None and traced_merge.merging_env() is not None:
-            raise TracingError(
-                "a merge function in a traced program runs on the replicas: it can reduce, gather and update variables "
-                "there, but not run a function, read a dataset or make a value by the notebook; do that before or "
-                "after strategy.run"
-            )
-        if self._group is None:
-            raise RuntimeError(f"{self!r} can only be used in the notebook, not on a replica")
-        return self._group
 
     @property
     def input_shape(self) -> Shape:
@@ -314,57 +236,6 @@ class Strategy:
             result = fn(self, *wrapped(args), **wrapped(kwargs))
         return dealt_out(result, self.group)
 
-    def run_internal(
-        self, program: Callable[..., Any], args: tuple[Any, ...] = (), *, ranks: Sequence[int] | None = None
-    ) -> Any:
-        """Runs an internal program, `program(env, *args)`, on all replicas or on `ranks`; it must not communicate."""
-        return self._run_ours(program, args, ranks, is_step=False)
-
-    def run_collective(self, program: Callable[..., Any], args: tuple[Any, ...] = ()) -> Any:
-        """Runs an internal program that communicates: a step of its own, as collectives are counted by step."""
-        return self._run_ours(program, args, None, is_step=True)
-
-    def _run_ours(
-        self,
-        program: Callable[..., Any],
-        args: tuple[Any, ...],
-        ranks: Sequence[int] | None,
-        *,
-        is_step: bool,
-    ) -> Any:
-        group = self.group
-        prepared = self._internal.get(program)
-        if prepared is None:
-            prepared = group.prepare(program, user_function=program if is_step else None)
-            self._internal[program] = prepared
-        return group.run(prepared, args, ranks=ranks)
-
-    def all_reduce_arrays(
-        self,
-        communicator: Communicator,
-        arrays: Sequence[Any],
-        request: Reduction,
-    ) -> list[Any]:
-        """Combines arrays over the replicas in the way that this strategy does; on a replica.
-
-        Args:
-          communicator: The replica's.
-          arrays: What is combined.
-          request: How; without options, those of the strategy are taken.
-
-        Raises:
-          InvalidArgumentError: For bools and records, as `reduce` does.
-        """
-        for array in arrays:
-            if getattr(dtype := getattr(array, "dtype", None), "kind", "") in _NOT_ADDED:
-                require_reducible(dtype, "all_reduce")
-        if request.options is None and self.communication_options is not None:
-            request = request._replace(options=self.communication_options)
-        ops = self.cross_device_ops
-        if ops is None:
-            return communicator.all_reduce(arrays, request)
-        return ops.all_reduce_arrays(communicator, arrays, request)
-
     # -- bringing values home -----------------------------------------------------------------------------------
 
     def reduce(self, reduce_op: ReduceOpLike, value: Any, axis: int | Sequence[int] | None) -> Any:
@@ -461,39 +332,6 @@ class Strategy:
     experimental_distribute_values_from_function = _Alias("distribute_values_from_function")
     experimental_distribute_dataset = _Alias("distribute_dataset")
     experimental_distribute_datasets_from_function = _Alias("distribute_datasets_from_function")
-
-    # -- variables ----------------------------------------------------------------------------------------------
-
-    def keep(self, variable: Variable, array: Any) -> None:
-        """Gives a new variable its components, or one that was lost new ones."""
-        forgotten = self.kept.take_forgotten()
-        if self.holder is not None:
-            central_programs.create(self, variable, array, forgotten)
-        else:
-            # On TPUs tracing makes rows of them.
-            library = self.library if self.devices[0].kind != "TPU" else "numpy"
-            self.run_internal(create, (variable.description.key, array, forgotten, library))
-        self.kept.add(variable)
-
-    # -- travelling and showing ---------------------------------------------------------------------------------
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return strategy_of, (self.description,)
-
-    def __repr__(self) -> str:
-        where = placement(self.devices, "replica")
-        if self._group is None:
-            return one_line(type(self).__name__, where)
-        ops = self.cross_device_ops
-        how = ", ".join(filter(None, (type(ops).__name__ if ops else "", transport(self.devices))))
-        central = self.description.parameter_device
-        return one_line(
-            type(self).__name__,
-            where,
-            f"variables on {central.short}" if central else "",
-            how and f"all_reduce: {how}",
-            self._group.status,
-        )
 
 
 def _checked_arguments(args: Any, kwargs: Any) -> tuple[Any, ...]:

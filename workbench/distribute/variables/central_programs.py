@@ -6,7 +6,7 @@ replica function they do so by collectives, elsewhere the notebook tells them. T
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +22,8 @@ from workbench.distribute.variables.central_memory import CentralMemory, Central
 from workbench.distribute.variables.programs import Update
 
 if TYPE_CHECKING:
-    from workbench.distribute.strategies.strategy import Strategy
-    from workbench.distribute.variables.variable import Variable
+    from workbench.distribute.described_strategy import DescribedStrategy
+    from workbench.distribute.variables.described_variable import DescribedVariable
     from workbench.runtime.replica.env import ReplicaEnv
 
 Kind = tuple[tuple[int, ...], np.dtype[Any]]
@@ -110,7 +110,9 @@ def _follow(env: ReplicaEnv, key: str, place: Place, kind: Kind, library: Librar
 # -- in the notebook
 
 
-def create(strategy: Strategy, variable: Variable, array: Array, forgotten: Sequence[str]) -> None:
+def create(
+    strategy: DescribedStrategy, variable: DescribedVariable, array: Array, forgotten: Sequence[str]
+) -> None:
     """Has the holder keep a new variable, and tells the others where.
 
     Raises:
@@ -128,7 +130,7 @@ def create(strategy: Strategy, variable: Variable, array: Array, forgotten: Sequ
 
 
 def update_from_notebook(
-    strategy: Strategy, variable: Variable, how: Update, value: Array | IndexedSlices
+    strategy: DescribedStrategy, variable: DescribedVariable, how: Update, value: Array | IndexedSlices
 ) -> None:
     """An update outside of replica functions."""
     key = variable.description.key
@@ -138,32 +140,34 @@ def update_from_notebook(
     )
 
 
-def announce(strategy: Strategy, places: Mapping[str, Place]) -> None:
+def announce(strategy: DescribedStrategy, places: Mapping[str, Place]) -> None:
     """Tells the replicas that are not the holder where new values are."""
     if places:
         _at_others(strategy, follow_updates, (dict(places),))
 
 
-def read(strategy: Strategy, variable: Variable) -> Array:
+def read(strategy: DescribedStrategy, variable: DescribedVariable) -> Array:
     """The value of a variable."""
     key = variable.description.key
     array: Array = _at_holder(strategy, programs.read_variable, (key,))
     return array
 
 
-def reseed_from_notebook(strategy: Strategy, survivor: int) -> None:
+def reseed_from_notebook(
+    strategy: DescribedStrategy, variables: Iterable[DescribedVariable], survivor: int
+) -> None:
     """Gives the replicas that were replaced the variables that `survivor` can still read."""
-    kinds = {variable.description.key: (variable.shape, variable.dtype) for variable in strategy.variables}
+    kinds = {variable.description.key: (variable.shape, variable.dtype) for variable in variables}
     strategy.run_collective(reseed, (kinds, survivor, strategy.holder, strategy.library))
 
 
-def _at_holder(strategy: Strategy, program: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def _at_holder(strategy: DescribedStrategy, program: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     holder = strategy.holder
     assert holder is not None
     return strategy.run_internal(program, args, ranks=[holder]).value(holder)
 
 
-def _at_others(strategy: Strategy, program: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def _at_others(strategy: DescribedStrategy, program: Callable[..., Any], args: tuple[Any, ...]) -> None:
     ranks = [rank for rank in range(strategy.num_replicas_in_sync) if rank != strategy.holder]
     if ranks:
         strategy.run_internal(program, args, ranks=ranks)

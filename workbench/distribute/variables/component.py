@@ -17,7 +17,7 @@ from workbench.errors import TracingError
 from workbench.runtime.replica.env import current_env
 
 if TYPE_CHECKING:
-    from workbench.distribute.variables.variable import Variable
+    from workbench.distribute.variables.described_variable import DescribedVariable
     from workbench.runtime.replica.env import ReplicaEnv
 
 
@@ -31,7 +31,7 @@ class VariableComponent(VariableLike):
 
     __slots__ = ("rank", "variable")
 
-    def __init__(self, variable: Variable, rank: int) -> None:
+    def __init__(self, variable: DescribedVariable, rank: int) -> None:
         self.variable = variable
         self.rank = rank
 
@@ -71,11 +71,12 @@ class VariableComponent(VariableLike):
         strategy = self.variable.strategy
         env = current_env()
         if strategy is None or (env is None and strategy.holder is not None):
-            return self.variable._array()
+            whole: Array = self.variable._array()
+            return whole
         if env is None:
             return read_components(self.variable, [self.rank])[0]
         if strategy.holder is None and not self._traced_own:
-            if traced_merge.merging_env() is not None:
+            if contexts.merging_env() is not None:
                 return traced_merge.read_component(env, self.variable.description.key, self.rank)
             self._require_own(env)
         return programs.component(env, self.variable.description.key)
@@ -99,7 +100,7 @@ class VariableComponent(VariableLike):
             strategy.run_internal(programs.update_at_line, program, ranks=[self.rank])
         else:
             if not self._traced_own:
-                if traced_merge.merging_env() is not None:
+                if contexts.merging_env() is not None:
                     traced_merge.update_component(env, key, self.rank, how, array)
                     return
                 self._require_own(env)

@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from workbench.distribute.variables.variable import Variable
+from workbench.distribute.variables.variable_description import VariableDescription
 
 
-class VariableRegistry:
+class Described(Protocol):
+    """A variable as its registry knows it."""
+
+    description: VariableDescription
+
+
+V = TypeVar("V", bound=Described)
+
+
+class VariableRegistry(Generic[V]):
     """Knows the variables that live on the replicas, without keeping them, except those that nobody else can."""
 
     def __init__(self) -> None:
-        self._variables: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
-        self._held: list[Variable] = []
+        self._variables: weakref.WeakValueDictionary[str, V] = weakref.WeakValueDictionary()
+        self._held: list[V] = []
         self._forgotten: list[str] = []
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
+    def variables(self) -> tuple[V, ...]:
         """The variables in use, in order of creation."""
         return tuple(self._variables.values())
 
-    def __contains__(self, variable: Variable) -> bool:
+    def __contains__(self, variable: Described) -> bool:
         return variable.description.key in self._variables
 
-    def add(self, variable: Variable) -> None:
+    def add(self, variable: V) -> None:
         """Remembers a variable for as long as it lives."""
         key = variable.description.key
         self._variables[key] = variable
         # The replicas are told with the next variable: a finaliser may run at any point of any thread.
         weakref.finalize(variable, self._forgotten.append, key).atexit = False
 
-    def hold(self, variable: Variable) -> None:
+    def hold(self, variable: V) -> None:
         """Keeps a variable that a replica function created for as long as the strategy: only replicas know it."""
         self._held.append(variable)
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import view
 from workbench.backends.users_line import apply_at_users_line
-from workbench.distribute.arrays.as_array import Array, as_operand, describe, namespace_of
+from workbench.distribute.arrays.as_array import Array, namespace_of
 from workbench.distribute.arrays.gather import all_reduce_slices
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
-from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
-from workbench.errors import InvalidArgumentError
+from workbench.distribute.variables.aggregation import VariableAggregation
 
 if TYPE_CHECKING:
-    from workbench.distribute.variables.variable import Variable
     from workbench.runtime.replica.env import ReplicaEnv
 
 Scatter = Literal[
@@ -47,81 +45,6 @@ _AT = {
     "scatter_max": "max",
     "scatter_update": "set",
 }
-# Rows of several replicas, concatenated, have no meaning for these: which of two would win?
-_NOT_AGGREGATED = frozenset(("scatter_min", "scatter_max", "scatter_update"))
-
-
-def require_scatter(variable: Variable, how: str) -> None:
-    """Refuses scatter updates that the reference does not have.
-
-    Raises:
-      NotImplementedError: For ON_READ variables; and for minimum, maximum and update with aggregation SUM or MEAN.
-    """
-    if variable.strategy is None:
-        return
-    if variable.synchronization is VariableSynchronization.ON_READ:
-        raise NotImplementedError(
-            f"{how} on variable {variable.name!r}: ON_READ variables take no scatter updates; write "
-            f"v.assign(v + rows.dense()) in the replica function, or create the variable ON_WRITE"
-        )
-    summed = variable.aggregation in (VariableAggregation.SUM, VariableAggregation.MEAN)
-    if summed and how in _NOT_AGGREGATED:
-        raise NotImplementedError(
-            f"{how} on variable {variable.name!r} with aggregation {variable.aggregation.name}: rows of several "
-            f"replicas cannot be added up for it; use aggregation NONE or ONLY_FIRST_REPLICA"
-        )
-
-
-def checked_slices(variable: Variable, how: str, value: Any, traced: bool) -> IndexedSlices:
-    """`value` with values of the variable's dtype, one row per index.
-
-    Args:
-      variable: The variable to change.
-      how: The method, for messages.
-      value: IndexedSlices whose values have shape `indices.shape + variable.shape[1:]`, or are a scalar.
-      traced: Whether a program is being traced, where nobody can look at indices.
-
-    Raises:
-      TypeError: If it is no IndexedSlices, its indices are no integers, or the variable's dtype cannot hold the values.
-      ValueError: If shapes do not fit.
-      InvalidArgumentError: If an index is outside of the variable.
-    """
-    where = f"{how} on variable {variable.name!r}"
-    if not isinstance(value, IndexedSlices):
-        raise TypeError(
-            f"{where} needs wb.IndexedSlices(values, indices), got {type(value).__name__}; to change the whole "
-            f"variable use assign, assign_add or assign_sub"
-        )
-    if not variable.shape:
-        raise ValueError(f"{where}: the variable is a scalar, it has no rows")
-    values, indices = as_operand(value.values), as_operand(value.indices)
-    if indices.dtype.kind not in "iu":
-        raise TypeError(f"{where}: indices must be integers, got {describe(indices)}")
-    wanted = (*indices.shape, *variable.shape[1:])
-    if values.shape == ():
-        values = namespace_of(values).broadcast_to(values, wanted)
-    if tuple(values.shape) != wanted:
-        raise ValueError(
-            f"{where}: {indices.size} indices of a variable of shape {variable.shape} need values of shape {wanted}, "
-            f"got {tuple(values.shape)}"
-        )
-    if values.dtype != variable.dtype:
-        if not np.can_cast(values.dtype, variable.dtype, "same_kind"):
-            raise TypeError(
-                f"{where}: values of {values.dtype.name} do not fit {variable.dtype.name}; convert them with "
-                f"values.astype(np.{variable.dtype.name})"
-            )
-        values = values.astype(variable.dtype)
-    if not traced:
-        _require_inside(where, np.asarray(view(fetched(indices))), variable.shape[0])
-    return IndexedSlices(values, indices, variable.shape)
-
-
-def _require_inside(where: str, indices: Array, rows: int) -> None:
-    outside = np.flatnonzero((indices < 0) | (indices >= rows))
-    if outside.size:
-        first = int(outside[0])
-        raise InvalidArgumentError(f"{where}: indices[{first}] = {indices.flat[first]} is not in [0, {rows})")
 
 
 def aggregated_slices(

@@ -21,10 +21,8 @@ from workbench.distribute.arrays.reduce_op import ReduceOp
 from workbench.distribute.values.distributed_values import DistributedValues, PerReplica
 from workbench.distribute.variables import programs
 from workbench.errors import InvalidArgumentError, TracingError
-from workbench.runtime.replica.env import current_env
 
 if TYPE_CHECKING:
-    from workbench.distribute.strategies.strategy import Strategy
     from workbench.runtime.replica.env import ReplicaEnv
 
 
@@ -62,7 +60,11 @@ class TracedPerReplica(PerReplica):
 
 
 def run(
-    strategy: Strategy, env: ReplicaEnv, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    strategy: contexts.EnteredStrategy,
+    env: ReplicaEnv,
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """Calls a merge function while its replicas are traced; returns what the replica that stands for all gets of it."""
     given_args, given_kwargs = _spread((args, kwargs), env)
@@ -79,15 +81,6 @@ def update(
     result = program(env, *own_args, **own_kwargs)
     together = _spread(result, env)
     return together if group else tree.map(lambda leaf: leaf.values, together)
-
-
-def merging_env() -> ReplicaEnv | None:
-    """The traced replica in whose merge function the calling thread is, else None."""
-    env = current_env()
-    context = contexts.thread.context
-    if env is None or not env.traced:
-        return None
-    return env if type(context) is contexts.CrossReplica and context.by != "update" else None
 
 
 def own_component(value: Any, env: ReplicaEnv) -> Any:

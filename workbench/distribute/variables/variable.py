@@ -16,27 +16,28 @@ from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array, describe, is_python_number
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.arrays.plain_device import device_here
+from workbench.distribute.described_strategy import DescribedStrategy
 from workbench.distribute.identity import new_id
 from workbench.distribute.strategy_description import strategy_of
 from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
-from workbench.distribute.variables import central_programs, programs, traced_merge
+from workbench.distribute.variables import central_programs, programs
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization, member
 from workbench.distribute.variables.component import VariableComponent
+from workbench.distribute.variables.described_variable import DescribedVariable
 from workbench.distribute.variables.programs import Update
 from workbench.distribute.variables.reading_and_updating import (
     checked_update,
+    create_components,
     cross_replica_update,
     read_across,
 )
 from workbench.distribute.variables.scatter import aggregated_slices
 from workbench.distribute.variables.variable_description import VariableDescription
-from workbench.distribute.variables.variable_like import VariableLike
 from workbench.errors import InvalidArgumentError, TracingError
 from workbench.runtime.replica.env import current_env
 from workbench.runtime.user_code.call_sites import call_site
 
 if TYPE_CHECKING:
-    from workbench.distribute.strategies.strategy import Strategy
     from workbench.runtime.driver.group import Group
     from workbench.runtime.replica.env import ReplicaEnv
 
@@ -47,7 +48,7 @@ _FIRST = VariableAggregation.ONLY_FIRST_REPLICA
 _known: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
 
 
-class Variable(VariableLike, DistributedValues):
+class Variable(DescribedVariable, DistributedValues):
     """An array that keeps its value between steps (as tf.Variable under a tf.distribute.Strategy).
 
     Created in `strategy.scope()` it has a component on every replica. Inside replica functions it acts as the replica's
@@ -104,9 +105,8 @@ class Variable(VariableLike, DistributedValues):
                 "wb.Variable(...) was called inside a traced replica function; create it once, in strategy.scope(), "
                 "outside of the function"
             )
-        strategy = None if context is None else context.strategy
-        if strategy is not None and strategy.is_default:
-            strategy = None
+        strategy = None if context is None or context.strategy.is_default else context.strategy
+        assert strategy is None or isinstance(strategy, DescribedStrategy)
         array = _initial_array(initial_value, dtype)
         if strategy is not None:
             _check_kind(when, how, array.dtype, name)
@@ -131,7 +131,7 @@ class Variable(VariableLike, DistributedValues):
         if strategy is None or type(context) is contexts.CrossReplica:
             _known[self._key] = self
             if strategy is not None:
-                strategy.keep(self, array)
+                create_components(strategy, self, array)
         elif constraint is not None:
             raise RuntimeError(
                 f"variable {name!r}: a variable with a constraint cannot be created in a replica function, the "
@@ -140,7 +140,7 @@ class Variable(VariableLike, DistributedValues):
         else:
             self._create_inside(array)
 
-    def _describe(self, description: VariableDescription, strategy: Strategy | None) -> None:
+    def _describe(self, description: VariableDescription, strategy: DescribedStrategy | None) -> None:
         self.description = description
         self._key = description.key
         self._strategy = strategy
@@ -162,52 +162,7 @@ class Variable(VariableLike, DistributedValues):
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
-    @property
-    def name(self) -> str:
-        """The name with output number, such as "w:0"."""
-        return f"{self.description.name}:0"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its dimensions."""
-        return self.description.shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.description.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return int(np.prod(self.description.shape))
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Dtype of its elements."""
-        return self.description.dtype
-
-    @property
-    def trainable(self) -> bool:
-        """Whether training should change it."""
-        return self.description.trainable
-
-    @property
-    def synchronization(self) -> VariableSynchronization:
-        """ON_WRITE or ON_READ; AUTO for a plain variable."""
-        return self.description.synchronization
-
-    @property
-    def aggregation(self) -> VariableAggregation:
-        """How values of several replicas become one."""
-        return self._aggregation
-
-    @property
-    def strategy(self) -> Strategy | None:
-        """The strategy in whose scope it was created, or None."""
-        return self._strategy
-
-    distribute_strategy = strategy
+    distribute_strategy = DescribedVariable.strategy
 
     @property
     def constraint(self) -> Callable[[Any], Any] | None:
@@ -299,7 +254,7 @@ class Variable(VariableLike, DistributedValues):
         if self._local is not None:
             return self._local
         env = current_env()
-        if env is None or traced_merge.merging_env() is not None:
+        if env is None or contexts.merging_env() is not None:
             return read_across(self)
         return self.own_component(env)
 
@@ -314,7 +269,7 @@ class Variable(VariableLike, DistributedValues):
             store = {self._key: self._local}
             programs.update(_PlainEnv(store), self._key, how, array)  # type: ignore[arg-type]
             self._local = store[self._key]
-        elif env is None or traced_merge.merging_env() is not None:
+        elif env is None or contexts.merging_env() is not None:
             cross_replica_update(self, how, value)
         elif isinstance(contexts.thread.context, contexts.CrossReplica):  # an update function, on one replica
             program = programs.update if self._holder is None else central_programs.update
@@ -391,7 +346,9 @@ def variable_of(description: VariableDescription) -> Variable:
         assert description.strategy is not None
         known = object.__new__(Variable)
         known._local = known._constraint = None
-        known._describe(description, strategy_of(description.strategy))
+        strategy = strategy_of(description.strategy)
+        assert isinstance(strategy, DescribedStrategy)
+        known._describe(description, strategy)
         _known[description.key] = known
     return known
 
@@ -451,7 +408,7 @@ def _central_without_aggregation(variable: Variable, how: Update, replicas: int)
 
 
 def _create_merged(
-    strategy: Strategy, initial_value: PerReplica, options: tuple[PerReplica, ...]
+    strategy: DescribedStrategy, initial_value: PerReplica, options: tuple[PerReplica, ...]
 ) -> Variable:
     """Merge function behind variables created in replica functions: replica 0's value is everybody's."""
     names = options[0].values

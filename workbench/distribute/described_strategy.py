@@ -1,0 +1,180 @@
+"""DescribedStrategy: a strategy as values, variables and reductions know it, which are below the methods for users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from workbench.communicators import Reduction
+from workbench.distribute import contexts
+from workbench.distribute.arrays.host_reduce import require_reducible
+from workbench.distribute.strategy_description import StrategyDescription, remember, strategy_of
+from workbench.errors import TracingError
+from workbench.runtime.placement_text import one_line, placement, transport
+
+if TYPE_CHECKING:
+    from workbench.backends.library import Library
+    from workbench.communicators.communicator import Communicator
+    from workbench.device_names import Device
+    from workbench.distribute.input.registry import InputRegistry
+    from workbench.distribute.variables.registry import VariableRegistry
+    from workbench.runtime.driver.group import Group
+    from workbench.runtime.shipping.function_registry import Prepared
+
+# Bools and records by NumPy's kinds, and what has none: dtypes of PyTorch. The rest is the communicator's to refuse.
+_NOT_ADDED = frozenset(("b", "V", ""))
+
+
+class DescribedStrategy:
+    """Replicas, what is known of them, and internal programs on them; `Strategy` adds what users call.
+
+    Attributes:
+      description: What of it travels.
+      devices: One per replica, in replica order.
+      cross_device_ops: How replicas combine values, or None for the best there is.
+      communication_options: Options of collectives that name none of their own, or None.
+      parameter_devices: Those that hold variables: the same, or a single one.
+      holder: The replica that keeps the variables for all of them, or None where each keeps its own.
+      merges_reductions: Whether a user's own CrossDeviceOps has to be asked for each reduction.
+      inputs: Its distributed datasets.
+      kept: Its variables; none of them after all replicas were lost at once.
+    """
+
+    is_default = False
+    travels_by_id = True
+    inputs: InputRegistry
+    kept: VariableRegistry[Any]
+
+    def _describe(self, description: StrategyDescription, group: Group | None) -> None:
+        self.description = description
+        self.devices: tuple[Device, ...] = description.devices
+        central = description.parameter_device
+        self.parameter_devices = self.devices if central is None else (central,)
+        self.holder = description.holder
+        self.cross_device_ops = description.cross_device_ops
+        self.communication_options = description.options
+        self.merges_reductions = self.cross_device_ops is not None and self.cross_device_ops.is_custom
+        self._group = group
+        self._size = len(self.devices)
+        self._internal: dict[Callable[..., Any], Prepared] = {}
+        remember(self)
+
+    @property
+    def stands_for_another(self) -> bool:
+        """Whether this is a replica's process, in which the notebook's strategy is not."""
+        return self._group is None
+
+    def describe_again(self, description: StrategyDescription) -> None:
+        """Other replicas take part than before."""
+        self.description = description
+        self.devices = description.devices
+        self.parameter_devices = self.devices if self.holder is None else self.parameter_devices
+        self.holder = description.holder
+        self._size = len(self.devices)
+        self._internal.clear()  # what was prepared carries the old description
+
+    @classmethod
+    def standing_for(cls, description: StrategyDescription) -> Self:
+        """What `description` describes, for a process that has no replicas of it; see `strategy_of`."""
+        strategy = object.__new__(cls)
+        strategy._describe(description, None)
+        return strategy
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """Number of replicas, over all hosts."""
+        return self._size
+
+    @property
+    def library(self) -> Library:
+        """The array library that replica functions compute with: "numpy", "cupy" or "jax"."""
+        if self.devices[0].kind == "CPU":
+            return self.description.library
+        return "cupy" if self.devices[0].kind == "GPU" else "jax"
+
+    @property
+    def group(self) -> Group:
+        """The replicas, as the runtime knows them.
+
+        Raises:
+          RuntimeError: On a replica, where the strategy only stands for itself.
+          TracingError: In a merge function that is traced, for what only the notebook can do.
+        """
+        if self._group is None and contexts.merging_env() is not None:
+            raise TracingError(
+                "a merge function in a traced program runs on the replicas: it can reduce, gather and update variables "
+                "there, but not run a function, read a dataset or make a value by the notebook; do that before or "
+                "after strategy.run"
+            )
+        if self._group is None:
+            raise RuntimeError(f"{self!r} can only be used in the notebook, not on a replica")
+        return self._group
+
+    def run_internal(
+        self, program: Callable[..., Any], args: tuple[Any, ...] = (), *, ranks: Sequence[int] | None = None
+    ) -> Any:
+        """Runs an internal program, `program(env, *args)`, on all replicas or on `ranks`; it must not communicate."""
+        return self._run_ours(program, args, ranks, is_step=False)
+
+    def run_collective(self, program: Callable[..., Any], args: tuple[Any, ...] = ()) -> Any:
+        """Runs an internal program that communicates: a step of its own, as collectives are counted by step."""
+        return self._run_ours(program, args, None, is_step=True)
+
+    def _run_ours(
+        self,
+        program: Callable[..., Any],
+        args: tuple[Any, ...],
+        ranks: Sequence[int] | None,
+        *,
+        is_step: bool,
+    ) -> Any:
+        group = self.group
+        prepared = self._internal.get(program)
+        if prepared is None:
+            prepared = group.prepare(program, user_function=program if is_step else None)
+            self._internal[program] = prepared
+        return group.run(prepared, args, ranks=ranks)
+
+    def all_reduce_arrays(
+        self,
+        communicator: Communicator,
+        arrays: Sequence[Any],
+        request: Reduction,
+    ) -> list[Any]:
+        """Combines arrays over the replicas in the way that this strategy does; on a replica.
+
+        Args:
+          communicator: The replica's.
+          arrays: What is combined.
+          request: How; without options, those of the strategy are taken.
+
+        Raises:
+          InvalidArgumentError: For bools and records, as `reduce` does.
+        """
+        for array in arrays:
+            if getattr(dtype := getattr(array, "dtype", None), "kind", "") in _NOT_ADDED:
+                require_reducible(dtype, "all_reduce")
+        if request.options is None and self.communication_options is not None:
+            request = request._replace(options=self.communication_options)
+        ops = self.cross_device_ops
+        if ops is None:
+            return communicator.all_reduce(arrays, request)
+        return ops.all_reduce_arrays(communicator, arrays, request)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return strategy_of, (self.description,)
+
+    def __repr__(self) -> str:
+        where = placement(self.devices, "replica")
+        if self._group is None:
+            return one_line(type(self).__name__, where)
+        ops = self.cross_device_ops
+        how = ", ".join(filter(None, (type(ops).__name__ if ops else "", transport(self.devices))))
+        central = self.description.parameter_device
+        return one_line(
+            type(self).__name__,
+            where,
+            f"variables on {central.short}" if central else "",
+            how and f"all_reduce: {how}",
+            self._group.status,
+        )
