@@ -61,7 +61,6 @@ STRATEGY: Calls = {
     ),
     "resize": lambda s: s.resize(),
     "describe_again": lambda s: s.describe_again(s.description),
-    "keep": lambda s: s.keep(wb.Variable(1.0), _component()),
     "standing_for": lambda s: type(s).standing_for(s.description),
 }
 STRATEGY |= {
