@@ -29,6 +29,7 @@ OVERRIDES = {
     ("ReactiveESM", "_handle_msg"): "Panel documents it",
     ("ArrayLike", "_array"): "its subclasses have to give it",
     ("DatasetText", "_element_spec"): "its subclass has to give it",
+    ("DescribedStrategy", "_describe"): "strategies begin with more than their description",
     ("DistributedValues", "_components"): "a subclass finds them later",
     ("Strategy", "_prepare"): "strategies compile replica functions in their own ways",
     ("VariableLike", "_identity"): "its subclasses have to give it",

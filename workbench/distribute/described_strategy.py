@@ -46,6 +46,7 @@ class DescribedStrategy:
     kept: VariableRegistry[Any]
 
     def _describe(self, description: StrategyDescription, group: Group | None) -> None:
+        """Becomes what `description` describes: with its replicas, or where it only stands for the notebook's."""
         self.description = description
         self.devices: tuple[Device, ...] = description.devices
         central = description.parameter_device

@@ -25,7 +25,6 @@ class DescribedVariable(VariableLike):
 
     description: VariableDescription
     plain_device: str
-    _strategy: DescribedStrategy | None
 
     def own_component(self, env: ReplicaEnv) -> Any:
         """The component of the replica that the calling thread runs."""
@@ -74,4 +73,4 @@ class DescribedVariable(VariableLike):
     @property
     def strategy(self) -> DescribedStrategy | None:
         """The strategy in whose scope it was created, or None."""
-        return self._strategy
+        raise NotImplementedError

@@ -162,7 +162,12 @@ class Variable(DescribedVariable, DistributedValues):
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
-    distribute_strategy = DescribedVariable.strategy
+    @property
+    def strategy(self) -> DescribedStrategy | None:
+        """The strategy in whose scope it was created, or None."""
+        return self._strategy
+
+    distribute_strategy = strategy
 
     @property
     def constraint(self) -> Callable[[Any], Any] | None:
