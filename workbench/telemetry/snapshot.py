@@ -176,7 +176,7 @@ class Stuck:
         deadline has passed: then nobody waits any more.
       step, seq, op, site: The collective.
       waiting: Replicas that have entered it.
-      missing: Replicas that have not.
+      missing: Replicas that have not; where state is "lost", those of them that are gone.
       since_ns: The first replica entered; driver's clock.
       last: What the missing ones did last.
       reached: Missing replicas that had come to it, but were lost in it.

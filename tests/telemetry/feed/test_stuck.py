@@ -71,6 +71,21 @@ def test_replicas_that_recorded_nothing_are_named_too() -> None:
     assert "no record of r1 has arrived; no record of r2 has arrived" in stuck_text(found)
 
 
+def test_only_replicas_that_are_gone_are_called_lost() -> None:
+    """A third one had merely not come to the collective yet when the loss released all."""
+    replicas = Replicas(["a", "a", "b", "b"])
+    replicas.record(
+        Call([MS] * 4, 2 * MS, step=3, seq=0),
+        Call([None, 6 * MS, None, 5 * MS], 0, step=3, seq=1, state="entered"),
+    )
+    found = stuck(replicas, events=[LOST])
+    assert found is not None
+    assert (found.state, found.waiting, found.missing) == ("lost", (1, 3), (2,))
+    assert stuck_text(found).startswith(
+        "step 3 all_reduce #2: lost replicas {2} that had not come to it; it last did"
+    )
+
+
 def test_a_lost_record_is_not_taken_for_a_missing_replica() -> None:
     replicas = Replicas(["a", "a"])
     replicas.record(Call([MS, None], 2 * MS), *steps(3, [0, 0], first=1))

@@ -75,8 +75,10 @@ def find_stuck(
         }
         missing = tuple(replica for replica, seen in newest.items() if _position(seen) < key)
         waits_still = (part["state"] == entered) & ~np.isin(part["replica"], list(ends.lost))
-        if ends.lost.intersection(missing):
+        if lost := ends.lost.intersection(missing):
             state = "lost"
+            # Others were on their way there, and released: nobody would have waited for them for long.
+            missing = tuple(replica for replica in missing if replica in lost)
         elif waits_still.any():
             state = "waiting"
         else:
