@@ -50,7 +50,7 @@ from workbench.runtime.comm.failure_report import FailureReport, safe_text
 (ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK) = range(30, 37)
 (BEAT, OUTPUT, PONG, LEAVING) = range(40, 44)
 
-PROTOCOL_VERSION = 6
+PROTOCOL_VERSION = 7
 HEADER = struct.Struct("<I")
 # A leaf up to this size travels with the completion of its step, so that reading it costs nothing.
 INLINE_BYTES = 4096
@@ -150,7 +150,7 @@ class Done(NamedTuple):
     Attributes:
       rank: The replica.
       structure: Key of the structure of its result.
-      leaves: Of the result, each as (value,), `PickledLeaf` or `RemoteLeaf`; or many of them as `PackedLeaves`.
+      leaves: Of the result, as `travelling` makes them; many of them as `PackedLeaves`.
     """
 
     rank: int

@@ -9,6 +9,7 @@ import optree
 
 from workbench.errors import CaptureError, CollectiveMismatch
 from workbench.runtime.comm.messages import MERGED, Ref, dumps, unpickled
+from workbench.runtime.comm.result_leaves import arrived
 from workbench.runtime.driver.handle import Handle
 from workbench.runtime.driver.step import Step
 from workbench.runtime.driver.unpicklable import explain_unpicklable_result
@@ -91,7 +92,7 @@ def _source(step: Step, bodies: dict[int, Any]) -> Step:
     source = Step(step.group, step.serial, number=step.number, prepared=step.prepared, on_merge=None)
     source.ended = True
     for rank, (_, _, first_leaf, leaves) in bodies.items():
-        source.leaves[rank] = {first_leaf - index: leaf for index, leaf in enumerate(leaves)}
+        source.leaves[rank] = {first_leaf - index: arrived(leaf) for index, leaf in enumerate(leaves)}
     return source
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from workbench.runtime.comm.failure_report import FailureReport
 from workbench.runtime.comm.messages import Done, DoneForRanks, Failed, RowsLeaf, read_outcome
-from workbench.runtime.comm.packed_leaves import unpacked
+from workbench.runtime.comm.result_leaves import unpacked
 from workbench.runtime.deploy.worker_link import WorkerEnd
 from workbench.runtime.driver.accepted_steps import Accepted
 from workbench.runtime.driver.replicas import Replicas

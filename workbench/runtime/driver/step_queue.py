@@ -85,7 +85,15 @@ class StepQueue(Runner):
         self.state.sent()
         self._steps[step.serial] = step
         objects = (function, structure) if type(function) is int else ()
-        for worker in self.gang.submit(self, step.serial, message, names=self.worker_names, objects=objects):
+        lost = self.gang.submit(
+            self,
+            step.serial,
+            message,
+            names=self.worker_names,
+            objects=objects,
+            may_wait=step.promised is not None,
+        )
+        for worker in lost:
             assert worker.lost is not None
             self._note_lost(step, worker, worker.lost)
         if not step.waiting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 import threading
 from collections import deque
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 import optree
 
-from workbench.backends.cupy import is_gpu_array
 from workbench.backends.from_gpu import described_error, fetched
 from workbench.errors import (
     CaptureError,
@@ -25,7 +23,6 @@ from workbench.runtime.comm.failure_report import FailureReport, report, safe_te
 from workbench.runtime.comm.messages import (
     CALL,
     FETCH,
-    INLINE_BYTES,
     MERGE,
     MERGED,
     PUT,
@@ -36,15 +33,13 @@ from workbench.runtime.comm.messages import (
     Failed,
     Message,
     Outcome,
-    PickledLeaf,
     Ref,
-    RemoteLeaf,
     Run,
     dumps,
     loads,
     unpickled,
 )
-from workbench.runtime.comm.packed_leaves import packed
+from workbench.runtime.comm.result_leaves import packed, travelling
 from workbench.runtime.comm.stale_values import argument_text, stale_value
 from workbench.runtime.replica.env import ReplicaEnv, set_current_env
 from workbench.runtime.replica.output import ReplicaOutput
@@ -53,7 +48,6 @@ if TYPE_CHECKING:
     from workbench.runtime.replica.local_group import LocalGroup
     from workbench.runtime.replica.object_cache import ShippedObjects
 
-_SMALL_TYPES = (int, float, bool, complex, type(None))
 # Results that most steps have; their structure need not be looked for.
 _LEAVES = frozenset({int, float, bool, complex, np.ndarray, np.float32, np.float64})
 _LEAF = optree.tree_structure(cast("Any", 0), namespace="workbench")
@@ -345,7 +339,7 @@ class DeviceExecutor:
             self._values[serial, index] = leaf
         if self._host.by_reference:
             return Done(rank, key, [(leaf,) for leaf in leaves])
-        return Done(rank, key, packed(leaves, _travelling))
+        return Done(rank, key, packed(leaves))
 
     def merge(
         self, env: ReplicaEnv, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -360,7 +354,7 @@ class DeviceExecutor:
             self._merge_serial, self._merge_leaf = serial, -1
         first_leaf = self._merge_leaf
         by_reference = self._host.by_reference
-        described = [(leaf,) if by_reference else _travelling(leaf) for leaf in leaves]
+        described = [(leaf,) if by_reference else travelling(leaf) for leaf in leaves]
         body: Any = (fn, spec, first_leaf, described)
         if not by_reference:
             body = dumps(body)
@@ -388,39 +382,3 @@ class DeviceExecutor:
         spec, leaves = payload[env.rank]
         resolved = [self._values[leaf] if type(leaf) is Ref else leaf for leaf in leaves]
         return optree.tree_unflatten(spec, resolved)
-
-
-def _travelling(leaf: Any) -> tuple[Any, ...]:
-    """A small leaf itself as a 1-tuple, or pickled if its type may be unknown elsewhere; else its description."""
-    kind = type(leaf)
-    if kind in _SMALL_TYPES or (isinstance(leaf, np.generic) and leaf.dtype.isbuiltin == 1):
-        return (leaf,)
-    if kind is np.ndarray:
-        if leaf.nbytes > INLINE_BYTES or leaf.dtype.hasobject:
-            return RemoteLeaf("numpy.ndarray", str(leaf.dtype), leaf.shape, leaf.nbytes)
-        if leaf.dtype.isbuiltin == 1:
-            return (leaf,)
-    if kind in (str, bytes) and len(leaf) <= INLINE_BYTES:
-        return (leaf,)
-    if is_gpu_array(leaf):
-        if leaf.nbytes > INLINE_BYTES:
-            dtype = str(leaf.dtype).rpartition(".")[2]
-            return RemoteLeaf(
-                f"{kind.__module__}.{kind.__qualname__}", dtype, tuple(leaf.shape), int(leaf.nbytes)
-            )
-        return (fetched(leaf),)
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    shape = getattr(leaf, "shape", None)
-    dtype = str(getattr(leaf, "dtype", "")).rpartition(".")[2]
-    try:
-        size = int(getattr(leaf, "nbytes", 0) or sys.getsizeof(leaf))
-        described = None if shape is None else tuple(int(n) for n in shape)
-    except Exception:  # a foreign object's attributes may do anything
-        size, described = 0, None
-    try:
-        small = pickle.dumps(leaf, protocol=5) if size <= INLINE_BYTES else b""
-    except Exception:
-        small = b""
-    if small and len(small) <= INLINE_BYTES:
-        return PickledLeaf(small)
-    return RemoteLeaf(name, dtype, described, size)

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from workbench import forks
 from workbench.errors import CaptureError, ClusterClosed, WorkbenchError
@@ -35,10 +35,12 @@ from workbench.runtime.comm.messages import (
     unpickled,
 )
 from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
+from workbench.runtime.driver.gang.coalescing import Coalescing
 from workbench.runtime.driver.gang.control_requests import UrgentQuestions
 from workbench.runtime.driver.gang.driver_lock import DriverLock
 from workbench.runtime.driver.gang.flight_reader import Flights
 from workbench.runtime.driver.gang.interrupts import DeferredInterrupt
+from workbench.runtime.driver.gang.observer import Observer
 from workbench.runtime.driver.gang.worker_events import printed, show
 from workbench.runtime.shipping.function_registry import Shipping
 from workbench.runtime.user_code.notebook_cells import with_cell_names
@@ -50,41 +52,8 @@ if TYPE_CHECKING:
 # A wait looks around at least this often.
 CHECK_SECONDS = 0.5
 FETCH_DEADLINE_SECONDS = 600.0
+_LARGE_BYTES = 16 * 1024  # a step's arguments that are worth a message of their own
 _UNUSED = 64  # functions that workers are told to forget together
-
-
-class Observer(Protocol):
-    """A group as the gang sees it: told what becomes of the steps that it has submitted."""
-
-    @property
-    def id(self) -> int:
-        """Its number in this process."""
-
-    @property
-    def in_flight(self) -> int:
-        """Steps that were sent and have not ended."""
-
-    @property
-    def merging(self) -> bool:
-        """Whether replicas wait for a merge function."""
-
-    def done(self, worker: WorkerLink, serial: int, outcomes: list[tuple[Any, ...]]) -> None:
-        """Replicas of a worker have done their part of a step."""
-
-    def merge_asked(self, serial: int, rank: int, request: Any) -> None:
-        """A replica waits for a merge function."""
-
-    def worker_lost(self, worker: WorkerLink, end: WorkerEnd) -> None:
-        """A worker is gone."""
-
-    def look(self) -> None:
-        """Heartbeats have come: ends merges that cannot happen."""
-
-    def look_for_returned(self) -> None:
-        """Notes whether missing workers are back; the watching thread's, now and then."""
-
-    def close(self) -> None:
-        """Nobody uses it any more."""
 
 
 G = TypeVar("G", bound=Observer)
@@ -135,6 +104,7 @@ class Gang(Generic[G]):
         self.heard: Callable[[WorkerLink], object] = lambda worker: None
         self.lost: Callable[[WorkerLink], object] = lambda worker: None
         self._health = health
+        self._coalescing = Coalescing(self.flush, self.lock)
         self._serials = itertools.count(1)
         self._requests = itertools.count(1)
         self._replies: dict[int, tuple[bool, Any] | None] = {}
@@ -185,7 +155,14 @@ class Gang(Generic[G]):
             self.post(worker, (SHIP, object_id, self.shipping.pickled[object_id]))
 
     def submit(
-        self, owner: G, serial: int, message: Message, *, names: Sequence[str], objects: tuple[Any, ...]
+        self,
+        owner: G,
+        serial: int,
+        message: Message,
+        *,
+        names: Sequence[str],
+        objects: tuple[Any, ...],
+        may_wait: bool = False,
     ) -> list[WorkerLink]:
         """Sends a step to all workers of its group, pickled once for all.
 
@@ -195,6 +172,7 @@ class Gang(Generic[G]):
           message: What to send.
           names: The workers.
           objects: Ids of functions and structures that it names.
+          may_wait: Nobody waits for it yet: it may travel together with those that follow.
 
         Returns:
           The workers that were lost before.
@@ -203,6 +181,13 @@ class Gang(Generic[G]):
         if len(self.shipping.unused) >= _UNUSED:
             self._unship()
         body = None if self.shipping.by_reference else pickle.dumps(message, protocol=5)
+        coalescing = self._coalescing
+        later = (
+            may_wait
+            and body is not None
+            and len(body) < _LARGE_BYTES
+            and coalescing.holds(owner.in_flight - 1)
+        )
         lost = []
         for name in names:
             worker = self.workers[name]
@@ -213,10 +198,21 @@ class Gang(Generic[G]):
                 if worker.lost:
                     lost.append(worker)
                 else:
-                    worker.steps.send(message, body)
+                    worker.steps.send(message, body, later=later)
             except LinkClosed:
                 self.lose(worker)
+        if coalescing.held and not later:
+            self.flush()  # what workers of other groups shall do
         return lost
+
+    def flush(self) -> None:
+        """Sends the steps that were to travel with those that follow; for whom holds `lock`."""
+        self._coalescing.held = 0
+        for worker in self.living():
+            try:
+                worker.steps.flush()
+            except LinkClosed:
+                self.lose(worker)
 
     def ended(self, serial: int) -> None:
         """Nothing that comes about this step matters any more."""
@@ -272,6 +268,7 @@ class Gang(Generic[G]):
         """Sends on the urgent link, which is read while replicas run; a worker that is gone is marked lost instead."""
         if not worker.lost:
             try:
+                worker.steps.flush()  # it may be about steps that were held back
                 worker.signals.send(message)
             except LinkClosed:
                 self.lose(worker)
@@ -400,6 +397,8 @@ class Gang(Generic[G]):
           ClusterClosed: if the gang is closed, by another thread.
         """
         self.check_open()
+        if self._coalescing.held:
+            self.flush()
         read_already = [worker for worker in self._by_descriptor.values() if worker.steps.pending]
         for worker in read_already:  # while sending: no descriptor tells of these
             self._receive_from(worker)
@@ -515,6 +514,7 @@ class Gang(Generic[G]):
                 worker.close()
             self.wakeup.close()
             self.flights.close()
+        self._coalescing.close()
 
 
 def _gone(worker: WorkerLink, end: WorkerEnd, replica: int) -> WorkbenchError:

@@ -1,0 +1,142 @@
+"""Leaves of results on their way to the driver: a step's result is small, and pickling arrays is not cheap.
+
+Of many small leaves, those that are alike travel as the rows of one array: pickling an array takes microseconds, which
+a result of 100,000 leaves would pay on each replica, and once more here.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.backends.cupy import is_gpu_array
+from workbench.backends.from_gpu import fetched
+from workbench.runtime.comm.messages import INLINE_BYTES, PickledLeaf, RemoteLeaf
+
+_SMALL_TYPES = (int, float, bool, complex, type(None))
+_NUMBERS = "biufc"
+_FEW = 64
+"""So many leaves that are alike are pickled one by one."""
+
+
+class PackedLeaves(NamedTuple):
+    """The leaves of a result.
+
+    Attributes:
+      leaves: As DONE carries them; None for those that are rows.
+      rows: (number of the leaf of each row, shape `(rows, ...)`; whether leaves are NumPy's scalars) of each array.
+    """
+
+    leaves: list[Any]
+    rows: list[tuple[list[int], np.ndarray[Any, Any], bool]]
+
+
+def packed(leaves: Sequence[Any]) -> list[Any] | PackedLeaves:
+    """Leaves of a result of a replica function as DONE carries them."""
+    if len(leaves) <= _FEW:
+        return [travelling(leaf) for leaf in leaves]
+    alike: dict[Any, list[int]] = {}
+    for number, leaf in enumerate(leaves):
+        if (key := _key(leaf)) is not None:
+            alike.setdefault(key, []).append(number)
+    rows = []
+    together = set()
+    for (dtype, shape, scalars), numbers in alike.items():
+        if len(numbers) > _FEW:
+            array = np.empty((len(numbers), *shape), dtype)
+            if shape:
+                np.concatenate(
+                    [leaves[number] for number in numbers],
+                    out=array.reshape(len(numbers) * shape[0], *shape[1:]),
+                )
+            else:
+                array[:] = [leaves[number] for number in numbers]
+            rows.append((numbers, array, scalars))
+            together.update(numbers)
+    return PackedLeaves(
+        [None if number in together else travelling(leaf) for number, leaf in enumerate(leaves)], rows
+    )
+
+
+def unpacked(leaves: list[Any] | PackedLeaves) -> list[Any]:
+    """The inverse of `packed`: of every leaf the value as (value,), with memory of its own, or what stands for it."""
+    if type(leaves) is not PackedLeaves:
+        return [arrived(leaf) for leaf in leaves]
+    found = [arrived(leaf) for leaf in leaves.leaves]
+    for numbers, array, scalars in leaves.rows:
+        if scalars:
+            for number, value in zip(numbers, array, strict=True):
+                found[number] = (value,)
+        else:
+            for number, row in zip(numbers, array, strict=True):
+                found[number] = (np.array(row),)
+    return found
+
+
+def arrived(leaf: Any) -> Any:
+    """The inverse of `travelling`, for what is small and plain; (value,)."""
+    if type(leaf) is not tuple or len(leaf) == 1:
+        return leaf
+    dtype, shape, data = leaf
+    if shape is None:
+        return (np.ndarray((), dtype, data)[()],)
+    return (np.array(np.ndarray(shape, dtype, data)),)
+
+
+def travelling(leaf: Any) -> tuple[Any, ...]:
+    """A leaf as DONE carries it: small ones themselves, those of types that others may lack pickled, others described.
+
+    Small arrays and scalars of NumPy as (dtype, shape, bytes), with None for the shape of a scalar: pickling an array
+    and making it again takes 10 µs, of a step of 150.
+    """
+    kind = type(leaf)
+    if kind in _SMALL_TYPES:
+        return (leaf,)
+    if kind is np.ndarray:
+        if leaf.nbytes > INLINE_BYTES or leaf.dtype.hasobject:
+            return RemoteLeaf("numpy.ndarray", str(leaf.dtype), leaf.shape, leaf.nbytes)
+        if leaf.dtype.isbuiltin == 1:
+            if leaf.dtype.kind in _NUMBERS and leaf.flags.c_contiguous:
+                return leaf.dtype.str, leaf.shape, leaf.tobytes()
+            return (leaf,)
+    if isinstance(leaf, np.generic) and leaf.dtype.isbuiltin == 1:
+        return (leaf.dtype.str, None, leaf.tobytes()) if leaf.dtype.kind in _NUMBERS else (leaf,)
+    if kind in (str, bytes) and len(leaf) <= INLINE_BYTES:
+        return (leaf,)
+    if is_gpu_array(leaf):
+        if leaf.nbytes > INLINE_BYTES:
+            dtype = str(leaf.dtype).rpartition(".")[2]
+            return RemoteLeaf(
+                f"{kind.__module__}.{kind.__qualname__}", dtype, tuple(leaf.shape), int(leaf.nbytes)
+            )
+        return (fetched(leaf),)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    shape = getattr(leaf, "shape", None)
+    dtype = str(getattr(leaf, "dtype", "")).rpartition(".")[2]
+    try:
+        size = int(getattr(leaf, "nbytes", 0) or sys.getsizeof(leaf))
+        described = None if shape is None else tuple(int(n) for n in shape)
+    except Exception:  # a foreign object's attributes may do anything
+        size, described = 0, None
+    try:
+        small = pickle.dumps(leaf, protocol=5) if size <= INLINE_BYTES else b""
+    except Exception:
+        small = b""
+    if small and len(small) <= INLINE_BYTES:
+        return PickledLeaf(small)
+    return RemoteLeaf(name, dtype, described, size)
+
+
+def _key(leaf: Any) -> Any:
+    """What must be equal for leaves to be rows of one array, None for those that travel alone."""
+    if type(leaf) is np.ndarray:
+        dtype = leaf.dtype
+        small = leaf.nbytes <= INLINE_BYTES and leaf.flags.c_contiguous
+        return (dtype, leaf.shape, False) if small and dtype.kind in "biufc" and dtype.isnative else None
+    if isinstance(leaf, np.number | np.bool_) and leaf.dtype.isbuiltin == 1:
+        return leaf.dtype, (), True
+    return None
