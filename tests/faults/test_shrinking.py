@@ -177,6 +177,30 @@ def test_central_storage_survives_the_loss_of_the_process_that_holds_it(own: Own
         np.testing.assert_array_equal(weights.numpy(), [4.0, 5.0])
 
 
+def test_the_holder_of_central_storage_may_get_another_number(own: OwnCluster) -> None:
+    for name in "012":
+        own.add(name)
+    wait_for_workers(own.address, 3)
+    with wb.connect(own.address, stall_seconds=STALL_SECONDS, minimum_replicas=2):
+        strategy = wb.distribute.experimental.CentralStorageStrategy(parameter_device="CPU:2")
+        with strategy.scope():
+            weights = wb.Variable([1.0, 2.0], aggregation="SUM")
+
+        def step() -> Any:
+            weights.assign_add(np.ones(2, np.float32))
+            return weights.numpy()
+
+        strategy.run(step)  # it is replica 2
+        _lose(own, 1, strategy)
+
+        for seen in strategy.local_results(strategy.run(step)):  # and replica 1 from here on
+            np.testing.assert_array_equal(seen, [6.0, 7.0])
+        weights.assign([0.0, 1.0])
+        np.testing.assert_array_equal(weights.numpy(), [0.0, 1.0])
+        for seen in strategy.local_results(strategy.run(step)):
+            np.testing.assert_array_equal(seen, [2.0, 3.0])
+
+
 def _elements(strategy: wb.Strategy, batch: Any) -> list[int]:
     """Runs a step with a batch; the elements that it had on all replicas, in their order."""
 

@@ -15,6 +15,7 @@ from workbench.distribute.strategies.strategy import Strategy
 from workbench.distribute.strategy_description import StrategyDescription
 from workbench.distribute.value_context import RunOptions
 from workbench.distribute.values.distributed_values import PerReplica, select
+from workbench.distribute.variables.on_replicas import placement_of
 
 
 class DefaultStrategy(Strategy):
@@ -28,7 +29,12 @@ class DefaultStrategy(Strategy):
 
     def __init__(self) -> None:
         description = StrategyDescription(
-            id="default", kind=DefaultStrategy, devices=(HERE,), options=None, cross_device_ops=None
+            id="default",
+            kind=DefaultStrategy,
+            devices=(HERE,),
+            placement_of=placement_of,
+            options=None,
+            cross_device_ops=None,
         )
         self._describe(description, None)
         self.replica_context = DefaultReplicaContext(self)

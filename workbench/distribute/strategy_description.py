@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from workbench import forks
 from workbench.backends.library import Library
@@ -14,6 +15,7 @@ from workbench.device_names import Device
 
 if TYPE_CHECKING:
     from workbench.distribute.replica.cross_device_ops import CrossDeviceOps
+    from workbench.distribute.variables.aggregation import VariableSynchronization
     from workbench.runtime.replica.env import ReplicaEnv
 
 
@@ -49,6 +51,8 @@ class StrategyDescription:
       id: Unique among all strategies of all notebooks.
       kind: Its class.
       devices: One per replica.
+      placement_of: (strategy, synchronization of a variable) -> the `Placement` of its value; what is built on this is
+        no type here.
       options: Default options of collectives, or None.
       library: What replica functions on CPUs compute with.
       cross_device_ops: How replicas combine, or None for the default.
@@ -59,6 +63,7 @@ class StrategyDescription:
     id: str
     kind: type[Describable]
     devices: tuple[Device, ...]
+    placement_of: Callable[[Any, VariableSynchronization], Any]
     options: CommunicationOptions | None
     cross_device_ops: CrossDeviceOps | None
     library: Library = "numpy"

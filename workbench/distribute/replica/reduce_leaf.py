@@ -17,7 +17,6 @@ from workbench.distribute.arrays.reduce_op import ReduceOp
 from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.values.large_trees import FEW, bring, together
 from workbench.distribute.variables import traced_merge
-from workbench.distribute.variables.reading_and_updating import read_components
 from workbench.distribute.variables.variable import Variable
 
 if TYPE_CHECKING:
@@ -97,6 +96,6 @@ def _gathered(leaf: Any, size: int, axis: int, env: Any) -> Any:
 
 
 def _components(value: DistributedValues, replicas: int) -> tuple[Any, ...]:
-    if isinstance(value, Variable) and value.strategy is not None:
-        return tuple(read_components(value))
+    if isinstance(value, Variable) and value.placement is not None:
+        return tuple(value.placement.components(value))
     return value.values_for(replicas)

@@ -11,6 +11,7 @@ from workbench.device_names import Device, checked_list, resolve
 from workbench.device_spec import DeviceSpec
 from workbench.distribute.strategies.mirrored import default_devices
 from workbench.distribute.strategies.strategy import Strategy
+from workbench.distribute.variables.central_storage import placement_of
 from workbench.errors import InvalidArgumentError
 
 _Name = str | DeviceSpec | Device
@@ -58,6 +59,7 @@ class CentralStorageStrategy(Strategy):
             library=library,
             parameter_device=central,
             holder=_holder(central, chosen),
+            placement_of=placement_of,
         )
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from workbench import tree
 from workbench.distribute import contexts
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
 from workbench.distribute.replica.cross_device_ops import CrossDeviceOps, reduce_plain
-from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, handed_over
-from workbench.distribute.variables import central_programs, traced_merge
+from workbench.distribute.values.distributed_values import DistributedValues, handed_over
+from workbench.distribute.variables import traced_merge
+from workbench.distribute.variables.aggregation import VariableSynchronization
 from workbench.distribute.variables.component import VariableComponent
+from workbench.distribute.variables.placement import Placement, alone
 from workbench.distribute.variables.variable import Variable
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class StrategyExtended:
         if var.strategy is None or strategy.is_default:
             with contexts.cross_replica(strategy, "update"):
                 result = fn(var, *args, **(kwargs or {}))
-            return result if group else tree.map(_alone, result)
+            return alone(result, group)
         if var.strategy is not strategy:
             raise ValueError(
                 f"{var!r} belongs to {var.strategy!r}, not to {strategy!r}; use its own strategy"
@@ -143,7 +144,7 @@ class StrategyExtended:
         contexts.require_cross_replica(strategy, "strategy.extended.update_non_slot")
         if strategy.is_default:
             result = fn(*args, **(kwargs or {}))
-            return result if group else tree.map(_alone, result)
+            return alone(result, group)
         return self._update_on_replicas(_Update(strategy, fn, None), args, kwargs, group)
 
     def _update_on_replicas(
@@ -152,17 +153,8 @@ class StrategyExtended:
         env = contexts.merging_env()
         if env is not None:
             return traced_merge.update(program, env, tuple(args), kwargs or {}, group)
-        runtime = self._strategy.group
-        prepared = runtime.prepare(program, user_function=program.fn)
-        own = handed_over((tuple(args), kwargs or {}), runtime)
-        holder = self._strategy.holder
-        if holder is None:
-            result = runtime.run(prepared, *own, wrap=Mirrored)
-            return result if group else tree.map(lambda leaf: leaf.values, result)
-        made, places = runtime.run(prepared, *own, ranks=[holder])
-        central_programs.announce(self._strategy, {key: place.value(holder) for key, place in places.items()})
-        alone = tree.map(lambda leaf: leaf.value(holder), made)
-        return alone if group else tree.map(_alone, alone)
+        own = handed_over((tuple(args), kwargs or {}), self._strategy.group)
+        return program.placement.run_update(program, program.fn, own, group)
 
     @contextmanager
     def colocate_vars_with(self, colocate_with_variable: Variable) -> Iterator[None]:
@@ -188,10 +180,6 @@ class StrategyExtended:
         return v.read_value()
 
 
-def _alone(value: Any) -> tuple[Any]:
-    return (value,)
-
-
 class _Update:
     """A user's update function as the program of each replica: in update context, with the replica's component."""
 
@@ -206,12 +194,21 @@ class _Update:
         self.variable = variable
 
     def __call__(self, env: ReplicaEnv, *args: Any, **kwargs: Any) -> Any:
-        central = self.strategy.holder is not None
-        own = () if self.variable is None else (VariableComponent(self.variable, 0 if central else env.rank),)
-        before = central_programs.values(env) if central else {}
-        with contexts.cross_replica(self.strategy, "update"):
-            result = self.fn(*own, *args, **kwargs)
-        return (result, central_programs.changed(env, before)) if central else result
+        placement = self.placement
+        own = () if self.variable is None else (VariableComponent(self.variable, placement.rank_here(env)),)
+
+        def call() -> Any:
+            with contexts.cross_replica(self.strategy, "update"):
+                return self.fn(*own, *args, **kwargs)
+
+        return placement.call_update(env, call)
+
+    @property
+    def placement(self) -> Placement:
+        """Where it runs: where the variable is, or all variables are."""
+        kind = VariableSynchronization.ON_WRITE if self.variable is None else self.variable.synchronization
+        placement: Placement = self.strategy.description.placement_of(self.strategy, kind)
+        return placement
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Update, (self.strategy, self.fn, self.variable)

@@ -14,13 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from workbench.distribute.variables import central_programs, programs
-from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
+from workbench.distribute.variables.aggregation import VariableSynchronization
 from workbench.errors import ReplicaLost
 
 if TYPE_CHECKING:
     from workbench.distribute.described_strategy import DescribedStrategy
-    from workbench.distribute.variables.described_variable import DescribedVariable
 
 
 def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors: Sequence[int]) -> None:
@@ -40,13 +38,5 @@ def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors
             f"all {len(lost)} replicas of {type(strategy).__name__} were lost, and with them the values of its "
             f"variables ({names}); assign new values (variable.assign) or create the variables again"
         )
-    if strategy.holder is not None:
-        central_programs.reseed_from_notebook(strategy, variables, survivors[0])
-        return
-    entries = [(variable.description.key, _policy(variable)) for variable in variables]
-    strategy.run_collective(programs.reseed, (entries, survivors[0], list(lost)))
-
-
-def _policy(variable: DescribedVariable) -> str:
-    on_read = variable.synchronization is VariableSynchronization.ON_READ
-    return "zero" if on_read and variable.aggregation is VariableAggregation.SUM else "copy"
+    placement = strategy.description.placement_of(strategy, VariableSynchronization.ON_WRITE)
+    placement.reseed(variables, lost, survivors)

@@ -23,7 +23,8 @@ from workbench.distribute.strategy_description import StrategyDescription, redes
 from workbench.distribute.value_context import RunOptions, ValueContext
 from workbench.distribute.values.distributed_values import PerReplica, dealt_out, handed_over, wrapped
 from workbench.distribute.values.local_values import flatten_distributed, parts_of, values_from_function
-from workbench.distribute.variables import central_programs
+from workbench.distribute.variables.aggregation import VariableSynchronization
+from workbench.distribute.variables.on_replicas import placement_of
 from workbench.distribute.variables.registry import VariableRegistry
 from workbench.distribute.variables.variable import Variable
 from workbench.errors import InvalidArgumentError, ReplicaLost, ReplicaStalled
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from workbench.distribute.input.distributed_dataset import DistributedDataset
     from workbench.distribute.replica.cross_device_ops import CrossDeviceOps
     from workbench.distribute.strategies.extended import StrategyExtended
+    from workbench.distribute.variables.placement import Placement
     from workbench.runtime.driver.group import Group
     from workbench.runtime.shipping.function_registry import Prepared
 
@@ -68,12 +70,14 @@ class Strategy(DescribedStrategy):
         library: Library = "numpy",
         parameter_device: Device | None = None,
         holder: int | None = None,
+        placement_of: Callable[[Any, VariableSynchronization], Placement] = placement_of,
     ) -> None:
         """Takes over a group of replicas; subclasses make it."""
         description = StrategyDescription(
             id=new_id(),
             kind=type(self),
             devices=group.devices,
+            placement_of=placement_of,
             options=communication_options,
             cross_device_ops=cross_device_ops,
             library=library,
@@ -119,7 +123,8 @@ class Strategy(DescribedStrategy):
         self.run_internal(redescribe, (self.description,))
         self.inputs.resize()
         if seat is not None and seat not in group.taken and self.variables:
-            central_programs.reseed_from_notebook(self, self.variables, holder or 0)
+            placement = self.description.placement_of(self, VariableSynchronization.ON_WRITE)
+            placement.reseed(self.variables, lost=[], survivors=[holder or 0])
 
     # -- what it is ---------------------------------------------------------------------------------------------
 

@@ -1,12 +1,8 @@
-"""Variables that one replica, the holder, keeps for all: what the holder and the others run to create and update them.
-
-An update is computed by the holder, which writes the new value next to the old one; the others learn its place. In a
-replica function they do so by collectives, elsewhere the notebook tells them. The old value stays for undoing.
-"""
+"""What the holder and the other replicas of a strategy with central storage run to create and update variables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +10,6 @@ import numpy as np
 from workbench.backends.from_gpu import fetched
 from workbench.backends.library import Library
 from workbench.backends.numpy import view
-from workbench.backends.users_line import users_line
 from workbench.distribute.arrays.as_array import Array
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.variables import programs
@@ -22,8 +17,6 @@ from workbench.distribute.variables.central_memory import CentralMemory, Central
 from workbench.distribute.variables.programs import Update
 
 if TYPE_CHECKING:
-    from workbench.distribute.described_strategy import DescribedStrategy
-    from workbench.distribute.variables.described_variable import DescribedVariable
     from workbench.runtime.replica.env import ReplicaEnv
 
 Kind = tuple[tuple[int, ...], np.dtype[Any]]
@@ -105,69 +98,3 @@ def _follow(env: ReplicaEnv, key: str, place: Place, kind: Kind, library: Librar
     if memory is None or memory.name != tuple(place[:3].tolist()):
         memory = env.store[_MEMORY] = MappedMemory(place)
     env.store[key] = CentralValue(place, memory.at(place, *kind), library)
-
-
-# -- in the notebook
-
-
-def create(
-    strategy: DescribedStrategy, variable: DescribedVariable, array: Array, forgotten: Sequence[str]
-) -> None:
-    """Has the holder keep a new variable, and tells the others where.
-
-    Raises:
-      TypeError: If its elements are Python objects, which processes cannot share.
-    """
-    if array.dtype.hasobject:
-        raise TypeError(
-            f"variable {variable.description.name!r} is of dtype object (text, for example), which processes cannot "
-            f"share in central storage; use numbers, or wb.MirroredStrategy"
-        )
-    key, library = variable.description.key, strategy.library
-    place = _at_holder(strategy, hold, (key, array, forgotten, library))
-    kind = (variable.shape, variable.dtype)
-    _at_others(strategy, follow, (key, place, kind, forgotten, library))
-
-
-def update_from_notebook(
-    strategy: DescribedStrategy, variable: DescribedVariable, how: Update, value: Array | IndexedSlices
-) -> None:
-    """An update outside of replica functions."""
-    key = variable.description.key
-    announce(
-        strategy,
-        {key: _at_holder(strategy, programs.update_at_line, (users_line(), update, key, how, value))},
-    )
-
-
-def announce(strategy: DescribedStrategy, places: Mapping[str, Place]) -> None:
-    """Tells the replicas that are not the holder where new values are."""
-    if places:
-        _at_others(strategy, follow_updates, (dict(places),))
-
-
-def read(strategy: DescribedStrategy, variable: DescribedVariable) -> Array:
-    """The value of a variable."""
-    key = variable.description.key
-    array: Array = _at_holder(strategy, programs.read_variable, (key,))
-    return array
-
-
-def reseed_from_notebook(
-    strategy: DescribedStrategy, variables: Iterable[DescribedVariable], survivor: int
-) -> None:
-    """Gives the replicas that were replaced the variables that `survivor` can still read."""
-    kinds = {variable.description.key: (variable.shape, variable.dtype) for variable in variables}
-    strategy.run_collective(reseed, (kinds, survivor, strategy.holder, strategy.library))
-
-
-def _at_holder(strategy: DescribedStrategy, program: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    holder = strategy.holder
-    assert holder is not None
-    return strategy.run_internal(program, args, ranks=[holder]).value(holder)
-
-
-def _at_others(strategy: DescribedStrategy, program: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    ranks = [rank for rank in range(strategy.num_replicas_in_sync) if rank != strategy.holder]
-    if ranks:
-        strategy.run_internal(program, args, ranks=ranks)

@@ -10,8 +10,8 @@ from workbench.backends.users_line import users_line
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, describe
 from workbench.distribute.variables import programs, traced_merge
+from workbench.distribute.variables.checked_values import checked_update
 from workbench.distribute.variables.programs import Update
-from workbench.distribute.variables.reading_and_updating import checked_update, read_components
 from workbench.distribute.variables.variable_like import VariableLike
 from workbench.errors import TracingError
 from workbench.runtime.replica.env import current_env
@@ -68,14 +68,15 @@ class VariableComponent(VariableLike):
         return self.variable.trainable
 
     def _array(self) -> Array:
-        strategy = self.variable.strategy
+        placement = self.variable.placement
         env = current_env()
-        if strategy is None or (env is None and strategy.holder is not None):
+        if placement is None or (env is None and not placement.by_replica):
             whole: Array = self.variable._array()
             return whole
         if env is None:
-            return read_components(self.variable, [self.rank])[0]
-        if strategy.holder is None and not self._traced_own:
+            own: Array = placement.components(self.variable, [self.rank])[0]
+            return own
+        if placement.by_replica and not self._traced_own:
             if contexts.merging_env() is not None:
                 return traced_merge.read_component(env, self.variable.description.key, self.rank)
             self._require_own(env)
@@ -84,9 +85,9 @@ class VariableComponent(VariableLike):
     def _update(self, how: Update, value: Any) -> None:
         """Changes this component only."""
         array = checked_update(self.variable, how, value)
-        strategy = self.variable.strategy
+        placement = self.variable.placement
         env = current_env()
-        if strategy is None or strategy.holder is not None:
+        if placement is None or not placement.by_replica:
             if env is not None and not contexts.in_cross_replica_context():
                 raise RuntimeError(
                     f"one replica cannot update {self.name!r} alone, it is everybody's; call {how} of the variable "
@@ -97,7 +98,7 @@ class VariableComponent(VariableLike):
         key = self.variable.description.key
         if env is None:
             program = (users_line(), programs.update, key, how, array)
-            strategy.run_internal(programs.update_at_line, program, ranks=[self.rank])
+            placement.strategy.run_internal(programs.update_at_line, program, ranks=[self.rank])
         else:
             if not self._traced_own:
                 if contexts.merging_env() is not None:

@@ -20,10 +20,12 @@ class DescribedVariable(VariableLike):
 
     Attributes:
       description: What of it travels.
+      placement: The `Placement` of its values, None of a plain variable; what is built on this is no type here.
       plain_device: Where a plain variable is, "" for those of strategies.
     """
 
     description: VariableDescription
+    placement: Any
     plain_device: str
 
     def own_component(self, env: ReplicaEnv) -> Any:

@@ -11,27 +11,20 @@ import numpy as np
 import optree
 
 from workbench.backends.numpy import native
-from workbench.communicators.core.options import Reduction
 from workbench.distribute import contexts
-from workbench.distribute.arrays.as_array import Array, as_array, describe, is_python_number
-from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.arrays.as_array import Array, as_array, describe
 from workbench.distribute.arrays.plain_device import device_here
 from workbench.distribute.described_strategy import DescribedStrategy
 from workbench.distribute.identity import new_id
 from workbench.distribute.strategy_description import strategy_of
 from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
-from workbench.distribute.variables import central_programs, programs
+from workbench.distribute.variables import programs
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization, member
+from workbench.distribute.variables.checked_values import checked_update
 from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.described_variable import DescribedVariable
+from workbench.distribute.variables.placement import Placement
 from workbench.distribute.variables.programs import Update
-from workbench.distribute.variables.reading_and_updating import (
-    checked_update,
-    create_components,
-    cross_replica_update,
-    read_across,
-)
-from workbench.distribute.variables.scatter import aggregated_slices
 from workbench.distribute.variables.variable_description import VariableDescription
 from workbench.errors import InvalidArgumentError, TracingError
 from workbench.runtime.replica.env import current_env
@@ -131,7 +124,8 @@ class Variable(DescribedVariable, DistributedValues):
         if strategy is None or type(context) is contexts.CrossReplica:
             _known[self._key] = self
             if strategy is not None:
-                create_components(strategy, self, array)
+                assert self.placement is not None
+                self.placement.create(self, array)
         elif constraint is not None:
             raise RuntimeError(
                 f"variable {name!r}: a variable with a constraint cannot be created in a replica function, the "
@@ -144,10 +138,9 @@ class Variable(DescribedVariable, DistributedValues):
         self.description = description
         self._key = description.key
         self._strategy = strategy
-        # In central storage there is one copy, with nothing to aggregate when it is read: ON_READ is as ON_WRITE.
-        self._holder = None if strategy is None else strategy.holder
-        self._on_read = description.synchronization is _ON_READ and self._holder is None
-        self._aggregation = description.aggregation
+        self.placement: Placement | None = None
+        if strategy is not None:
+            self.placement = strategy.description.placement_of(strategy, description.synchronization)
 
     def _create_inside(self, array: Array) -> None:
         """In a replica function: all replicas stop, and the driver creates one variable for them."""
@@ -190,7 +183,7 @@ class Variable(DescribedVariable, DistributedValues):
             return "Variable"
         if self._strategy.description.parameter_device is not None:
             return "CentralVariable"
-        return "SyncOnReadVariable" if self._on_read else "MirroredVariable"
+        return "SyncOnReadVariable" if self.synchronization is _ON_READ else "MirroredVariable"
 
     @property
     def whereabouts(self) -> str:
@@ -260,7 +253,8 @@ class Variable(DescribedVariable, DistributedValues):
             return self._local
         env = current_env()
         if env is None or contexts.merging_env() is not None:
-            return read_across(self)
+            assert self.placement is not None
+            return self.placement.read(self)
         return self.own_component(env)
 
     def own_component(self, env: ReplicaEnv) -> Array:
@@ -274,50 +268,16 @@ class Variable(DescribedVariable, DistributedValues):
             store = {self._key: self._local}
             programs.update(_PlainEnv(store), self._key, how, array)  # type: ignore[arg-type]
             self._local = store[self._key]
-        elif env is None or contexts.merging_env() is not None:
-            cross_replica_update(self, how, value)
-        elif isinstance(contexts.thread.context, contexts.CrossReplica):  # an update function, on one replica
-            program = programs.update if self._holder is None else central_programs.update
-            program(self._checked(env), self._key, how, checked_update(self, how, value))
+            return
+        placement = self.placement
+        assert placement is not None
+        if env is None or contexts.merging_env() is not None:
+            placement.update(self, how, value)
+        elif isinstance(contexts.thread.context, contexts.CrossReplica):  # an update function
+            placement.update_here(self._checked(env), self, how, value)
         else:
-            self._update_in_replica(self._checked(env), how, value)
-
-    def _update_in_replica(self, env: ReplicaEnv, how: Update, value: Any) -> None:
-        array = checked_update(self, how, value)
-        holder = self._holder
-        if holder is not None and env.size > 1 and self._aggregation is _NONE:
-            raise ValueError(_central_without_aggregation(self, how, env.size))
-        if env.size > 1 and not self._on_read and self._aggregation is not _NONE:
-            array = self._aggregated(env, how, value, array, call_site(sys._getframe(3)))
-        if holder is None:
-            programs.update(env, self._key, how, array)
-        else:
-            central_programs.update_together(env, self._key, how, array, holder)
-
-    def _aggregated(
-        self, env: ReplicaEnv, how: Update, value: Any, array: Array | IndexedSlices, site: str
-    ) -> Array | IndexedSlices:
-        """What the replicas' values come to: the same on all of them, or None where only the holder needs it."""
-        assert self._strategy is not None
-        if isinstance(array, IndexedSlices):
-            return aggregated_slices(env, self._aggregation, array, site)
-        if self._aggregation is _FIRST:
-            first: Array = env.communicator.broadcast(array, 0, site=site)
-            return first
-        if self._aggregation is _SUM and is_python_number(value):
-            if env.traced:  # a Python number is the same on all replicas
-                raise ValueError(_sum_of_number(self, how, value, env.size))
-            everyones = env.communicator.all_gather(array[np.newaxis], 0, site=site)
-            if (everyones == everyones[0]).all():
-                raise ValueError(_sum_of_number(self, how, value, env.size))
-            return np.asarray(everyones.sum(axis=0, dtype=array.dtype))
-        op = "sum" if self._aggregation is _SUM else "mean"
-        if self._holder is not None:
-            held: Array = env.communicator.reduce([array], op, self._holder, site=site)[0]
-            return held
-        request = Reduction(op, site)
-        combined: Array = self._strategy.all_reduce_arrays(env.communicator, [array], request)[0]
-        return combined
+            site = call_site(sys._getframe(2))
+            placement.update_together(self._checked(env), self, how, value, site)
 
     def _checked(self, env: ReplicaEnv) -> ReplicaEnv:
         """`env`, if it is one of the variable's own strategy."""
@@ -394,22 +354,6 @@ def _check_kind(
             f"variable {name!r}: aggregation MEAN needs a floating dtype, a mean of {dtype.name} is not one; use "
             f"dtype='float32', or aggregation SUM or ONLY_FIRST_REPLICA"
         )
-
-
-def _sum_of_number(variable: Variable, how: Update, value: Any, replicas: int) -> str:
-    return (
-        f"{how}({value!r}) on variable {variable.name!r} with aggregation SUM would add up the same number "
-        f"{replicas} times; give an array, such as np.{variable.dtype.name}({value!r}), if you mean that, or use "
-        f"aggregation MEAN or ONLY_FIRST_REPLICA"
-    )
-
-
-def _central_without_aggregation(variable: Variable, how: Update, replicas: int) -> str:
-    return (
-        f"{how} on variable {variable.name!r} in a replica function: there is one copy for {replicas} replicas, and "
-        f"aggregation NONE does not say how their values become one; create it with aggregation SUM, MEAN or "
-        f"ONLY_FIRST_REPLICA"
-    )
 
 
 def _create_merged(

@@ -1,0 +1,132 @@
+"""What a variable may become: the checks of new values, wherever they come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.backends.from_gpu import fetched
+from workbench.backends.numpy import view
+from workbench.backends.users_line import apply_at_users_line
+from workbench.debugging import numerics
+from workbench.distribute.arrays.as_array import Array, as_array, as_operand, describe, namespace_of
+from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
+from workbench.distribute.variables.programs import Update
+from workbench.distribute.variables.scatter import SCATTERS
+from workbench.errors import InvalidArgumentError
+from workbench.runtime.replica.env import current_env
+
+if TYPE_CHECKING:
+    from workbench.distribute.variables.described_variable import DescribedVariable
+
+# Rows of several replicas, concatenated, have no meaning for these: which of two would win?
+_NOT_AGGREGATED = frozenset(("scatter_min", "scatter_max", "scatter_update"))
+
+
+def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Array | IndexedSlices:
+    """`value` as an array of the variable's dtype and shape, not to be written to; rows for scatter updates.
+
+    Raises:
+      NotImplementedError: For a scatter update that this variable does not have.
+      ValueError: If the shape differs.
+      TypeError: If the variable's dtype cannot hold it without losing its kind.
+      InvalidArgumentError: If it is not finite, where that is checked.
+    """
+    env = current_env()
+    if how in SCATTERS:
+        require_scatter(variable, how)
+        rows = checked_slices(variable, how, value, traced=env is not None and env.traced)
+        if numerics.thread.place:
+            numerics.check(rows.values, f"{how} of variable {variable.name!r}")
+        return rows
+    array = as_array(value) if env is None else as_operand(value)
+    if numerics.thread.place:
+        numerics.check(array, f"{how} of variable {variable.name!r}")
+    if array.shape != variable.shape:
+        raise ValueError(
+            f"{how} on variable {variable.name!r}: the value has shape {array.shape}, the variable {variable.shape}; "
+            f"give an array of the variable's shape (np.broadcast_to, np.full or reshape make one)"
+        )
+    if array.dtype == variable.dtype:
+        return array
+    if not np.can_cast(array.dtype, variable.dtype, "same_kind"):
+        raise TypeError(
+            f"{how} on variable {variable.name!r}: a value of {array.dtype.name} does not fit {variable.dtype.name}; "
+            f"convert it with value.astype(np.{variable.dtype.name}), or create the variable with that dtype"
+        )
+    return apply_at_users_line()(array.astype, variable.dtype)  # type: ignore[no-any-return]
+
+
+def require_scatter(variable: DescribedVariable, how: str) -> None:
+    """Refuses scatter updates that the reference does not have.
+
+    Raises:
+      NotImplementedError: For ON_READ variables; and for minimum, maximum and update with aggregation SUM or MEAN.
+    """
+    if variable.strategy is None:
+        return
+    if variable.synchronization is VariableSynchronization.ON_READ:
+        raise NotImplementedError(
+            f"{how} on variable {variable.name!r}: ON_READ variables take no scatter updates; write "
+            f"v.assign(v + rows.dense()) in the replica function, or create the variable ON_WRITE"
+        )
+    summed = variable.aggregation in (VariableAggregation.SUM, VariableAggregation.MEAN)
+    if summed and how in _NOT_AGGREGATED:
+        raise NotImplementedError(
+            f"{how} on variable {variable.name!r} with aggregation {variable.aggregation.name}: rows of several "
+            f"replicas cannot be added up for it; use aggregation NONE or ONLY_FIRST_REPLICA"
+        )
+
+
+def checked_slices(variable: DescribedVariable, how: str, value: Any, traced: bool) -> IndexedSlices:
+    """`value` with values of the variable's dtype, one row per index.
+
+    Args:
+      variable: The variable to change.
+      how: The method, for messages.
+      value: IndexedSlices whose values have shape `indices.shape + variable.shape[1:]`, or are a scalar.
+      traced: Whether a program is being traced, where nobody can look at indices.
+
+    Raises:
+      TypeError: If it is no IndexedSlices, its indices are no integers, or the variable's dtype cannot hold the values.
+      ValueError: If shapes do not fit.
+      InvalidArgumentError: If an index is outside of the variable.
+    """
+    where = f"{how} on variable {variable.name!r}"
+    if not isinstance(value, IndexedSlices):
+        raise TypeError(
+            f"{where} needs wb.IndexedSlices(values, indices), got {type(value).__name__}; to change the whole "
+            f"variable use assign, assign_add or assign_sub"
+        )
+    if not variable.shape:
+        raise ValueError(f"{where}: the variable is a scalar, it has no rows")
+    values, indices = as_operand(value.values), as_operand(value.indices)
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"{where}: indices must be integers, got {describe(indices)}")
+    wanted = (*indices.shape, *variable.shape[1:])
+    if values.shape == ():
+        values = namespace_of(values).broadcast_to(values, wanted)
+    if tuple(values.shape) != wanted:
+        raise ValueError(
+            f"{where}: {indices.size} indices of a variable of shape {variable.shape} need values of shape {wanted}, "
+            f"got {tuple(values.shape)}"
+        )
+    if values.dtype != variable.dtype:
+        if not np.can_cast(values.dtype, variable.dtype, "same_kind"):
+            raise TypeError(
+                f"{where}: values of {values.dtype.name} do not fit {variable.dtype.name}; convert them with "
+                f"values.astype(np.{variable.dtype.name})"
+            )
+        values = apply_at_users_line()(values.astype, variable.dtype)
+    if not traced:
+        _require_inside(where, np.asarray(view(fetched(indices))), variable.shape[0])
+    return IndexedSlices(values, indices, variable.shape)
+
+
+def _require_inside(where: str, indices: Array, rows: int) -> None:
+    outside = np.flatnonzero((indices < 0) | (indices >= rows))
+    if outside.size:
+        first = int(outside[0])
+        raise InvalidArgumentError(f"{where}: indices[{first}] = {indices.flat[first]} is not in [0, {rows})")

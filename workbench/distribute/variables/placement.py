@@ -1,0 +1,224 @@
+"""Placement: where the values of variables are, and so how they are created, read, updated and given back.
+
+A strategy's variables all act alike to the user; what differs is behind this: a component on every replica
+(`on_replicas.py`), or one copy that a replica holds for all (`central_storage.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from workbench import tree
+from workbench.distribute import contexts
+from workbench.distribute.arrays.as_array import Array, is_python_number
+from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.values.distributed_values import Mirrored, PerReplica
+from workbench.distribute.variables.aggregation import VariableAggregation
+from workbench.distribute.variables.checked_values import checked_update, require_scatter
+from workbench.distribute.variables.programs import Update
+from workbench.distribute.variables.scatter import SCATTERS, aggregated_slices
+from workbench.errors import ReplicaLost
+
+if TYPE_CHECKING:
+    from workbench.distribute.described_strategy import DescribedStrategy
+    from workbench.distribute.variables.described_variable import DescribedVariable
+    from workbench.runtime.replica.env import ReplicaEnv
+
+T = TypeVar("T")
+UpdateProgram = Callable[..., Any]
+_NONE, _SUM = VariableAggregation.NONE, VariableAggregation.SUM
+_FIRST = VariableAggregation.ONLY_FIRST_REPLICA
+
+
+class Placement(ABC):
+    """Where variables of a strategy are.
+
+    Its methods are called in the notebook, or by a replica, whose `env` they then take. A merge function that is traced
+    counts as the notebook, and runs on the replicas all the same: `contexts.merging_env()`.
+
+    Attributes:
+      strategy: Whose variables they are.
+      by_replica: Each replica has a component of its own, which it can look at and update alone.
+    """
+
+    by_replica: ClassVar[bool]
+
+    def __init__(self, strategy: DescribedStrategy) -> None:
+        self.strategy = strategy
+
+    # -- in the notebook
+    # ------------------------------------------------------------------------------------------------
+
+    def create(self, variable: DescribedVariable, array: Array) -> None:
+        """Gives a new variable its value, or one that was lost a new one."""
+        self.place(variable, array, self.strategy.kept.take_forgotten())
+        self.strategy.kept.add(variable)
+
+    @abstractmethod
+    def place(self, variable: DescribedVariable, array: Array, forgotten: Sequence[str]) -> None:
+        """Puts a new value in its place; `forgotten` are keys of variables that nobody uses any more."""
+
+    def read(self, variable: DescribedVariable) -> Array:
+        """The common value of a variable.
+
+        Raises:
+          ValueError: If its components have none.
+        """
+        contexts.require_cross_replica(self.strategy, "reading a variable")
+        return self.common_value(variable)
+
+    @abstractmethod
+    def common_value(self, variable: DescribedVariable) -> Array:
+        """See `read`, which has checked that this is no replica function."""
+
+    @abstractmethod
+    def components(self, variable: DescribedVariable, ranks: Sequence[int] | None = None) -> list[Array]:
+        """What each replica reads, or each of `ranks`.
+
+        Raises:
+          ReplicaLost: If a replica is lost meanwhile, and with it what it alone had.
+        """
+
+    def update(self, variable: DescribedVariable, how: Update, value: Any) -> None:
+        """Updates a variable with one value, or with one per replica.
+
+        Raises:
+          ValueError: If the shape differs, or what the components would become has no meaning.
+        """
+        contexts.require_cross_replica(self.strategy, how)
+        if how in SCATTERS:
+            require_scatter(variable, how)
+        if isinstance(value, PerReplica):
+            self.update_from_parts(variable, how, value)
+            return
+        if isinstance(value, Mirrored):
+            value = value.values[0]
+        array = checked_update(variable, how, self.part_of(variable, how, value))
+        lost = variable not in self.strategy.kept and contexts.merging_env() is None
+        if lost and how == "assign" and not isinstance(array, IndexedSlices):
+            self.create(variable, array)
+        else:
+            self.put(variable, how, array)
+
+    @abstractmethod
+    def update_from_parts(self, variable: DescribedVariable, how: Update, value: PerReplica) -> None:
+        """Updates a variable of which the notebook gives a value per replica."""
+
+    def part_of(self, variable: DescribedVariable, how: Update, value: Any) -> Any:
+        """What each component shall be updated with, so that the variable is with `value`."""
+        return value
+
+    @abstractmethod
+    def put(self, variable: DescribedVariable, how: Update, array: Array | IndexedSlices) -> None:
+        """Updates a variable with a value that was checked."""
+
+    @abstractmethod
+    def run_update(
+        self, program: UpdateProgram, fn: Callable[..., Any], own: tuple[Any, Any], group: bool
+    ) -> Any:
+        """Runs a user's update function where the values are; see `StrategyExtended.update`.
+
+        Args:
+          program: What replicas run; calls `call_update`.
+          fn: The user's function, for messages.
+          own: Positional and keyword arguments, of distributed values the handles.
+          group: As of `StrategyExtended.update`.
+        """
+
+    @abstractmethod
+    def reseed(
+        self, variables: Sequence[DescribedVariable], lost: Sequence[int], survivors: Sequence[int]
+    ) -> None:
+        """Gives replicas that were replaced what they had of variables.
+
+        Args:
+          variables: All of them, wherever each is.
+          lost: Ranks of the replicas that have nothing.
+          survivors: Of those that have; at least one.
+        """
+
+    # -- on a replica
+    # -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def update_together(
+        self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any, site: str
+    ) -> None:
+        """An update in a replica function, which all replicas call with values of their own.
+
+        Args:
+          env: The replica.
+          variable: The variable.
+          how: The method.
+          value: Of this replica.
+          site: Where the user called it.
+
+        Raises:
+          ValueError: If the shape differs, or the values of several replicas have no meaning for the variable.
+        """
+
+    @abstractmethod
+    def update_here(self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any) -> None:
+        """An update by an update function, which runs where the value is: of that one only."""
+
+    @abstractmethod
+    def call_update(self, env: ReplicaEnv, call: Callable[[], Any]) -> Any:
+        """Calls a user's update function; what `run_update` needs of it."""
+
+    @abstractmethod
+    def rank_here(self, env: ReplicaEnv) -> Any:
+        """The number of the component that the update functions of this replica get."""
+
+    def _aggregated(
+        self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any, site: str
+    ) -> Array | IndexedSlices:
+        """What the replicas' values come to by the variable's aggregation: on all of them, or where it is needed."""
+        array = checked_update(variable, how, value)
+        aggregation = variable.aggregation
+        if env.size == 1 or aggregation is _NONE:
+            return array
+        if isinstance(array, IndexedSlices):
+            return aggregated_slices(env, aggregation, array, site)
+        if aggregation is _FIRST:
+            first: Array = env.communicator.broadcast(array, 0, site=site)
+            return first
+        if aggregation is _SUM and is_python_number(value):
+            if env.traced:  # a Python number is the same on all replicas
+                raise ValueError(_sum_of_number(variable, how, value, env.size))
+            everyones = env.communicator.all_gather(array[np.newaxis], 0, site=site)
+            if (everyones == everyones[0]).all():
+                raise ValueError(_sum_of_number(variable, how, value, env.size))
+            return np.asarray(everyones.sum(axis=0, dtype=array.dtype))
+        return self.reduced(env, array, "sum" if aggregation is _SUM else "mean", site)
+
+    @abstractmethod
+    def reduced(self, env: ReplicaEnv, array: Array, op: str, site: str) -> Array:
+        """The sum or mean of all replicas' arrays, where it is needed."""
+
+
+def again_if_lost(read: Callable[[], T]) -> T:
+    """What `read` gives, which may be asked twice: a replica that is lost meanwhile gets a copy from the others.
+
+    The step of which the loss is an error would have changed something; reading does not.
+    """
+    try:
+        return read()
+    except ReplicaLost:
+        return read()
+
+
+def alone(result: Any, group: bool) -> Any:
+    """The leaves of an update function that ran once, as `StrategyExtended.update` gives them."""
+    return result if group else tree.map(lambda leaf: (leaf,), result)
+
+
+def _sum_of_number(variable: DescribedVariable, how: Update, value: Any, replicas: int) -> str:
+    return (
+        f"{how}({value!r}) on variable {variable.name!r} with aggregation SUM would add up the same number "
+        f"{replicas} times; give an array, such as np.{variable.dtype.name}({value!r}), if you mean that, or use "
+        f"aggregation MEAN or ONLY_FIRST_REPLICA"
+    )
