@@ -6,7 +6,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from workbench.distribute.input.programs import HEAD, Request
+from workbench.distribute.input.host_input import Request
+from workbench.distribute.input.programs import HEAD
 from workbench.errors import StaleGeneration
 from workbench.runtime.driver.handle import Handle
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from workbench import tree
 from workbench.distribute.identity import new_id
-from workbench.distribute.input.programs import HEAD, Request
+from workbench.distribute.input.host_input import Request
+from workbench.distribute.input.programs import HEAD
 from workbench.distribute.values.distributed_values import PerReplica
 from workbench.errors import ReplicaLost
 from workbench.runtime.driver.failures import failures_error

@@ -13,8 +13,9 @@ from workbench import tree
 from workbench.device_names import Device
 from workbench.distribute.identity import new_id
 from workbench.distribute.input.chunk import Chunk, Elements
+from workbench.distribute.input.host_input import Request
 from workbench.distribute.input.plan import InputPlan
-from workbench.distribute.input.programs import HEAD, ByReference, Request, fetch, fetch_again, open_input
+from workbench.distribute.input.programs import HEAD, ByReference, fetch, fetch_again, open_input
 from workbench.runtime.driver.handle import Handle
 from workbench.runtime.shipping.captures import explain_unpicklable
 
