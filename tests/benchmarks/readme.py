@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.benchmarks.bars import BARS, Bar
 from tests.benchmarks.machine import Machine
+from tests.benchmarks.ours.timeline import CALLS, CALLS_ON_REPLICA, ON_REPLICA, PHASES
 from tests.benchmarks.summary import QUIET_CORES, Figure, Key, figures
 
 RESULTS = Path(__file__).parent / "results"
@@ -43,7 +44,30 @@ def section(data: Mapping[str, Any]) -> str:
         groups.setdefault(bar.ours, []).append(bar)
     lines = ["| what | workbench | peers | bar | met |", "|---|---|---|---|---|"]
     lines += [_row(key, bars, found) for key, bars in groups.items()]
-    return _head(data) + "\n\n" + "\n".join(lines) + "\n"
+    return _head(data) + "\n\n" + "\n".join(lines) + "\n" + _timeline(found)
+
+
+def _timeline(found: Mapping[Key, Figure]) -> str:
+    """Where the time of a step goes, in words; "" if that was not measured."""
+    names = (*PHASES, ON_REPLICA, CALLS, CALLS_ON_REPLICA)
+    figures = [found.get(Key("dispatch", 2, "workbench", name)) for name in names]
+    if any(figure is None for figure in figures):
+        return ""
+    before, sent, first, second, after, replica, calls, on_replica = (
+        f"{figure.median:.0f}" for figure in figures if figure is not None
+    )
+    noisy = "~" if any(figure is not None and figure.noisy for figure in figures) else ""
+    return "\n".join(
+        (
+            "",
+            f"Where the time of a noop step goes: {noisy}{before} µs before it is sent, {sent} to send it to both",
+            f"replicas, {first} until the first has answered, which has it for {replica}, {second} until the",
+            f"second has, {after} after that. The driver calls {calls} functions for it and each replica",
+            f"{on_replica}, each time with the caches of its core filled by the others; bare sockets do with some",
+            "twenty. Steps that are pipelined share messages; the driver's calls remain.",
+            "",
+        )
+    )
 
 
 def replaced(text: str, new: str) -> str:

@@ -53,6 +53,7 @@ SUITES: dict[str, tuple[Job, ...]] = {
     "dispatch": (
         Job("floor", "peers.floor_dispatch"),
         Job("workbench", "ours.dispatch"),
+        Job("workbench", "ours.timeline"),
         _tensorflow("TF", "tf_dispatch"),
         _peer("JAX", "jax_dispatch", "jax"),
         Job("workbench, threads", "ours.dispatch --threads 1"),

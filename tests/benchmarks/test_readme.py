@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.benchmarks import bars
 from tests.benchmarks.bars import BARS
+from tests.benchmarks.ours import timeline
 from tests.benchmarks.readme import README, between, newest, replaced, section
 from tests.benchmarks.summary import figures
 from tests.benchmarks.test_summary import MACHINE, OURS, row
 
 TF = OURS._replace(who="TF tf.function")
+SOCKETS = OURS._replace(who=bars.SOCKETS)
 
 
 def results(*rows: dict[str, Any]) -> dict[str, Any]:
@@ -44,16 +47,17 @@ def test_bars_have_the_unit_of_their_figures() -> None:
 
 
 def test_whether_a_bar_is_met_is_computed() -> None:
-    text = section(results(row(OURS, 0, 50), row(TF, 0, 100)))
+    text = section(results(row(OURS, 0, 50), row(TF, 0, 100), row(SOCKETS, 0, 40)))
     assert line_of("dispatch: noop", text) == [
-        "dispatch: noop", "50 µs", "TF tf.function 100 µs", "≤ 60 µs, ≥ 3 × TF tf.function", "yes, **no** (2 ×)",
+        "dispatch: noop", "50 µs", "TF tf.function 100 µs, bare 40 µs".replace("bare", SOCKETS.who),
+        f"≥ 0.62 × {SOCKETS.who}, ≥ 3 × TF tf.function", "yes (0.8 ×), **no** (2 ×)",
     ]  # fmt: skip
 
 
 def test_what_was_not_measured_is_said() -> None:
     text = section(results(row(OURS, 0, 50)))
 
-    assert line_of("dispatch: noop", text)[-1] == "yes, not measured"
+    assert line_of("dispatch: noop", text)[-1] == "not measured, not measured"
     _, ours, peers, bar, met = line_of("startup: import", text)
     assert (ours, peers, bar, met) == ("not measured", "", "≤ 0.1 s", "not measured")
 
@@ -61,10 +65,21 @@ def test_what_was_not_measured_is_said() -> None:
 def test_the_load_is_said() -> None:
     text = section(results(row(OURS, 0, 50, foreign=1.5), row(TF, 0, 100)))
 
+    assert "Where the time" not in text
     assert "2026-01-31; the load average before was 7.5" in text
     assert "in 1 of 2 cases" in text
     cells = line_of("dispatch: noop", text)
-    assert (cells[1], cells[-1]) == ("~50 µs", "~yes, ~**no** (2 ×)")
+    assert (cells[1], cells[-1]) == ("~50 µs", "not measured, ~**no** (2 ×)")
+
+
+def test_where_the_time_of_a_step_goes_is_said() -> None:
+    names = (*timeline.PHASES, timeline.ON_REPLICA, timeline.CALLS, timeline.CALLS_ON_REPLICA)
+    text = section(results(*(row(OURS._replace(what=name), 0, 10.4 + n) for n, name in enumerate(names))))
+
+    assert "10 µs before it is sent, 11 to send it to both\nreplicas, 12 until the first" in text
+    assert (
+        "which has it for 15, 13 until the\nsecond has, 14 after that. The driver calls 16 functions" in text
+    )
 
 
 def test_only_the_section_is_replaced() -> None:

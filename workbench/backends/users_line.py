@@ -58,7 +58,7 @@ def is_users(frame: FrameType) -> bool:
 def users_frame() -> FrameType | None:
     """The innermost frame outside of this package; None on a thread that runs nothing of the user's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_users(frame):
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):  # as `is_users`, in every step
         frame = frame.f_back
     return None if frame is None or frame.f_globals.get("__name__") == "threading" else frame
 

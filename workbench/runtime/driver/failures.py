@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from optree import PyTreeSpec
+
 from workbench.errors import (
     CaptureError,
     CollectiveAborted,
@@ -196,6 +198,14 @@ def structure_error(step: Step) -> WorkbenchError | None:
 
     Also where a structure is of classes that this process does not have.
     """
+    structures, promised = step.structures, step.promised
+    as_promised = promised is None or promised is structures[0]
+    if (
+        as_promised
+        and type(structures[0]) is PyTreeSpec
+        and structures.count(structures[0]) == len(structures)
+    ):
+        return None  # as for nearly all steps
     known = [(rank, structure) for rank, structure in enumerate(step.structures) if structure is not None]
     if not known:
         return None
