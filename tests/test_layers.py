@@ -57,7 +57,7 @@ ROOMS = {
         "← deploy ← driver ← cluster ← attach scheduler_pages ← connect_cluster"
     ),
     "server": (
-        "channels frames job_models layout_names mirror rates recorded summary watched_runs ← job_link publisher "
+        "channels frames layout_names mirror rates recorded summary watched_runs ← job_link publisher "
         "← announcing clusters ← session workers ← client_socket ← handlers ← extension"
     ),
     "telemetry": (

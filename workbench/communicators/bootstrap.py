@@ -23,8 +23,7 @@ from workbench.communicators.shm.handshake import Hello, Listener
 from workbench.communicators.shm.link import SharedMemoryLink
 from workbench.communicators.threads.rendezvous import Rendezvous, ThreadLink
 from workbench.communicators.threads.solo import SoloLink
-from workbench.telemetry.recording.ring import Ring
-from workbench.telemetry.recording.shared_ring import SharedRing
+from workbench.telemetry.recording.ring import Ring, SharedRing
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,15 @@ from workbench import forks
 from workbench.runtime import Cluster
 from workbench.server.channels import CHANNELS, FEED
 from workbench.server.frames import Requests, encode
-from workbench.server.job_models import ASKING, feed_frame, looks
 from workbench.server.summary import summarise
+from workbench.telemetry.feed.sweeps import sweeps
+from workbench.telemetry.snapshot import Snapshot
+from workbench.ui.cluster.cluster_model import DeviceHistory, topology_model
+from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.sources import Source
 
+ASKING: Final = frozenset({"devices"})
+"""Channels of which the model is not known without asking Dask's scheduler."""
 _REST_SECONDS: Final = 0.2  # each telling costs the job and the server some milliseconds of CPU
 _LOOK_SECONDS: Final = 1.0
 _SEND_SECONDS: Final = 10.0
@@ -204,3 +209,17 @@ def _readable(sockets: list[socket.socket], timeout_seconds: float) -> list[sock
     for descriptor in by_descriptor:
         poll.register(descriptor, select.POLLIN)
     return [by_descriptor[descriptor] for descriptor, _ in poll.poll(timeout_seconds * 1000)]
+
+
+def feed_frame(snapshot: Snapshot, status: str) -> dict[str, Any]:
+    """What the views of the feed draw beside its snapshot; see `models.Collectives`."""
+    return {"status": status, "silent": [], "sweeps": [plain(sweep) for sweep in sweeps(snapshot.table)]}
+
+
+def looks(cluster: Cluster) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Channel -> its model now, for those that can be looked at whenever somebody wants to see them."""
+    devices = DeviceHistory(cluster)
+    return {
+        "topology": lambda: plain(topology_model(cluster)),
+        "devices": lambda: plain(devices.model()),
+    }

@@ -12,7 +12,7 @@ from distributed import Client
 from tests.runtime.conftest import Run
 from workbench.errors import CaptureError
 from workbench.runtime import Cluster, Group
-from workbench.runtime.driver.unpicklable import explain_unpicklable_argument
+from workbench.runtime.driver.arguments import explain_unpicklable_argument
 from workbench.runtime.replica.env import ReplicaEnv
 from workbench.runtime.shipping.captures import captured, check_size
 from workbench.runtime.shipping.function_registry import Shipping

@@ -1,4 +1,4 @@
-"""How the arrays of one all_reduce are laid out: arrays of one dtype travel together in packs."""
+"""How arrays are laid out to travel: those of one dtype together in packs, or one by one as blocks of bytes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -114,3 +115,20 @@ def flatten(pack: Pack, arrays: Sequence[np.ndarray], scratch: np.ndarray) -> np
         array = arrays[index]
         np.copyto(flat[low:high].reshape(array.shape), array)
     return flat
+
+
+def bytes_of(array: np.ndarray) -> np.ndarray:
+    """The elements of an array as a block: shape `(nbytes,)`, uint8; copied only if they are not contiguous."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def header(array: Any) -> np.ndarray:
+    """Dtype and shape of an array of any library as a block; `described` reads it."""
+    name = array.dtype.name if array.dtype.kind == "V" else array.dtype.str
+    return np.frombuffer(f"{name} {' '.join(map(str, array.shape))}".encode(), np.uint8)
+
+
+def described(block: np.ndarray) -> tuple[np.dtype, tuple[int, ...]]:
+    """The inverse of `header`."""
+    name, *shape = block.tobytes().decode().split()
+    return backend.dtype_named(name), tuple(map(int, shape))

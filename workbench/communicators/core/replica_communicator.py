@@ -11,21 +11,20 @@ from typing import Any
 import numpy as np
 
 from workbench.backends import numpy as backend
-from workbench.communicators.core.blocks import bytes_of, described, header
 from workbench.communicators.core.call import Call
 from workbench.communicators.core.failure import Failure
 from workbench.communicators.core.finiteness import FINITE, NOT_READ
 from workbench.communicators.core.gathering import GatherLayout
 from workbench.communicators.core.link import Blocks, Link
 from workbench.communicators.core.options import Options, Reduction
+from workbench.communicators.core.packing import bytes_of, described, header
 from workbench.communicators.core.plan import Plan, planned
 from workbench.communicators.core.position import OUTSIDE, Flight, Position, Status
 from workbench.communicators.core.roll_call import RollCall
 from workbench.errors import CollectiveAborted, CollectiveMismatch, StaleGeneration, WorkbenchError
 from workbench.faults import fault
 from workbench.telemetry.recording.flight_memory import POSITION
-from workbench.telemetry.recording.ring import Ring
-from workbench.telemetry.recording.shared_ring import SharedRing
+from workbench.telemetry.recording.ring import Ring, SharedRing
 from workbench.telemetry.records import Signature, message_bytes
 
 _MAX_PLANS = 4096  # call sites × shapes remembered; a notebook makes new call sites in every cell

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from workbench.backends import numpy as backend
-from workbench.communicators.core.blocks import bytes_of, described, header
 from workbench.communicators.core.call import Call, describe
 from workbench.communicators.core.link import Blocks, Link
 from workbench.communicators.core.options import CommunicationImplementation, Options, Reduction
-from workbench.communicators.core.packing import Pack, packs_of
+from workbench.communicators.core.packing import Pack, bytes_of, described, header, packs_of
 from workbench.communicators.core.position import Flight, Position, Status
 from workbench.communicators.core.replica_communicator import ReplicaCommunicator
 from workbench.communicators.gpu.nccl import wire_dtype

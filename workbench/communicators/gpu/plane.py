@@ -31,7 +31,7 @@ from workbench.communicators.gpu.timing import Lane, Launched, Pair, retire
 from workbench.communicators.gpu.work import GpuOps, Work
 from workbench.communicators.threads.rendezvous import Exchange
 from workbench.errors import CollectiveAborted, WorkbenchError
-from workbench.telemetry.recording.shared_ring import SharedRing
+from workbench.telemetry.recording.ring import SharedRing
 from workbench.telemetry.records import Signature
 
 POLL_SECONDS = 0.025

@@ -10,9 +10,9 @@ import optree
 from workbench.errors import CaptureError, CollectiveMismatch
 from workbench.runtime.comm.messages import MERGED, Ref, dumps, unpickled
 from workbench.runtime.comm.result_leaves import arrived
+from workbench.runtime.driver.arguments import explain_unpicklable_result
 from workbench.runtime.driver.handle import Handle
 from workbench.runtime.driver.step import Step
-from workbench.runtime.driver.unpicklable import explain_unpicklable_result
 
 
 class PerRank:

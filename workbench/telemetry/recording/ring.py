@@ -8,6 +8,7 @@ writer has overwritten meanwhile. When the reader is too slow the oldest records
 from __future__ import annotations
 
 import mmap
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -237,3 +238,21 @@ def _private(nbytes: int) -> mmap.mmap:
     if hasattr(mmap, "MAP_PRIVATE"):
         return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return mmap.mmap(-1, nbytes)
+
+
+class SharedRing:
+    """A `Ring` with several writers: the thread of a replica on a GPU, and the one that sees that the GPU is done."""
+
+    def __init__(self, ring: Ring) -> None:
+        self._ring = ring
+        self._lock = threading.Lock()  # held for a microsecond; a ring's own writing knows one writer only
+
+    def number(self, signature: Signature) -> int:
+        """As `Ring.number`; any thread."""
+        with self._lock:
+            return self._ring.number(signature)
+
+    def write(self, *record: int) -> None:
+        """As `Ring.write`; any thread."""
+        with self._lock:
+            self._ring.write(*record)
