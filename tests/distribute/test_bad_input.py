@@ -123,7 +123,7 @@ ONLY_BETWEEN_PROCESSES = {"variable of no scope", "function that does not pickle
 
 @pytest.mark.parametrize("what", BAD)
 def test_bad_input_is_told_and_nothing_is_lost(strategy: Any, what: str) -> None:
-    if what in ONLY_BETWEEN_PROCESSES and strategy.group.gang.shipping.by_reference:
+    if what in ONLY_BETWEEN_PROCESSES and strategy.group.gang.shipping.codec.by_reference:
         pytest.skip("replicas that are threads share the objects of this process")
     with strategy.scope():
         v = wb.Variable([1.0, 2.0], aggregation="SUM")

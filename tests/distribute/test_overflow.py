@@ -56,7 +56,7 @@ def _told_on_replicas(strategy: Any, step: Callable[..., None], *args: Any) -> T
             step(*args)
         return [_places(told)]
 
-    if strategy.group.gang.shipping.by_reference:
+    if strategy.group.gang.shipping.codec.by_reference:
         return _told_here(lambda: strategy.run(step, args=args))
     found = strategy.local_results(strategy.run(recorded))
     return set().union(*(part[0] for part in found))
@@ -159,7 +159,7 @@ def test_an_update_from_the_notebook_names_the_notebooks_line(
         changed = strategy.local_results(w)[1] if kind == "component" else w
         strategy.run(users_line.apply_at.cache_clear)  # as if the line had never warned before
         told = _told_here(lambda: update(changed))
-        if strategy.group.gang.shipping.by_reference or how in ("operator", "function", "assign"):
+        if strategy.group.gang.shipping.codec.by_reference or how in ("operator", "function", "assign"):
             _expect_update(told, how)  # these are computed in the notebook
             return
         assert not told
@@ -227,7 +227,7 @@ def test_what_the_notebook_has_replicas_reduce_names_the_notebooks_line(
         with strategy.scope():
             strategy.extended.reduce_to("SUM", both, both)  # HERE
 
-    if strategy.group.gang.shipping.by_reference:
+    if strategy.group.gang.shipping.codec.by_reference:
         _expect(_told_here(reduce), reduce)
         return
     reduce()
@@ -258,7 +258,7 @@ def test_a_filter_makes_it_an_error_at_the_users_line(strategy: Any) -> None:
             warnings.filterwarnings("error", module=f"{__name__}$")
         get_replica_context().all_reduce("SUM", HUGE)  # HERE
 
-    by_reference = strategy.group.gang.shipping.by_reference
+    by_reference = strategy.group.gang.shipping.codec.by_reference
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.filterwarnings("error", module=f"{__name__}$")

@@ -310,7 +310,7 @@ def test_sparse_rows_are_reduced_by_concatenation(strategy: Any) -> None:
 
 def test_a_result_that_does_not_pickle_stays_on_the_replicas(strategy: Any) -> None:
     made = strategy.run(lambda: (i for i in range(3)))
-    if not strategy.group.gang.shipping.by_reference:
+    if not strategy.group.gang.shipping.codec.by_reference:
         with pytest.raises(
             CaptureError, match=r"^a generator .*cannot be brought to the notebook: TypeError: .*; return"
         ):

@@ -130,7 +130,7 @@ def test_the_experimental_names_are_the_plain_ones(threads: Any) -> None:
 
 
 def test_the_way_of_combining_that_was_asked_for_is_taken_for_small_arrays_too(strategy: Any) -> None:
-    if strategy.group.gang.shipping.by_reference:
+    if strategy.group.gang.shipping.codec.by_reference:
         return  # replicas of one process combine in one way
     taken = {}
     for ops in (ReductionToOneDevice(), RingAllReduce(), None):

@@ -284,7 +284,7 @@ def test_a_plain_variable_lives_on_the_host(strategy: Any) -> None:
 
 def test_a_plain_variable_in_a_replica_function_of_processes_is_explained(strategy: Any) -> None:
     plain = wb.Variable(1.0, name="outside")
-    if strategy.group.gang.shipping.by_reference:
+    if strategy.group.gang.shipping.codec.by_reference:
         assert strategy.run(lambda: plain + 1).values == (2, 2)
         return
     with pytest.raises(CaptureError, match=r"captures 'plain'.*'outside:0'.*with strategy.scope\(\)"):

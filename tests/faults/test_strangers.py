@@ -138,8 +138,6 @@ def test_row_45_a_worker_refuses_links_without_the_claims_token() -> None:
             closed: list[bool] = []
 
             class Stranger:
-                by_reference = False
-
                 def close(self, closed: list[bool] = closed) -> None:
                     closed.append(True)
 

@@ -106,7 +106,7 @@ def test_a_child_is_told_that_the_cluster_is_its_parents(
     strategy.run(lambda: variable.assign_add(summed()))
     large = strategy.run(lambda: np.zeros(100_000))
     parent, before = os.getpid(), pids(cluster)
-    here = cluster.gang.shipping.by_reference  # and so is what replicas hold
+    here = cluster.gang.shipping.codec.by_reference  # and so is what replicas hold
 
     def body() -> None:
         uses: list[Callable[[], object]] = [

@@ -108,14 +108,14 @@ class Cluster:
                 self._connector.release(list(described))
             raise
         self.hosts = tuple(hosts)
-        by_reference = all(worker.steps.by_reference for worker in workers)
+        codec = workers[0].steps.codec  # the same for all
         self._succession = Succession(client, self._connector, own_nannies=self.embedded)
         health = LocalHealth(
             worker_exit=_unknown_exit if embedded_in is None else embedded.worker_exit,
             succession=self._succession,
             stall_seconds=stall_seconds,
         )
-        self.gang: Gang[Group] = Gang(workers, run_id=self.name, by_reference=by_reference, health=health)
+        self.gang: Gang[Group] = Gang(workers, run_id=self.name, codec=codec, health=health)
         self.gang.cluster = self
         self.gang.minimum_replicas = minimum_replicas or 0
         self.gang.notify = self._on_event

@@ -74,7 +74,7 @@ def test_only_handles_come_to_the_notebook(strategy: Any) -> None:
     data = Dataset.from_tensor_slices(np.ones((8, 5000), np.float32)).batch(4)
     for step in strategy.distribute_dataset(data):
         assert step.handle.specs() == [("float32", (2, 5000))] * 2
-        if strategy.group.gang.shipping.by_reference is False:
+        if strategy.group.gang.shipping.codec.by_reference is False:
             assert not any(step.handle.is_here(rank) for rank in range(2))
 
 
@@ -230,7 +230,7 @@ def test_replicas_forget_datasets_that_are_gone(local: Any, forgetting: Any) -> 
 def test_a_stage_whose_function_cannot_travel_names_what_it_captures(strategy: Any) -> None:
     lock = threading.Lock()
     data = Dataset.range(8).map(lambda x: (lock, x)[1]).batch(4)
-    if strategy.group.gang.shipping.by_reference:
+    if strategy.group.gang.shipping.codec.by_reference:
         assert len(list(strategy.distribute_dataset(data))) == 2
         return
     with pytest.raises(CaptureError, match="it captures 'lock'"):
@@ -273,7 +273,7 @@ def test_progress_tells_at_which_step_each_replica_is(strategy: Any) -> None:
 
 
 def test_a_replica_that_is_slow_is_at_an_earlier_step(strategy: Any, tmp_path: Path) -> None:
-    if strategy.group.gang.shipping.by_reference:
+    if strategy.group.gang.shipping.codec.by_reference:
         pytest.skip("replicas of one worker report together")
     go_on = tmp_path / "go on"
 

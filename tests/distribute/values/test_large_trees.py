@@ -122,7 +122,7 @@ def test_values_on_the_replicas_are_fetched_with_one_message_each(
     monkeypatch.setattr(gang_module.Gang, "request", counted)
     found = look(strategy, made)
     assert [leaf[0] for leaf in found][:3] == [0, look(strategy, made)[1][0], look(strategy, made)[2][0]]
-    assert messages == ([] if strategy.group.gang.shipping.by_reference else [gang_module.FETCH] * 2)
+    assert messages == ([] if strategy.group.gang.shipping.codec.by_reference else [gang_module.FETCH] * 2)
 
 
 def test_much_data_is_fetched_in_several_messages(strategy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ class Unpicklable:
 def test_what_cannot_be_fetched_keeps_nothing_else_back(strategy: Any) -> None:
     made = strategy.run(lambda: [np.ones(LARGE), Unpicklable(), np.ones(LARGE)])
     assert strategy.reduce("SUM", [made[0], made[2]], axis=None)[1][0] == 2
-    if not strategy.group.gang.shipping.by_reference:
+    if not strategy.group.gang.shipping.codec.by_reference:
         with pytest.raises(wb.errors.CaptureError, match="Unpicklable that a replica function returned"):
             strategy.local_results(made)
 

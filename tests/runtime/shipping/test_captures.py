@@ -12,6 +12,7 @@ from distributed import Client
 from tests.runtime.conftest import Run
 from workbench.errors import CaptureError
 from workbench.runtime import Cluster, Group
+from workbench.runtime.comm.codec import PICKLED
 from workbench.runtime.driver.arguments import explain_unpicklable_argument
 from workbench.runtime.replica.env import ReplicaEnv
 from workbench.runtime.shipping.captures import captured, check_size
@@ -22,7 +23,7 @@ threshold = 1
 
 def _explained(function: Any) -> str:
     with pytest.raises(CaptureError) as caught:
-        Shipping(by_reference=False).prepare(function, function)
+        Shipping(PICKLED).prepare(function, function)
     return str(caught.value)
 
 

@@ -143,7 +143,7 @@ class InputSource:
 
     def _open(self, ranks: Sequence[int] | None) -> None:
         group = self.group
-        plan = ByReference(self.plan) if group.gang.shipping.by_reference else _pickled(self.plan)
+        plan = ByReference(self.plan) if group.gang.shipping.codec.by_reference else _pickled(self.plan)
         group.run(group.prepare(open_input), (self.id, plan), ranks=ranks)
 
 

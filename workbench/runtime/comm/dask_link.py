@@ -11,6 +11,7 @@ from typing import Any
 from distributed.comm.core import CommClosedError
 
 from workbench import forks
+from workbench.runtime.comm.codec import PICKLED, Codec
 from workbench.runtime.comm.links import Inbox, LinkClosed
 from workbench.runtime.comm.messages import Message
 
@@ -21,7 +22,7 @@ class DaskLink:
     Frames are pickled here, as on the other transports, and travel as bytes.
     """
 
-    by_reference = False
+    codec: Codec = PICKLED
 
     def __init__(self, comm: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._comm = comm

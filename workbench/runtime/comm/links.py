@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from workbench import forks
+from workbench.runtime.comm.codec import OBJECTS, PICKLED, Codec
 from workbench.runtime.comm.messages import HEADER, Message
 
 _BUFFER = 64 * 1024
@@ -34,10 +35,10 @@ class Link(Protocol):
     """One end of a link.
 
     Attributes:
-      by_reference: Messages carry the objects themselves: both ends are in one process.
+      codec: How values travel in its messages.
     """
 
-    by_reference: bool
+    codec: Codec
 
     def fileno(self) -> int:
         """A descriptor that is readable when `receive` has something to return."""
@@ -95,7 +96,7 @@ def readable(descriptor: int, timeout_seconds: float) -> bool:
 class UnixLink:
     """A link over a connected stream socket; its frames are messages, or lists of them, pickled behind their length."""
 
-    by_reference = False
+    codec: Codec = PICKLED
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = forks.descriptor(sock)
@@ -343,7 +344,7 @@ class MemoryLink:
       peer: Where this end's messages go. Set by `pair`.
     """
 
-    by_reference = True
+    codec: Codec = OBJECTS
 
     def __init__(self) -> None:
         self.inbox = Inbox()

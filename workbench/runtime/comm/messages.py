@@ -45,6 +45,7 @@ from workbench.device_names import Device
 from workbench.errors import CaptureError
 from workbench.runtime.comm.failure_report import FailureReport, safe_text
 
+# Plain numbers: a member of an enumeration takes 2 µs longer to pickle, and 2 to read, four times in a step.
 (SHIP, RUN, PUT, FETCH, RELEASE, ROLLBACK, JOIN, CONNECT, LEAVE, MERGED, CALL, UNSHIP) = range(12)
 (DONE, MERGE, REPLY, STRUCTURE) = range(20, 24)
 (ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK) = range(30, 37)

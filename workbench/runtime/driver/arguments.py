@@ -58,7 +58,7 @@ def payload(
                 step.accepted.handles.append(leaf)
         elif kind not in _PLAIN:
             plain = False
-    if shipping.by_reference:
+    if shipping.codec.by_reference:
         return (spec, leaves, refs), None
     structure = shipping.structure_id(spec)
     if plain:  # every replica may have the same objects: pickled with the message

@@ -192,7 +192,7 @@ class Group(StepQueue):
         with gang.lock, gang.interrupts:
             if self.stale or gang.closed:
                 self._make_ready()
-            return Sent.of(components, by_reference=gang.shipping.by_reference).give(self)
+            return Sent.of(components, gang.shipping.codec).give(self)
 
     def wait(self) -> None:
         """Waits for all outstanding steps; raises their error. Ctrl-C stops them and leaves the cluster usable."""

@@ -8,7 +8,7 @@ from typing import Any
 import optree
 
 from workbench.errors import CaptureError, CollectiveMismatch
-from workbench.runtime.comm.messages import MERGED, Ref, dumps, unpickled
+from workbench.runtime.comm.messages import MERGED, Ref
 from workbench.runtime.comm.result_leaves import arrived
 from workbench.runtime.driver.arguments import explain_unpicklable_result
 from workbench.runtime.driver.handle import Handle
@@ -32,10 +32,10 @@ def run_merge(step: Step) -> None:
     """Runs the merge function that all replicas of `step` wait for, and lets them go on."""
     requests, step.merging = step.merging, {}
     group = step.group
-    by_reference = group.gang.shipping.by_reference
+    codec = group.gang.shipping.codec
     try:
         bodies = {
-            rank: body if by_reference else unpickled(body, f"the merge_call of replica {rank}")
+            rank: codec.decode(body, f"the merge_call of replica {rank}")
             for rank, (body, _) in requests.items()
         }
     except CaptureError as error:
@@ -78,7 +78,7 @@ def run_merge(step: Step) -> None:
     try:
         results, result_spec = optree.tree_flatten(result, namespace="workbench")
         by_rank = {rank: (result_spec, [_for_rank(leaf, rank) for leaf in results]) for rank in requests}
-        answer = (True, by_rank) if by_reference else dumps((True, by_rank))
+        answer = codec.encode((True, by_rank))
     except Exception as error:  # pickling calls code of whatever the result is
         name = getattr(fn, "__qualname__", repr(fn))
         step.merge_error = explain_unpicklable_result(name, result, error)
@@ -135,7 +135,7 @@ def refuse_stuck_merge(step: Step) -> None:
 
 
 def _answer(step: Step, payload: tuple[bool, str]) -> None:
-    _post(step, payload if step.group.gang.shipping.by_reference else dumps(payload))
+    _post(step, step.group.gang.shipping.codec.encode(payload))
 
 
 def _post(step: Step, payload: Any) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from workbench.errors import CaptureError, StaleGeneration
+from workbench.runtime.comm.codec import Codec
 from workbench.runtime.comm.failure_report import safe_text
-from workbench.runtime.comm.messages import INLINE_BYTES, PUT, RemoteLeaf, dumps
+from workbench.runtime.comm.messages import INLINE_BYTES, PUT, RemoteLeaf
 from workbench.runtime.driver.handle import Handle
 from workbench.runtime.driver.step import Runner, Step
 
@@ -28,14 +29,14 @@ class Sent:
         self._serial = -1
 
     @classmethod
-    def of(cls, components: Sequence[Any], *, by_reference: bool) -> Sent:
+    def of(cls, components: Sequence[Any], codec: Codec) -> Sent:
         """Makes components ready to travel.
 
         Raises:
           CaptureError: naming the first that does not pickle.
         """
-        parts = components if by_reference else [_pickled(value, r) for r, value in enumerate(components)]
-        return cls(parts, [_known(value, by_reference) for value in components])
+        parts = [_encoded(codec, value, rank) for rank, value in enumerate(components)]
+        return cls(parts, [_known(value, codec) for value in components])
 
     def give(self, group: Runner) -> Handle:
         """Sends each replica of a group its component; the handle of the value."""
@@ -76,9 +77,9 @@ class Sent:
             group.gang.post(group.gang.workers[name], (PUT, self._serial, parts))
 
 
-def _pickled(value: Any, rank: int) -> bytes:
+def _encoded(codec: Codec, value: Any, rank: int) -> Any:
     try:
-        return dumps(value)
+        return codec.encode(value)
     except Exception as error:  # pickling calls code of whatever the value is
         raise CaptureError(
             f"the component of replica {rank} cannot be sent to it: a {type(value).__module__}."
@@ -86,9 +87,9 @@ def _pickled(value: Any, rank: int) -> bytes:
         ) from error
 
 
-def _known(value: Any, by_reference: bool) -> Any:
+def _known(value: Any, codec: Codec) -> Any:
     """What the driver keeps of a value that it has sent: small ones, and the description of others."""
-    if by_reference:
+    if codec.by_reference:
         return (value,)
     size = int(getattr(value, "nbytes", 0) or sys.getsizeof(value))
     shape = getattr(value, "shape", None)

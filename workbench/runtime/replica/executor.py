@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 import optree
 
-from workbench.backends.from_gpu import described_error, fetched
+from workbench.backends.from_gpu import described_error
 from workbench.errors import (
     CaptureError,
     CollectiveAborted,
@@ -19,6 +19,7 @@ from workbench.errors import (
     RunInterrupted,
     WorkbenchError,
 )
+from workbench.runtime.comm.codec import Codec
 from workbench.runtime.comm.failure_report import FailureReport, report, safe_text
 from workbench.runtime.comm.messages import (
     CALL,
@@ -35,11 +36,8 @@ from workbench.runtime.comm.messages import (
     Outcome,
     Ref,
     Run,
-    dumps,
     loads,
-    unpickled,
 )
-from workbench.runtime.comm.result_leaves import packed, travelling
 from workbench.runtime.comm.stale_values import argument_text, stale_value
 from workbench.runtime.replica.env import ReplicaEnv, set_current_env
 from workbench.runtime.replica.output import ReplicaOutput
@@ -88,7 +86,7 @@ class OnHost(Protocol):
 class Host(Protocol):
     """What a device uses of the host that it belongs to."""
 
-    by_reference: bool
+    codec: Codec
     groups: dict[int, LocalGroup]
     objects: ShippedObjects
 
@@ -193,9 +191,7 @@ class DeviceExecutor:
         if self._index in components:
             value = components[self._index]
             try:
-                self._values[serial, 0] = (
-                    value if self._host.by_reference else unpickled(value, "a value for the replicas")
-                )
+                self._values[serial, 0] = self._host.codec.decode(value, "a value for the replicas")
             except CaptureError as error:  # nobody waits for this message: asking for the value raises
                 self._unreadable[serial, 0] = str(error)
 
@@ -210,7 +206,7 @@ class DeviceExecutor:
                 return
             values.append(self._values[key])
         try:
-            payload = values if self._host.by_reference else dumps([fetched(value) for value in values])
+            payload = self._host.codec.encode(self._host.codec.on_host(values))
         except Exception as error:  # pickling calls code of whatever the values are
             kinds = " or ".join(dict.fromkeys(type(value).__name__ for value in values))
             refusal = CaptureError(
@@ -337,9 +333,7 @@ class DeviceExecutor:
         key = self._host.structure_key(spec)
         for index, leaf in enumerate(leaves):
             self._values[serial, index] = leaf
-        if self._host.by_reference:
-            return Done(rank, key, [(leaf,) for leaf in leaves])
-        return Done(rank, key, packed(leaves))
+        return Done(rank, key, self._host.codec.leaves(leaves))
 
     def merge(
         self, env: ReplicaEnv, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -353,11 +347,8 @@ class DeviceExecutor:
         if self._merge_serial != serial:
             self._merge_serial, self._merge_leaf = serial, -1
         first_leaf = self._merge_leaf
-        by_reference = self._host.by_reference
-        described = [(leaf,) if by_reference else travelling(leaf) for leaf in leaves]
-        body: Any = (fn, spec, first_leaf, described)
-        if not by_reference:
-            body = dumps(body)
+        codec = self._host.codec
+        body = codec.encode((fn, spec, first_leaf, [codec.leaf(leaf) for leaf in leaves]))
         self._merge_leaf -= len(leaves)
         for index, leaf in enumerate(leaves):
             self._values[serial, first_leaf - index] = leaf
@@ -376,7 +367,7 @@ class DeviceExecutor:
                     self.execute(message)
         set_current_env(env)
         env.store.begin(serial, env.step)
-        ok, payload = message[2] if by_reference else loads(message[2])
+        ok, payload = codec.decode(message[2], "the answer to merge_call")
         if not ok:
             raise MergeAborted(payload)
         spec, leaves = payload[env.rank]

@@ -14,6 +14,7 @@ from typing import Any
 import cloudpickle
 
 from workbench import forks
+from workbench.runtime.comm.codec import Codec
 from workbench.runtime.comm.messages import dumps
 from workbench.runtime.shipping.captures import check_size, explain_unpicklable
 from workbench.runtime.shipping.closure_snapshot import Snapshot, snapshot
@@ -72,13 +73,13 @@ class Shipping:
     Functions are not kept for ever: those that capture a number or a batch may be others in each step.
 
     Attributes:
-      by_reference: The workers are in this process: nothing is pickled.
+      codec: How values travel to the workers; functions that travel as objects are not pickled either.
       pickled: id -> content.
       unused: Ids that were forgotten here, and that workers may still know.
     """
 
-    def __init__(self, *, by_reference: bool) -> None:
-        self.by_reference = by_reference
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
         self.pickled: dict[int, bytes] = {}
         self.unused: deque[int] = deque()
         self._contents: weakref.WeakValueDictionary[bytes, Content] = weakref.WeakValueDictionary()
@@ -91,7 +92,7 @@ class Shipping:
         )
         self._next = itertools.count()
         self._lock = forks.lock(threading.Lock())
-        if not by_reference:
+        if not codec.by_reference:
             carry_main()
 
     def prepare(self, program: Callable[..., Any], user_function: Callable[..., Any] | None) -> Prepared:
@@ -103,7 +104,7 @@ class Shipping:
         named = program if user_function is None else user_function
         name = getattr(named, "__qualname__", type(named).__qualname__)
         counts = user_function is not None
-        if self.by_reference:
+        if self.codec.by_reference:
             return Prepared(program, name, counts=counts)
         now = snapshot(program) if type(user_function) is FunctionType else None
         if user_function is None or now is None:

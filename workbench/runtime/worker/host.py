@@ -30,7 +30,6 @@ from workbench.runtime.comm.messages import (
     UNSHIP,
     JoinGroup,
     Message,
-    dumps,
 )
 from workbench.runtime.process import gpus, tpu
 from workbench.runtime.replica import interruptible_sleep, started_threads
@@ -59,7 +58,7 @@ class ReplicaHost:
     each device has a thread of its own.
 
     Attributes:
-      by_reference: The driver is in this process.
+      codec: How values travel to the driver, and whether that is in this process.
       objects: Functions and structures that the driver sent.
       groups: group id -> this host's part of it.
       rings: (group id, rank, or `ALL` of this host) -> telemetry ring, drained by the telemetry thread.
@@ -85,7 +84,7 @@ class ReplicaHost:
         tls: Tls | None = None,
     ) -> None:
         """`bind_host` and `tls`: where and how other hosts reach this one's replicas."""
-        self.by_reference = steps.by_reference
+        self.codec = steps.codec
         self.objects = ShippedObjects()
         self.groups: dict[int, LocalGroup] = {}
         self.rings: dict[tuple[int, int], Ring] = {}
@@ -116,7 +115,7 @@ class ReplicaHost:
         """Starts the threads that serve the steps link."""
         interruptible_sleep.install(self)
         started_threads.install(self)
-        if self._device_count == 1 and not self.by_reference and self.traced is None:
+        if self._device_count == 1 and not self.codec.by_reference and self.traced is None:
             executor = DeviceExecutor(self, 0, self._next_from_link(), {})
             self.executors.append(executor)
             self._spawn(executor.loop, "workbench-replica")
@@ -129,7 +128,7 @@ class ReplicaHost:
             executor = DeviceExecutor(self, index, _next_from_queue(messages, idle), values)
             self.executors.append(executor)
             self._spawn(executor.loop, f"workbench-replica-{index}")
-        if not self.by_reference:
+        if not self.codec.by_reference:
             self._spawn(self._read, "workbench-steps")
 
     def _spawn(self, loop: Callable[[], None], name: str) -> None:
@@ -178,7 +177,7 @@ class ReplicaHost:
         """Hands a message to the device threads that it concerns, or handles it."""
         if self.traced is not None and self.traced.handle(message):
             return
-        if message[0] in (JOIN, CONNECT) and self.by_reference:
+        if message[0] in (JOIN, CONNECT) and self.codec.by_reference:
             # Connecting waits for the peers, which the sender of this message may be about to tell.
             threading.Thread(target=self.handle, args=(message,), name="workbench-join", daemon=True).start()
         elif message[0] in (JOIN, CONNECT, SHIP, UNSHIP, LEAVE, ROLLBACK):
@@ -242,7 +241,7 @@ class ReplicaHost:
                 if key is None:
                     key = len(self._structures)
                     # Sent before any thread can use the key, so that it comes before every DONE that does.
-                    self.send((STRUCTURE, key, spec if self.by_reference else dumps(spec)))
+                    self.send((STRUCTURE, key, self.codec.encode(spec)))
                     self._structures[spec] = key
         return key
 
@@ -315,7 +314,7 @@ class ReplicaHost:
         except Exception as error:
             self.send((REPLY, request, False, report(-1, error)))
         else:
-            self.send((REPLY, request, True, payload if self.by_reference else dumps(payload)))
+            self.send((REPLY, request, True, self.codec.encode(payload)))
 
     def _join(self, join: JoinGroup) -> Any:
         """First half of joining: this host's address for its peers."""
@@ -384,12 +383,12 @@ class ReplicaHost:
     def _gpus(self, join: JoinGroup) -> Gpus | None:
         if self._device_kind != "GPU" or not join.local:
             return None
-        return gpus.of_group(join.local, self._device_count, in_driver=self.by_reference)
+        return gpus.of_group(join.local, self._device_count, in_driver=self.codec.by_reference)
 
     def use_device(self, index: int) -> None:
         """Makes a device's GPU current for the calling thread, which is the one that runs its replicas."""
         if self._device_kind == "GPU" and threading.get_ident() not in self._on_device:
-            gpus.use(gpus.ordinal(index, self._device_count, in_driver=self.by_reference))
+            gpus.use(gpus.ordinal(index, self._device_count, in_driver=self.codec.by_reference))
             self._on_device.add(threading.get_ident())
 
     def shared_ring(self, join: JoinGroup) -> Ring | None:
@@ -405,7 +404,7 @@ class ReplicaHost:
             first, *others = [Replica(rank, join.devices[rank].short) for rank in ranks]
             host, size = join.devices[ranks[0]].host, len(join.devices)
             memory = None
-            if key != ALL and not self.by_reference and hasattr(os, "memfd_create"):
+            if key != ALL and not self.codec.by_reference and hasattr(os, "memfd_create"):
                 who = Identity(self.drain, join.run_id, first.id, host, first.device, size)
                 with contextlib.suppress(
                     OSError

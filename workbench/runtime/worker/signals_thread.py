@@ -27,7 +27,6 @@ from workbench.runtime.comm.messages import (
     TELEMETRY,
     Message,
     ReplicaStatus,
-    dumps,
 )
 from workbench.runtime.replica.executor import StepInterrupted
 from workbench.runtime.worker.host import ReplicaHost
@@ -128,7 +127,7 @@ class SignalsThread(threading.Thread):
             raise LinkClosed("the driver said goodbye")
 
     def _reply(self, request: int, payload: object) -> None:
-        self._link.send((REPLY, request, True, payload if self._host.by_reference else dumps(payload)))
+        self._link.send((REPLY, request, True, self._host.codec.encode(payload)))
 
     def _interrupt(self, group_id: int, epoch: int) -> None:
         """Raises in the replica threads of a group: at their next bytecode, or in their current wait."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from workbench import forks
 from workbench.errors import CaptureError, ClusterClosed, WorkbenchError
+from workbench.runtime.comm.codec import Codec
 from workbench.runtime.comm.failure_report import FailureReport, rebuild
 from workbench.runtime.comm.links import LinkClosed, Wakeup
 from workbench.runtime.comm.messages import (
@@ -32,7 +33,6 @@ from workbench.runtime.comm.messages import (
     STRUCTURE,
     UNSHIP,
     Message,
-    unpickled,
 )
 from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
 from workbench.runtime.driver.gang.coalescing import Coalescing
@@ -81,19 +81,19 @@ class Gang(Generic[G]):
         workers: list[WorkerLink],
         *,
         run_id: str,
-        by_reference: bool,
+        codec: Codec,
         health: Health,
     ) -> None:
         """Takes over connected workers."""
         self.workers = {worker.name: worker for worker in workers}
         self.run_id = run_id
-        self.shipping = Shipping(by_reference=by_reference)
+        self.shipping = Shipping(codec)
         self.released: deque[tuple[int, int]] = deque()
         self.abandoned: deque[G] = deque()
         self.groups: dict[int, G] = {}
         self.cluster: Any = None
         self.urgent = UrgentQuestions()
-        self.lock = DriverLock() if by_reference else forks.lock(threading.RLock())
+        self.lock = DriverLock() if codec.by_reference else forks.lock(threading.RLock())
         self.wakeup = Wakeup()
         self.interrupts = DeferredInterrupt(self.wakeup)
         self.minimum_replicas = 0
@@ -180,7 +180,7 @@ class Gang(Generic[G]):
         self._owners[serial] = owner
         if len(self.shipping.unused) >= _UNUSED:
             self._unship()
-        body = None if self.shipping.by_reference else pickle.dumps(message, protocol=5)
+        body = None if self.shipping.codec.by_reference else pickle.dumps(message, protocol=5)
         coalescing = self._coalescing
         later = (
             may_wait
@@ -310,9 +310,7 @@ class Gang(Generic[G]):
         if not ok:
             assert isinstance(payload, FailureReport)
             raise rebuild(payload)
-        return (
-            payload if self.shipping.by_reference else unpickled(payload, f"the answer of worker {address}")
-        )
+        return self.shipping.codec.decode(payload, f"the answer of worker {address}")
 
     def forget(self, requests: Iterable[int]) -> None:
         """Nobody waits for the answers to these requests any more; those that were waited for are forgotten already."""
@@ -441,9 +439,7 @@ class Gang(Generic[G]):
             if owner is not None:  # else of a step that was given up
                 owner.done(worker, message[1], message[2])
         elif kind == STRUCTURE:
-            worker.structures[message[1]] = (
-                message[2] if self.shipping.by_reference else _read_structure(message[2])
-            )
+            worker.structures[message[1]] = self._structure(message[2])
         elif kind == OUTPUT:
             _, rank, stream, line = message
             if stream == "stderr":  # warnings name the line of a cell
@@ -456,6 +452,13 @@ class Gang(Generic[G]):
                 owner.merge_asked(message[1], message[2], message[3:5])
         elif kind == REPLY and message[1] in self._replies:  # else nobody waits for it any more
             self._replies[message[1]] = message[2], message[3]
+
+    def _structure(self, data: Any) -> Any:
+        """The structure of a result; or the error, where its classes are not those of this process."""
+        try:
+            return self.shipping.codec.decode(data, "the structure of a result")
+        except CaptureError as error:
+            return error
 
     # -- losing workers
     # -----------------------------------------------------------------------------------------
@@ -528,11 +531,3 @@ def _gone(worker: WorkerLink, end: WorkerEnd, replica: int) -> WorkbenchError:
         pid=worker.pid,
         cause=str(end),
     )
-
-
-def _read_structure(pickled: bytes) -> Any:
-    """The structure of a result; or the error, where its classes are not those of this process."""
-    try:
-        return unpickled(pickled, "the structure of a result")
-    except CaptureError as error:
-        return error
