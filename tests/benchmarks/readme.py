@@ -64,7 +64,7 @@ def _timeline(found: Mapping[Key, Figure]) -> str:
             f"replicas, {first} until the first has answered, which has it for {replica}, {second} until the",
             f"second has, {after} after that. The driver calls {calls} functions for it and each replica",
             f"{on_replica}, each time with the caches of its core filled by the others; bare sockets do with some",
-            "twenty. Steps that are pipelined share messages; the driver's calls remain.",
+            "twenty.",
             "",
         )
     )

@@ -69,19 +69,6 @@ class LinkContract:
         ]
         assert received(two, 80) == expected
 
-    def test_what_may_leave_later_leaves_with_the_next_message_or_at_a_flush(
-        self, pair: tuple[Link, Link]
-    ) -> None:
-        one, two = pair
-        one.send((1,), later=True)
-        one.send((2,), later=True)
-        one.send((3,))
-        assert received(two, 3) == [(1,), (2,), (3,)]
-        one.send((4,), later=True)
-        one.flush()
-        one.flush()
-        assert received(two, 1) == [(4,)]
-
     def test_both_ways(self, pair: tuple[Link, Link]) -> None:
         one, two = pair
         one.send((1,))
@@ -147,18 +134,6 @@ class TestUnixLink(LinkContract):
         yield one, two
         one.close()
         two.close()
-
-    def test_what_may_leave_later_wakes_nobody(self, pair: tuple[Link, Link]) -> None:
-        one, two = pair
-        one.send(("later",), later=True)
-        assert not readable(two.fileno(), 0.05)
-
-    def test_a_flush_finds_out_that_the_other_end_is_gone(self, pair: tuple[Link, Link]) -> None:
-        one, two = pair
-        two.close()
-        one.send(("later",), later=True)
-        with pytest.raises(LinkClosed):
-            one.flush()
 
     def test_a_frame_may_arrive_byte_by_byte(self) -> None:
         writer, reader = socket.socketpair()

@@ -45,20 +45,11 @@ class DaskLink:
         """As `Link.fileno`."""
         return self._inbox.fileno()
 
-    def send(self, message: Message, body: bytes | None = None, *, later: bool = False) -> None:
+    def send(self, message: Message, body: bytes | None = None) -> None:
         """As `Link.send`."""
         if self._closed:
             raise LinkClosed("the peer closed the link")
         self._outbox.append(pickle.dumps(message, protocol=5) if body is None else body)
-        if not later:
-            self._wake()
-
-    def flush(self) -> None:
-        """As `Link.flush`."""
-        if self._outbox:
-            self._wake()
-
-    def _wake(self) -> None:
         try:
             self._loop.call_soon_threadsafe(self._something_to_send.set)
         except RuntimeError as error:

@@ -43,23 +43,11 @@ class Link(Protocol):
     def fileno(self) -> int:
         """A descriptor that is readable when `receive` has something to return."""
 
-    def send(self, message: Message, body: bytes | None = None, *, later: bool = False) -> None:
-        """Sends in order; any thread.
-
-        Args:
-          message: What to send.
-          body: The message pickled, where the caller has that already.
-          later: It may leave only with the next message, or at `flush`.
+    def send(self, message: Message, body: bytes | None = None) -> None:
+        """Sends in order; any thread. `body` is the message pickled, where the caller has that already.
 
         Raises:
           LinkClosed: if the other end is gone.
-        """
-
-    def flush(self) -> None:
-        """Sends what was to leave later.
-
-        Raises:
-          LinkClosed: as `send`.
         """
 
     def send_all(self, messages: list[Message]) -> None:
@@ -107,27 +95,16 @@ class UnixLink:
         self._view = memoryview(self._buffer)
         self._filled = 0
         self._arrived: list[Message] = []
-        self._held: list[bytes] = []  # frames that are to leave with the next one
 
     def fileno(self) -> int:
         """The socket's descriptor."""
         return self._sock.fileno()
 
-    def send(self, message: Message, body: bytes | None = None, *, later: bool = False) -> None:
+    def send(self, message: Message, body: bytes | None = None) -> None:
         """See `Link.send`."""
         if body is None:
             body = pickle.dumps(message, protocol=5)
-        frame = HEADER.pack(len(body)) + body
-        if later:
-            with self._send_lock:
-                self._held.append(frame)
-        else:
-            self._write(frame)
-
-    def flush(self) -> None:
-        """See `Link.flush`."""
-        if self._held:
-            self._write(b"")
+        self._write(HEADER.pack(len(body)) + body)
 
     def send_all(self, messages: list[Message]) -> None:
         """See `Link.send_all`."""
@@ -136,8 +113,6 @@ class UnixLink:
 
     def _write(self, data: bytes) -> None:
         with self._send_lock:
-            if self._held:
-                data, self._held = b"".join((*self._held, data)), []
             try:
                 sent = self._sock.send(data, _SEND_FLAGS)
             except BlockingIOError:
@@ -362,8 +337,8 @@ class MemoryLink:
         """As `Link.fileno`."""
         return self.inbox.fileno()
 
-    def send(self, message: Message, body: bytes | None = None, *, later: bool = False) -> None:
-        """As `Link.send`; never later, as it costs little."""
+    def send(self, message: Message, body: bytes | None = None) -> None:
+        """As `Link.send`."""
         peer = self.peer  # another thread may close the link right now
         if peer is None:
             raise LinkClosed("the link is closed")
@@ -373,9 +348,6 @@ class MemoryLink:
         """As `Link.send_all`."""
         for message in messages:
             self.send(message)
-
-    def flush(self) -> None:
-        """As `Link.flush`."""
 
     @property
     def pending(self) -> bool:

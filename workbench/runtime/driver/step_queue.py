@@ -85,15 +85,7 @@ class StepQueue(Runner):
         self.state.sent()
         self._steps[step.serial] = step
         objects = (function, structure) if type(function) is int else ()
-        lost = self.gang.submit(
-            self,
-            step.serial,
-            message,
-            names=self.worker_names,
-            objects=objects,
-            may_wait=step.promised is not None,
-        )
-        for worker in lost:
+        for worker in self.gang.submit(self, step.serial, message, names=self.worker_names, objects=objects):
             assert worker.lost is not None
             self._note_lost(step, worker, worker.lost)
         if not step.waiting:

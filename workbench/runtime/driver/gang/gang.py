@@ -35,7 +35,6 @@ from workbench.runtime.comm.messages import (
     Message,
 )
 from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
-from workbench.runtime.driver.gang.coalescing import Coalescing
 from workbench.runtime.driver.gang.control_requests import UrgentQuestions
 from workbench.runtime.driver.gang.driver_lock import DriverLock
 from workbench.runtime.driver.gang.flight_reader import Flights
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 # A wait looks around at least this often.
 CHECK_SECONDS = 0.5
 FETCH_DEADLINE_SECONDS = 600.0
-_LARGE_BYTES = 16 * 1024  # a step's arguments that are worth a message of their own
 _UNUSED = 64  # functions that workers are told to forget together
 
 
@@ -104,7 +102,6 @@ class Gang(Generic[G]):
         self.heard: Callable[[WorkerLink], object] = lambda worker: None
         self.lost: Callable[[WorkerLink], object] = lambda worker: None
         self._health = health
-        self._coalescing = Coalescing(self.flush, self.lock)
         self._serials = itertools.count(1)
         self._requests = itertools.count(1)
         self._replies: dict[int, tuple[bool, Any] | None] = {}
@@ -162,7 +159,6 @@ class Gang(Generic[G]):
         *,
         names: Sequence[str],
         objects: tuple[Any, ...],
-        may_wait: bool = False,
     ) -> list[WorkerLink]:
         """Sends a step to all workers of its group, pickled once for all.
 
@@ -172,7 +168,6 @@ class Gang(Generic[G]):
           message: What to send.
           names: The workers.
           objects: Ids of functions and structures that it names.
-          may_wait: Nobody waits for it yet: it may travel together with those that follow.
 
         Returns:
           The workers that were lost before.
@@ -181,13 +176,6 @@ class Gang(Generic[G]):
         if len(self.shipping.unused) >= _UNUSED:
             self._unship()
         body = None if self.shipping.codec.by_reference else pickle.dumps(message, protocol=5)
-        coalescing = self._coalescing
-        later = (
-            may_wait
-            and body is not None
-            and len(body) < _LARGE_BYTES
-            and coalescing.holds(owner.in_flight - 1)
-        )
         lost = []
         for name in names:
             worker = self.workers[name]
@@ -198,21 +186,10 @@ class Gang(Generic[G]):
                 if worker.lost:
                     lost.append(worker)
                 else:
-                    worker.steps.send(message, body, later=later)
+                    worker.steps.send(message, body)
             except LinkClosed:
                 self.lose(worker)
-        if coalescing.held and not later:
-            self.flush()  # what workers of other groups shall do
         return lost
-
-    def flush(self) -> None:
-        """Sends the steps that were to travel with those that follow; for whom holds `lock`."""
-        self._coalescing.held = 0
-        for worker in self.living():
-            try:
-                worker.steps.flush()
-            except LinkClosed:
-                self.lose(worker)
 
     def ended(self, serial: int) -> None:
         """Nothing that comes about this step matters any more."""
@@ -268,7 +245,6 @@ class Gang(Generic[G]):
         """Sends on the urgent link, which is read while replicas run; a worker that is gone is marked lost instead."""
         if not worker.lost:
             try:
-                worker.steps.flush()  # it may be about steps that were held back
                 worker.signals.send(message)
             except LinkClosed:
                 self.lose(worker)
@@ -395,8 +371,6 @@ class Gang(Generic[G]):
           ClusterClosed: if the gang is closed, by another thread.
         """
         self.check_open()
-        if self._coalescing.held:
-            self.flush()
         read_already = [worker for worker in self._by_descriptor.values() if worker.steps.pending]
         for worker in read_already:  # while sending: no descriptor tells of these
             self._receive_from(worker)
@@ -517,7 +491,6 @@ class Gang(Generic[G]):
                 worker.close()
             self.wakeup.close()
             self.flights.close()
-        self._coalescing.close()
 
 
 def _gone(worker: WorkerLink, end: WorkerEnd, replica: int) -> WorkbenchError:
