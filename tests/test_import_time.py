@@ -17,6 +17,7 @@ HEAVY = [
     "ipywidgets",
     "IPython",
     "anywidget",
+    "crc32c",
     "jax",
     "numpy",
     "optree",

@@ -31,6 +31,7 @@ LAYERS = [
     {"backends"},
     {"communicators"},
     {"runtime"},
+    {"io"},
     {"data", "debugging"},
     {"distribute"},
     {"ui", "testing", "server", "dashboards", "cli", "__main__"},

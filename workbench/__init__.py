@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
     from workbench import debugging as debugging
     from workbench import distribute as distribute
     from workbench import errors as errors
+    from workbench import io as io
     from workbench import testing as testing
     from workbench.dashboards.dashboard import dashboard as dashboard
     from workbench.dashboards.dask_pages import dask_pages as dask_pages
@@ -53,7 +54,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; tests/test_p
 
 __version__ = "0.1.0"
 
-_MODULES = frozenset({"data", "debugging", "distribute", "errors", "testing"})
+_MODULES = frozenset({"data", "debugging", "distribute", "errors", "io", "testing"})
 
 _EXPORTS = {
     "explain_sharding": "workbench.ui.sharding.explain_sharding",

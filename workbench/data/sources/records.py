@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from workbench.data.sources.compressed import DEFAULT_BLOCK_BYTES, blocks
-from workbench.data.sources.crc32c import masked_crc32c
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.text import LineTable
 from workbench.data.tables import Run
 from workbench.errors import DataLossError, DataWarning
+from workbench.io.checksums import masked_crc32c
 
 _HEADER = struct.Struct("<QI")
 _FOOTER_BYTES = 4
