@@ -76,11 +76,11 @@ class Reports(Protocol):
         """A replica waits in a merge."""
 
 
-class OnHost(Protocol):
-    """Gives programs that are not traced the values of those that are."""
+class Mode(Protocol):
+    """How the host runs steps."""
 
-    def on_host(self, value: Any) -> Any:
-        """The value as an array of the host."""
+    def eager(self, values: list[Any]) -> list[Any]:
+        """Values as arguments of a program that runs on one replica."""
 
 
 class Host(Protocol):
@@ -95,8 +95,8 @@ class Host(Protocol):
         """Where ended steps are reported."""
 
     @property
-    def traced(self) -> OnHost | None:
-        """What runs traced programs; None without TPUs."""
+    def mode(self) -> Mode:
+        """How the host runs steps."""
 
     def handle(self, message: Message) -> None:
         """Carries out a message that concerns the host, not one device."""
@@ -316,8 +316,7 @@ class DeviceExecutor:
         try:
             for index, serial, leaf in refs:
                 resolved[index] = values[serial, leaf]
-            if self._host.traced is not None:
-                resolved = [self._host.traced.on_host(value) for value in resolved]
+            resolved = self._host.mode.eager(resolved)
         except KeyError as error:
             spec = self._host.objects.get(structure)
             raise self._missing(error.args[0], rank, argument_text(spec, refs, error.args[0])) from error

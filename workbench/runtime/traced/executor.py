@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import CollectiveAborted, DeadlineExceededError, WorkbenchError
 from workbench.faults import fault
 from workbench.runtime.comm.failure_report import report
+from workbench.runtime.comm.links import Link, readable
 from workbench.runtime.comm.messages import (
     DONE,
     RELEASE,
@@ -31,15 +32,18 @@ from workbench.runtime.comm.messages import (
     loads,
 )
 from workbench.runtime.comm.stale_values import argument_text, stale_value
+from workbench.runtime.process import tpu
 from workbench.runtime.replica.device_threads import Idle, Interruptible
 from workbench.runtime.replica.env import set_current_env
 from workbench.runtime.replica.executor import StepInterrupted, StepSkipped
+from workbench.runtime.replica.replica_store import ReplicaStore
 from workbench.runtime.traced.arguments import Arguments, PartialBatch, arguments_of
 from workbench.runtime.traced.compiled_step import ReadyProgram
 from workbench.runtime.traced.group_programs import GroupPrograms
 from workbench.runtime.traced.host_exchange import HostExchange
 from workbench.runtime.traced.pending_step import Started
 from workbench.runtime.traced.program import Traced
+from workbench.runtime.traced.row_store import RowStore
 from workbench.runtime.traced.slices import contracted
 from workbench.runtime.traced.step_rows import DeviceValues, StepRows
 from workbench.runtime.traced.tracing import trace_program
@@ -58,14 +62,19 @@ _LONGEST_NS = 20_000_000  # but none is kept back for longer
 
 
 class TracedExecutor:
-    """Runs the traced programs of one worker; used by the thread that reads the steps link."""
+    """Runs the traced programs of one worker; used by the thread that reads the steps link.
+
+    A mode of the host (`HostMode`): everything else is left to the devices' threads.
+    """
+
+    by_devices = False
 
     def __init__(self, host: TracingHost, device_count: int) -> None:
         self._host = host
         self._device_count = device_count
-        self.idle = Idle()
-        self.step_rows = StepRows()
-        self._hosts = HostExchange(host, self.idle)
+        self._idle = Idle()
+        self._step_rows = StepRows()
+        self._hosts = HostExchange(host, self._idle)
         self._joining: dict[int, JoinGroup] = {}
         self._groups: dict[int, GroupPrograms] = {}
         self._started: deque[Started] = deque()
@@ -77,30 +86,49 @@ class TracedExecutor:
 
     def values_of(self, device: int) -> DeviceValues:
         """The components that a device has of values, those of traced programs among them."""
-        return DeviceValues(self.step_rows, device)
+        return DeviceValues(self._step_rows, device)
 
-    @property
-    def busy(self) -> bool:
-        """Whether a step has been started and not reported."""
-        return bool(self._started or self._unsent)
+    def eager(self, values: list[Any]) -> list[Any]:
+        """Values as arguments of a program that is not traced: rows on devices become NumPy arrays."""
+        return [
+            value.numpy() if type(value).__name__ == "Row" else value for value in values
+        ]  # as `Row` imports JAX
 
-    @staticmethod
-    def on_host(value: Any) -> Any:
-        """A value for a program that is not traced: rows on devices become NumPy arrays."""
-        return value.numpy() if type(value).__name__ == "Row" else value  # its module imports JAX
+    def held(self) -> int:
+        """Number of values kept for all devices together."""
+        return len(self._step_rows)
+
+    def new_store(self) -> ReplicaStore:
+        """What a replica keeps between steps: its rows of arrays on devices, empty."""
+        return RowStore()
+
+    def handed_out(self, count: int) -> None:
+        """So many more messages are in the queues of device threads; traced programs wait for them."""
+        self._idle.add(count)
+
+    def carried_out(self) -> None:
+        """A device thread has carried out one of its messages. Any thread."""
+        self._idle.done()
+
+    def before_reading(self, steps: Link) -> None:
+        """Reports steps that were started, until the driver sends something."""
+        while (self._started or self._unsent) and not readable(steps.fileno(), 0.0):
+            self.finish_one()
 
     def open(self, join: JoinGroup, bind_host: str, open_group: Callable[[], Any]) -> tuple[Any, str]:
         """First half of joining: (address for the peers or None without replicas here, where JAX's processes meet)."""
+        if len(join.processes) > 1:
+            tpu.before_meeting()
         self._joining[join.group] = join
         first = len(join.processes) > 1 and join.processes[0] == self._host.worker
         return open_group() if join.local else None, free_address(bind_host) if first else ""
 
-    def connect(self, group_id: int, addresses: dict[str, tuple[Any, str]]) -> dict[str, Any]:
-        """Second half: starts JAX. Returns the peers' addresses, none if there are no replicas here."""
+    def connect(self, group_id: int, told: dict[str, tuple[Any, str]]) -> dict[str, Any] | None:
+        """Second half: starts JAX. Returns the peers' addresses, None if there are no replicas here."""
         from workbench.backends import jax as backend
 
         join = self._joining.pop(group_id)
-        coordinator = next((meeting for _, meeting in addresses.values() if meeting), "")
+        coordinator = next((meeting for _, meeting in told.values() if meeting), "")
         processes = join.processes
         backend.start(
             self._device_count,
@@ -109,21 +137,21 @@ class TracedExecutor:
             process=processes.index(self._host.worker),
         )
         if not join.local:
-            return {}
+            return None
         if group_id not in self._groups:  # else rebuilt in the same processes: compiled programs stay
             mesh, local = backend.ReplicaMesh(join.places), sorted(join.local.items())
             self._groups[group_id] = GroupPrograms(mesh, local)
-        return {worker: address for worker, (address, _) in addresses.items() if address is not None}
+        return {worker: address for worker, (address, _) in told.items() if address is not None}
 
     def joined(self, group: LocalGroup) -> None:
         """The group's replicas exist."""
         self._groups[group.join.group].joined(group)
 
-    def handle(self, message: Message) -> bool:
+    def take(self, message: Message) -> bool:
         """Runs a traced program; before other messages it reports what was started. Whether that was all to do."""
-        if self.takes(message):
-            if not self.idle:
-                self.idle.wait(lambda: self._host.closed)
+        if self._is_traced(message):
+            if not self._idle:
+                self._idle.wait(lambda: self._host.closed)
             self.run(message)
             return True
         if message[0] == RELEASE:
@@ -134,7 +162,7 @@ class TracedExecutor:
                 known.hand_over()
         if message[0] == RUN:
             self._unneeded += Run.read(message).release
-        if self.idle:  # else an earlier program may still have to take them
+        if self._idle:  # else an earlier program may still have to take them
             self._free()
         return False
 
@@ -142,7 +170,7 @@ class TracedExecutor:
         """Forgets a group."""
         self._groups.pop(group_id, None)
 
-    def takes(self, message: Message) -> bool:
+    def _is_traced(self, message: Message) -> bool:
         """Whether `message` runs a traced program. One that cannot be unpickled is not ours to report."""
         if message[0] != RUN:
             return False
@@ -205,7 +233,7 @@ class TracedExecutor:
         except BaseException as error:
             self._started.popleft()
             # Nobody gets a handle to what it would have been.
-            self.step_rows.release((started.serial, index) for index in range(len(started.leaves)))
+            self._step_rows.release((started.serial, index) for index in range(len(started.leaves)))
             self._report_failure(started.serial, started.group, started.known, error)
             return
         self._started.popleft()
@@ -260,7 +288,7 @@ class TracedExecutor:
         serial, step, _, _ = known.begun
         leaves = list(contracted(flat, compiled.structure[1]))
         for index, leaf in enumerate(leaves):
-            self.step_rows.keep((serial, index), known, leaf)
+            self._step_rows.keep((serial, index), known, leaf)
         waits_for = [leaf for leaf in flat if type(leaf) is Rows] + list(new.values())
         return Started(
             serial,
@@ -296,7 +324,7 @@ class TracedExecutor:
             return structure, arguments_of(
                 known.mesh,
                 [self._host.executors[device] for device in known.positions],
-                lambda ref: self.step_rows.rows(ref, known),
+                lambda ref: self._step_rows.rows(ref, known),
                 lambda ref, rows: self._keep_in_place(ref, known, rows),
                 spec,
                 leaves,
@@ -311,7 +339,7 @@ class TracedExecutor:
     def _keep_in_place(self, ref: Ref, known: GroupPrograms, rows: Rows) -> None:
         for device in known.positions:
             self._host.executors[device].release([ref])
-        self.step_rows.keep(ref, known, rows)
+        self._step_rows.keep(ref, known, rows)
 
     def _free(self) -> None:
         """Drops what the notebook has let go of."""
@@ -320,7 +348,7 @@ class TracedExecutor:
         for known in self._groups.values():
             for ref in self._unneeded if known.agreed else ():
                 known.agreed.pop(Ref(*ref), None)
-        elsewhere = self.step_rows.release(self._unneeded)
+        elsewhere = self._step_rows.release(self._unneeded)
         self._unneeded.clear()
         if elsewhere:
             for executor in self._host.executors:

@@ -31,9 +31,8 @@ from workbench.runtime.comm.messages import (
     JoinGroup,
     Message,
 )
-from workbench.runtime.process import gpus, tpu
+from workbench.runtime.process import gpus
 from workbench.runtime.replica import interruptible_sleep, started_threads
-from workbench.runtime.replica.device_threads import Idle
 from workbench.runtime.replica.env import ReplicaEnv, current_env
 from workbench.runtime.replica.executor import DeviceExecutor
 from workbench.runtime.replica.local_group import LocalGroup
@@ -41,8 +40,8 @@ from workbench.runtime.replica.object_cache import ShippedObjects
 from workbench.runtime.replica.output import ReplicaOutput
 from workbench.runtime.replica.replica_store import ReplicaStore
 from workbench.runtime.traced.executor import TracedExecutor
-from workbench.runtime.traced.row_store import RowStore
 from workbench.runtime.worker.completions import Completions
+from workbench.runtime.worker.host_mode import Eager, HostMode
 from workbench.runtime.worker.step_reports import StepTallies
 from workbench.telemetry.recording.flight_memory import FlightMemory, Identity
 from workbench.telemetry.recording.ring import Replica, Ring
@@ -64,7 +63,7 @@ class ReplicaHost:
       rings: (group id, rank, or `ALL` of this host) -> telemetry ring, drained by the telemetry thread.
       retired_rings: Rings of groups that have ended, to be drained once more.
       executors: One per device.
-      traced: Runs traced programs, on workers with TPUs.
+      mode: How steps run: `Eager`, or `TracedExecutor` on workers with TPUs.
       poisoned: A traced program hangs, which only the end of the process ends.
       failure: Why a thread of this host has failed, "" if none has.
       stores: (group id, device index) -> what the replica there keeps; survives the rebuilding of its group.
@@ -109,23 +108,22 @@ class ReplicaHost:
         self._queues: list[queue.SimpleQueue[Message | None]] = []
         self.executors: list[DeviceExecutor] = []
         self.poisoned = False
-        self.traced = TracedExecutor(self, device_count) if device_kind == "TPU" else None
+        self.mode: HostMode = TracedExecutor(self, device_count) if device_kind == "TPU" else Eager()
 
     def start(self) -> None:
         """Starts the threads that serve the steps link."""
         interruptible_sleep.install(self)
         started_threads.install(self)
-        if self._device_count == 1 and not self.codec.by_reference and self.traced is None:
-            executor = DeviceExecutor(self, 0, self._next_from_link(), {})
+        if self._device_count == 1 and not self.codec.by_reference and self.mode.by_devices:
+            executor = DeviceExecutor(self, 0, self._next_from_link(), self.mode.values_of(0))
             self.executors.append(executor)
             self._spawn(executor.loop, "workbench-replica")
             return
         for index in range(self._device_count):
             messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
             self._queues.append(messages)
-            idle = None if self.traced is None else self.traced.idle
-            values = {} if self.traced is None else self.traced.values_of(index)
-            executor = DeviceExecutor(self, index, _next_from_queue(messages, idle), values)
+            receive = _next_from_queue(messages, self.mode.carried_out)
+            executor = DeviceExecutor(self, index, receive, self.mode.values_of(index))
             self.executors.append(executor)
             self._spawn(executor.loop, f"workbench-replica-{index}")
         if not self.codec.by_reference:
@@ -161,8 +159,7 @@ class ReplicaHost:
         return next_message
 
     def _receive(self) -> list[Message]:
-        while self.traced is not None and self.traced.busy and not readable(self._steps.fileno(), 0.0):
-            self.traced.finish_one()
+        self.mode.before_reading(self._steps)
         messages = self._steps.receive()
         if not messages:
             readable(self._steps.fileno(), 0.05)
@@ -175,7 +172,7 @@ class ReplicaHost:
 
     def dispatch(self, message: Message) -> None:
         """Hands a message to the device threads that it concerns, or handles it."""
-        if self.traced is not None and self.traced.handle(message):
+        if self.mode.take(message):
             return
         if message[0] in (JOIN, CONNECT) and self.codec.by_reference:
             # Connecting waits for the peers, which the sender of this message may be about to tell.
@@ -187,8 +184,7 @@ class ReplicaHost:
 
     def to_devices(self, message: Message) -> None:
         """Puts a message into the queue of every device."""
-        if self.traced is not None:
-            self.traced.idle.add(len(self._queues))
+        self.mode.handed_out(len(self._queues))
         for messages in self._queues:
             messages.put(message)
 
@@ -284,8 +280,7 @@ class ReplicaHost:
 
     def holds(self) -> int:
         """Number of values kept for the driver's handles."""
-        shared = 0 if self.traced is None else len(self.traced.step_rows)
-        return shared + sum(executor.holds() for executor in self.executors)
+        return self.mode.held() + sum(executor.holds() for executor in self.executors)
 
     def close(self) -> None:
         """The driver is gone: peers wake, threads end, everything kept is dropped. Idempotent."""
@@ -319,11 +314,7 @@ class ReplicaHost:
     def _join(self, join: JoinGroup) -> Any:
         """First half of joining: this host's address for its peers."""
         self._leave(join.group, forget=False)
-        if self.traced is None:
-            return self._open(join)
-        if len(join.processes) > 1:
-            tpu.before_meeting()
-        return self.traced.open(join, self._bind_host, lambda: self._open(join))
+        return self.mode.open(join, self._bind_host, lambda: self._open(join))
 
     def _open(self, join: JoinGroup) -> Any:
         topology = Topology(
@@ -352,13 +343,12 @@ class ReplicaHost:
 
     def _connect(self, group_id: int, addresses: dict[str, Any]) -> int:
         """Second half: communicators with the peers, then the replicas exist. Returns the process id."""
-        if self.traced is not None:
-            addresses = self.traced.connect(group_id, addresses)
-            if not addresses:
-                return os.getpid()
+        known = self.mode.connect(group_id, addresses)
+        if known is None:
+            return os.getpid()
         group = self.groups[group_id]
         join = group.join
-        communicators = group.bootstrap.connect(addresses, CONNECT_DEADLINE_SECONDS)
+        communicators = group.bootstrap.connect(known, CONNECT_DEADLINE_SECONDS)
         for rank, device in join.local.items():
             group.envs[rank] = ReplicaEnv(
                 rank,
@@ -366,14 +356,11 @@ class ReplicaHost:
                 group_id=group_id,
                 generation=join.generation,
                 communicator=communicators[rank],
-                store=self.stores.setdefault(
-                    (group_id, device), RowStore() if self.traced else ReplicaStore()
-                ),
+                store=self.stores.setdefault((group_id, device), self.mode.new_store()),
                 merge=self.executors[device].merge,
                 keep=self.executors[device].keep,
             )
-        if self.traced is not None:
-            self.traced.joined(group)
+        self.mode.joined(group)
         if self.groups.get(group_id) is not group:
             # The driver has gone: the thread that let go of the group may not have found these.
             for communicator in communicators.values():
@@ -430,9 +417,8 @@ class ReplicaHost:
         for env in list(group.envs.values()):  # another thread may be connecting it
             env.communicator.close()
         group.bootstrap.close()
-        if forget and self.traced is not None:
-            self.traced.leave(group_id)
         if forget:
+            self.mode.leave(group_id)
             for device in group.join.local.values():
                 self.stores.pop((group_id, device), None)
             for rank in (*group.join.local, ALL):
@@ -446,14 +432,14 @@ def _is_recorded() -> bool:
 
 
 def _next_from_queue(
-    messages: queue.SimpleQueue[Message | None], idle: Idle | None = None
+    messages: queue.SimpleQueue[Message | None], carried_out: Callable[[], None]
 ) -> Callable[[], Message]:
     taken = False
 
     def next_message() -> Message:
         nonlocal taken
-        if idle is not None and taken:
-            idle.done()
+        if taken:
+            carried_out()
         taken = True
         message = messages.get()  # ends with the None that `ReplicaHost.close` puts
         if message is None:
