@@ -23,6 +23,7 @@ LAYERS = [
         "extras",
         "faults",
         "forks",
+        "lazy_names",
         "tree",
         "device_spec",
         "device_names",
@@ -116,8 +117,8 @@ def imports(path: Path, types: bool = True, members: bool = False) -> Iterator[t
 
 def every_import() -> Iterator[tuple[str, int, str]]:
     """File (relative to the package), line and name of each import in the package but its surface."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if path != PACKAGE / "__init__.py":
+    for path in sorted(PACKAGE.rglob("*.py*")):
+        if path.suffix in (".py", ".pyi") and path.with_suffix(".py") != PACKAGE / "__init__.py":
             yield from ((str(path.relative_to(PACKAGE)), line, name) for line, name in imports(path))
 
 
@@ -174,7 +175,12 @@ def test_imports_go_from_a_room_to_those_before_it(folder: str) -> None:
 def files_used(path: Path, types: bool) -> set[Path]:
     """The files of the package that a file imports, or names of which it imports."""
     found = set()
-    for _, name in imports(path, types, members=True):
+    stub = path.with_suffix(".pyi")  # what a package imports when names of it are used
+    uses = [
+        *imports(path, types, members=True),
+        *(imports(stub, members=True) if types and stub.is_file() else ()),
+    ]
+    for _, name in uses:
         parts = name.split(".")
         for place in (parts, parts[:-1]):  # the last part may be a name in a file
             file = PACKAGE.parent.joinpath(*place)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import pydoc
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import workbench as wb
 
-SOURCE = Path(wb.__file__).read_text(encoding="utf-8")
+ROOT = Path(wb.__file__).parent
+PACKAGES = sorted(".".join(path.parent.relative_to(ROOT.parent).parts) for path in ROOT.rglob("__init__.pyi"))
 
 
 @pytest.mark.parametrize("name", wb.__all__)
@@ -22,17 +26,34 @@ def test_dir_lists_the_public_names_only() -> None:
     assert dir(wb) == sorted([*wb.__all__, "__version__"])
 
 
-def test_type_checkers_see_the_same_names_from_the_same_modules() -> None:
-    blocks = [node for node in ast.parse(SOURCE).body if isinstance(node, ast.If)]
-    (block,) = [block for block in blocks if ast.unparse(block.test) == "TYPE_CHECKING"]
-    seen = {
-        alias.asname: node.module
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }  # fmt: skip
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_of_a_package_resolves(package: str) -> None:
+    module = importlib.import_module(package)
 
-    assert seen == {**dict.fromkeys(wb._MODULES, "workbench"), **wb._EXPORTS}
+    assert module.__all__
+    assert all(getattr(module, name) is not None for name in module.__all__)
+    assert set(dir(module)) >= set(module.__all__)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_list_of_names_holds_nothing_that_only_type_checkers_see(package: str) -> None:
+    stub = Path(str(importlib.import_module(package).__file__)).with_suffix(".pyi")
+    other = [
+        ast.unparse(node)
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body
+        if not isinstance(node, ast.ImportFrom) or any(alias.asname is None for alias in node.names)
+    ]
+
+    assert other == (["__version__: str"] if package == "workbench" else [])
+
+
+def test_a_star_import_gives_all_names() -> None:
+    program = "from workbench.io import *; print(crc32c.__module__)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.strip() == "workbench.io.checksums"
 
 
 @pytest.mark.parametrize("name", ["collectives", "devices"])

@@ -1,0 +1,10 @@
+from workbench.runtime.cluster import Cluster as Cluster
+from workbench.runtime.connect_cluster import auto_connect as auto_connect
+from workbench.runtime.connect_cluster import connect as connect
+from workbench.runtime.connect_cluster import current_cluster as current_cluster
+from workbench.runtime.driver.group import Group as Group
+from workbench.runtime.driver.handle import Handle as Handle
+from workbench.runtime.driver.merge_call import PerRank as PerRank
+from workbench.runtime.replica.env import ReplicaEnv as ReplicaEnv
+from workbench.runtime.replica.env import current_env as current_env
+from workbench.runtime.shipping.function_registry import Prepared as Prepared

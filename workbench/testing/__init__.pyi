@@ -1,0 +1,15 @@
+from workbench.testing.collectives import Collective as Collective
+from workbench.testing.collectives import Trace as Trace
+from workbench.testing.collectives import assert_collectives as assert_collectives
+from workbench.testing.collectives import trace as trace
+from workbench.testing.faults import Killed as Killed
+from workbench.testing.faults import NaNInput as NaNInput
+from workbench.testing.faults import OtherCollective as OtherCollective
+from workbench.testing.faults import SkippedCollective as SkippedCollective
+from workbench.testing.faults import Slow as Slow
+from workbench.testing.faults import inject as inject
+from workbench.testing.sharding import assert_every_element_once as assert_every_element_once
+from workbench.testing.sharding import assert_sharding as assert_sharding
+from workbench.testing.values import assert_finite as assert_finite
+from workbench.testing.values import assert_in_sync as assert_in_sync
+from workbench.testing.values import assert_same_on_all as assert_same_on_all
