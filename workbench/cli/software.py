@@ -20,6 +20,7 @@ CORE = (
     "optree",
     "psutil",
     "threadpoolctl",
+    "crc32c",
     "pyarrow",
 )
 """What workbench cannot do without; the same as in pyproject.toml."""
