@@ -9,6 +9,7 @@ from workbench.data.dataset import Dataset
 from workbench.data.options import AutoShardPolicy, DistributeOptions, StatsOptions, ThreadingOptions
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stages.select import SHARD_HINT
+from workbench.data.writers import TFRecordWriter
 
 __all__ = [
     "INFINITE_CARDINALITY",
@@ -17,6 +18,7 @@ __all__ = [
     "AutoShardPolicy",
     "DistributeOptions",
     "StatsOptions",
+    "TFRecordWriter",
     "ThreadingOptions",
     "assert_cardinality",
     "cardinality",

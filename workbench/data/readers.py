@@ -6,13 +6,13 @@ import functools
 from typing import Any
 
 from workbench.data.dataset import Dataset
-from workbench.data.sources.compressed import check_compression
 from workbench.data.sources.files import FileReader, file_names
 from workbench.data.sources.fixed import FixedLength
 from workbench.data.sources.records import Records
 from workbench.data.sources.text import TextLines
 from workbench.data.stages.flat import Interleave
 from workbench.errors import InvalidArgumentError
+from workbench.io.compression import check_compression
 
 
 class TextLineDataset(Dataset):

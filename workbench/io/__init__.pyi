@@ -1,2 +1,10 @@
 from workbench.io.checksums import crc32c as crc32c
 from workbench.io.checksums import masked_crc32c as masked_crc32c
+from workbench.io.examples import decode_example as decode_example
+from workbench.io.examples import decode_sequence_example as decode_sequence_example
+from workbench.io.examples import encode_example as encode_example
+from workbench.io.examples import encode_sequence_example as encode_sequence_example
+from workbench.io.record_writer import TFRecordOptions as TFRecordOptions
+from workbench.io.record_writer import TFRecordWriter as TFRecordWriter
+from workbench.io.tensors import parse_tensor as parse_tensor
+from workbench.io.tensors import serialize_tensor as serialize_tensor

@@ -5,24 +5,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
-from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError
+from workbench.errors import DataLossError, NotFoundError
+from workbench.io.compression import WINDOW_BITS
 
 DEFAULT_BLOCK_BYTES = 1 << 18
-_WINDOW_BITS = {"GZIP": 31, "ZLIB": 15}
-
-
-def check_compression(compression_type: str | None) -> str:
-    """The compression's name, "" for none.
-
-    Raises:
-      InvalidArgumentError: if the name is unknown.
-    """
-    name = compression_type or ""
-    if name and name not in _WINDOW_BITS:
-        raise InvalidArgumentError(
-            f"unknown compression_type {compression_type!r}; use 'GZIP', 'ZLIB', or '' for none"
-        )
-    return name
 
 
 def blocks(path: str, compression: str, block_bytes: int) -> Iterator[bytes]:
@@ -47,13 +33,13 @@ def blocks(path: str, compression: str, block_bytes: int) -> Iterator[bytes]:
 
 
 def _decompressed(read, path: str, compression: str, block_bytes: int) -> Iterator[bytes]:  # type: ignore[no-untyped-def]
-    decoder = zlib.decompressobj(_WINDOW_BITS[compression])
+    decoder = zlib.decompressobj(WINDOW_BITS[compression])
     started = False
     try:
         while packed := read(block_bytes):
             while packed:
                 if decoder.eof:  # another GZIP member follows
-                    decoder = zlib.decompressobj(_WINDOW_BITS[compression])
+                    decoder = zlib.decompressobj(WINDOW_BITS[compression])
                 started = True
                 # A bounded output per call: a few bytes of input may stand for gigabytes.
                 block = decoder.decompress(packed, block_bytes)

@@ -1,0 +1,100 @@
+"""Examples as bytes: what TensorFlow 2.21 writes, what comes back, and bytes that are damaged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.errors import InvalidArgumentError
+from workbench.io.wire import unpacked_varints, varint
+
+# tf.train.Example with a: [1, -2], f: [1.5], n: a feature without a kind
+FROM_TENSORFLOW = bytes.fromhex(
+    "0a2c0a0d0a0166120812060a040000c03f0a050a016e12000a140a0161120f1a0d0a0b01feffffffffffffffff01"
+)
+FEATURES = st.dictionaries(
+    st.text(max_size=5),
+    st.one_of(
+        st.lists(st.integers(-(2**63), 2**63 - 1)).map(lambda v: {"int64": v}),
+        st.lists(st.floats(width=32, allow_nan=False)).map(lambda v: {"float": v}),
+        st.lists(st.binary(max_size=9)).map(lambda v: {"bytes": v}),
+    ),
+    max_size=4,
+)
+
+
+def test_an_example_of_tensorflow_is_read() -> None:
+    read = wb.io.decode_example(FROM_TENSORFLOW)
+    assert {name: values.tolist() for name, values in read.items()} == {"f": [1.5], "a": [1, -2]}
+    assert (read["f"].dtype, read["a"].dtype) == (np.float32, np.int64)
+
+
+@given(FEATURES)
+def test_features_come_back(features: dict[str, Any]) -> None:
+    read = wb.io.decode_example(wb.io.encode_example(features))
+    plain = {name: next(iter(feature.values())) for name, feature in features.items()}
+    assert {name: values.tolist() for name, values in read.items()} == plain
+
+
+def test_kinds_follow_from_values() -> None:
+    image = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    given = {"image": image, "x": 1.5, "name": "é", "raw": b"a\0", "many": [b"a\0", "b"], "flag": True}
+    read = wb.io.decode_example(wb.io.encode_example(given))
+    assert read["image"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert read["x"].tolist() == [1.5]
+    assert read["name"].tolist() == ["é".encode()]
+    assert (read["raw"].tolist(), read["many"].tolist()) == ([b"a\0"], [b"a\0", b"b"])
+    assert read["flag"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([], "name its kind"),
+        ({"int32": [1]}, "kind 'int32' is none of"),
+        (1j, "neither numbers nor text"),
+        ({"bytes": [3]}, "3 is no text"),
+    ],
+)
+def test_values_without_a_kind_are_refused(values: Any, told: str) -> None:
+    with pytest.raises(TypeError, match=f"feature 'x'.*{told}"):
+        wb.io.encode_example({"x": values})
+
+
+def test_sequences_come_back() -> None:
+    data = wb.io.encode_sequence_example({"id": 7}, {"words": [["a", "b"], ["c"]], "empty": [], "x": [[0.5]]})
+    context, lists = wb.io.decode_sequence_example(data)
+    assert context["id"].tolist() == [7]
+    assert [step.tolist() for step in lists["words"]] == [[b"a", b"b"], [b"c"]]
+    assert lists["empty"] == []
+    assert lists["x"][0].tolist() == [0.5]
+
+
+def test_numbers_that_are_not_packed_are_read() -> None:
+    feature = b"\x1a\x04\x08\x05\x08\x07"
+    entry = b"\x0a\x01a\x12" + bytes([len(feature)]) + feature
+    data = b"\x0a" + bytes([len(entry) + 2]) + b"\x0a" + bytes([len(entry)]) + entry
+    assert wb.io.decode_example(data)["a"].tolist() == [5, 7]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
+def test_packed_numbers_of_any_size_are_read(numbers: list[int]) -> None:
+    assert unpacked_varints(b"".join(map(varint, numbers))).tolist() == numbers
+
+
+@given(FEATURES, st.data())
+def test_damaged_examples_are_refused_or_decoded(features: dict[str, Any], data: st.DataObject) -> None:
+    encoded = bytearray(wb.io.encode_example(features))
+    for _ in range(data.draw(st.integers(1, 3))):
+        encoded[data.draw(st.integers(0, len(encoded) - 1))] = data.draw(st.integers(0, 255))
+    cut = bytes(encoded[: data.draw(st.integers(0, len(encoded)))])
+    for decode in (wb.io.decode_example, wb.io.decode_sequence_example):
+        try:
+            decode(cut)
+        except InvalidArgumentError as error:
+            assert "are no example" in str(error)  # noqa: PT017 - either outcome is right

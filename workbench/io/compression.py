@@ -1,0 +1,21 @@
+"""Names of compressions, and what zlib calls them."""
+
+from __future__ import annotations
+
+from workbench.errors import InvalidArgumentError
+
+WINDOW_BITS = {"GZIP": 31, "ZLIB": 15}
+
+
+def check_compression(compression_type: str | None) -> str:
+    """The compression's name, "" for none.
+
+    Raises:
+      InvalidArgumentError: if the name is unknown.
+    """
+    name = compression_type or ""
+    if name and name not in WINDOW_BITS:
+        raise InvalidArgumentError(
+            f"unknown compression_type {compression_type!r}; use 'GZIP', 'ZLIB', or '' for none"
+        )
+    return name

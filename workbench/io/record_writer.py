@@ -1,0 +1,171 @@
+"""Writing TFRecord files: length, its checksum, data, their checksum; through GZIP or ZLIB if asked."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from workbench.errors import FailedPreconditionError, NotFoundError, StorageFull
+from workbench.io.checksums import masked_crc32c
+from workbench.io.compression import WINDOW_BITS, check_compression
+
+_LENGTH = struct.Struct("<Q")
+_CRC = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class TFRecordOptions:
+    """How record files are compressed.
+
+    Attributes:
+      compression_type: "GZIP", "ZLIB", or "" (None) for none.
+      flush_mode: What `flush` asks of zlib; None for `zlib.Z_SYNC_FLUSH`, after which all that was written can be read.
+      compression_level: 0 to 9, None for zlib's own.
+      mem_level: 1 to 9, None for zlib's own.
+      compression_strategy: One of zlib's, None for its own.
+
+    Raises:
+      InvalidArgumentError: if the compression is unknown.
+    """
+
+    compression_type: str | None = None
+    flush_mode: int | None = None
+    compression_level: int | None = None
+    mem_level: int | None = None
+    compression_strategy: int | None = None
+
+    def __post_init__(self) -> None:
+        check_compression(self.compression_type)
+
+    def compressor(self) -> zlib._Compress | None:
+        """What compresses one file; None for none."""
+        if not self.compression_type:
+            return None
+        level = zlib.Z_DEFAULT_COMPRESSION if self.compression_level is None else self.compression_level
+        bits = WINDOW_BITS[self.compression_type]
+        strategy = zlib.Z_DEFAULT_STRATEGY if self.compression_strategy is None else self.compression_strategy
+        return zlib.compressobj(level, zlib.DEFLATED, bits, self.mem_level or zlib.DEF_MEM_LEVEL, strategy)
+
+
+class TFRecordWriter:
+    """Writes records into a file, which it begins anew; as tf.io.TFRecordWriter.
+
+    Use it in a `with` block, or call `close`. `wb.data.experimental.TFRecordWriter` writes a whole dataset, and
+    replaces the file only when all of it is there.
+
+    Args:
+      path: The file.
+      options: `TFRecordOptions`, or the name of a compression.
+
+    Raises:
+      InvalidArgumentError: if the compression is unknown.
+      NotFoundError: if the file cannot be made.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], options: TFRecordOptions | str | None = None) -> None:
+        self._options = options if isinstance(options, TFRecordOptions) else TFRecordOptions(options)
+        self._compressor = self._options.compressor()
+        self._path = os.fspath(path)
+        try:
+            self._file = open(self._path, "wb", buffering=1 << 18)  # noqa: SIM115 - closed by `close`
+        except OSError as error:
+            raise NotFoundError(f"cannot write {self._path!r}: {error.strerror}") from error
+
+    def write(self, record: Any) -> None:
+        """Appends one record.
+
+        Args:
+          record: Bytes, text, or an array without dimensions that holds one.
+
+        Raises:
+          TypeError: if it is something else.
+          StorageFull: if there is no space left.
+          FailedPreconditionError: after `close`.
+        """
+        data = _bytes(record)
+        length = _LENGTH.pack(len(data))
+        head = length + _CRC.pack(masked_crc32c(length))
+        self._put(head + data + _CRC.pack(masked_crc32c(data)))
+
+    def flush(self) -> None:
+        """Makes readable what was written so far.
+
+        Raises:
+          StorageFull: if there is no space left.
+          FailedPreconditionError: after `close`.
+        """
+        self._check_open()
+        rest = b""
+        if self._compressor is not None:
+            mode = self._options.flush_mode
+            rest = self._compressor.flush(zlib.Z_SYNC_FLUSH if mode is None else mode)
+        self._store(rest)
+        self._store(b"", flush=True)
+
+    def close(self) -> None:
+        """Ends the file; may be called again.
+
+        Raises:
+          StorageFull: if there is no space left; then the end of the file is missing.
+        """
+        if self._file.closed:
+            return
+        try:
+            if self._compressor is not None:
+                self._store(self._compressor.flush())
+            self._store(b"", flush=True)
+        finally:
+            self._discard()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._file.closed:
+            raise FailedPreconditionError(f"{self._path!r} is closed; make another TFRecordWriter")
+
+    def _put(self, data: bytes) -> None:
+        self._check_open()
+        self._store(data if self._compressor is None else self._compressor.compress(data))
+
+    def _store(self, data: bytes, *, flush: bool = False) -> None:
+        try:
+            self._file.write(data)
+            if flush:
+                self._file.flush()
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise StorageFull(
+                    f"{self._path!r}: {error.strerror} at byte {self._file.tell():,}; make room, or write elsewhere"
+                ) from error
+            raise
+
+    def _discard(self) -> None:
+        try:
+            self._file.close()
+        except OSError:  # `close` flushes once more what could not be stored, of which the first error told
+            pass
+
+
+def _bytes(record: Any) -> bytes:
+    value = record.item() if getattr(record, "shape", None) == () else record
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise TypeError(
+        f"a record is bytes or text, got {type(record).__name__}; encode it, such as with wb.io.encode_example"
+    )
