@@ -90,7 +90,7 @@ class ReadyProgram:
             self._write(step, 0, *self._moved, started_ns, begin, end)
 
     def _opened(self, join: JoinGroup) -> Callable[..., None] | None:
-        ring = self._host.shared_ring(join)
+        ring = self._host.rings.shared(join)
         if ring is None:
             return None
         signature = Signature(join.generation, join.name, "step", "", "", "traced", 0, "xla", site=self.site)

@@ -9,6 +9,13 @@ from workbench.runtime.replica.executor import DeviceExecutor, Host
 from workbench.telemetry.recording.ring import Ring
 
 
+class SharedRings(Protocol):
+    """Rings of the host."""
+
+    def shared(self, join: JoinGroup) -> Ring | None:
+        """The ring for records that hold of all replicas here, None if nothing is recorded."""
+
+
 class TracingHost(Host, Protocol):
     """The host of a worker with TPUs.
 
@@ -23,6 +30,10 @@ class TracingHost(Host, Protocol):
     worker: str
 
     @property
+    def rings(self) -> SharedRings:
+        """Where what its replicas record is written."""
+
+    @property
     def closed(self) -> bool:
         """Whether the driver is gone."""
 
@@ -31,9 +42,6 @@ class TracingHost(Host, Protocol):
 
     def send_all(self, messages: list[Message]) -> None:
         """Sends several messages at once."""
-
-    def shared_ring(self, join: JoinGroup) -> Ring | None:
-        """The ring for records that hold of all replicas here, None if nothing is recorded."""
 
     def to_devices(self, message: Message) -> None:
         """Puts a message into the queue of every device."""

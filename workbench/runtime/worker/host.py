@@ -8,8 +8,7 @@ import queue
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from workbench.communicators import Bootstrap, Gpus, Member, Topology
@@ -42,11 +41,9 @@ from workbench.runtime.replica.replica_store import ReplicaStore
 from workbench.runtime.traced.executor import TracedExecutor
 from workbench.runtime.worker.completions import Completions
 from workbench.runtime.worker.host_mode import Eager, HostMode
+from workbench.runtime.worker.rings import Rings
 from workbench.runtime.worker.step_reports import StepTallies
-from workbench.telemetry.recording.flight_memory import FlightMemory, Identity
-from workbench.telemetry.recording.ring import Replica, Ring
 
-ALL = -1  # stands for all replicas of a host, in the place of a rank
 CONNECT_DEADLINE_SECONDS = 30.0
 
 
@@ -60,15 +57,13 @@ class ReplicaHost:
       codec: How values travel to the driver, and whether that is in this process.
       objects: Functions and structures that the driver sent.
       groups: group id -> this host's part of it.
-      rings: (group id, rank, or `ALL` of this host) -> telemetry ring, drained by the telemetry thread.
-      retired_rings: Rings of groups that have ended, to be drained once more.
+      rings: Where its replicas write what they record.
       executors: One per device.
       mode: How steps run: `Eager`, or `TracedExecutor` on workers with TPUs.
       poisoned: A traced program hangs, which only the end of the process ends.
       failure: Why a thread of this host has failed, "" if none has.
       stores: (group id, device index) -> what the replica there keeps; survives the rebuilding of its group.
       tallies: How far its replicas are with each step.
-      drain: Id of what drains its rings.
     """
 
     def __init__(
@@ -86,9 +81,7 @@ class ReplicaHost:
         self.codec = steps.codec
         self.objects = ShippedObjects()
         self.groups: dict[int, LocalGroup] = {}
-        self.rings: dict[tuple[int, int], Ring] = {}
-        self.retired_rings: deque[Ring] = deque()
-        self.drain = ""
+        self.rings = Rings(outlive=not self.codec.by_reference)
         self.host = host
         self.worker = worker
         self.failure = ""
@@ -320,13 +313,12 @@ class ReplicaHost:
         topology = Topology(
             tuple(Member(rank=rank, host=m.host, process=m.worker) for rank, m in enumerate(join.devices))
         )
-        rings = {rank: self._ring(join, rank, [rank]) for rank in join.local if _is_recorded()}
         bootstrap = Bootstrap(
             topology,
             self.worker,
             generation=join.generation,
             group=join.name,
-            rings=rings,
+            rings=self.rings.of_replicas(join),
             bind_host=self._bind_host,
             tls=self._tls,
             gpus=self._gpus(join),
@@ -378,38 +370,6 @@ class ReplicaHost:
             gpus.use(gpus.ordinal(index, self._device_count, in_driver=self.codec.by_reference))
             self._on_device.add(threading.get_ident())
 
-    def shared_ring(self, join: JoinGroup) -> Ring | None:
-        """The ring for records that hold of all replicas here, None if nothing is recorded."""
-        return self._ring(join, ALL, sorted(join.local)) if _is_recorded() else None
-
-    def _ring(self, join: JoinGroup, key: int, ranks: Sequence[int]) -> Ring:
-        ring = self.rings.get((join.group, key))
-        if ring is not None and ring.size != len(join.devices):  # others take part now, under other ranks
-            self.retired_rings.append(ring)
-            ring = None
-        if ring is None:
-            first, *others = [Replica(rank, join.devices[rank].short) for rank in ranks]
-            host, size = join.devices[ranks[0]].host, len(join.devices)
-            memory = None
-            if key != ALL and not self.codec.by_reference and hasattr(os, "memfd_create"):
-                who = Identity(self.drain, join.run_id, first.id, host, first.device, size)
-                with contextlib.suppress(
-                    OSError
-                ):  # without it, a process that is killed takes its last records along
-                    memory = FlightMemory(f"{join.group}-{key}", who)
-            ring = Ring(
-                4096,
-                replica=first.id,
-                host=host,
-                device=first.device,
-                run_id=join.run_id,
-                size=size,
-                others=others,
-                memory=memory,
-            )
-            self.rings[join.group, key] = ring
-        return ring
-
     def _leave(self, group_id: int, *, forget: bool) -> None:
         group = self.groups.pop(group_id, None)
         if group is None:
@@ -421,14 +381,7 @@ class ReplicaHost:
             self.mode.leave(group_id)
             for device in group.join.local.values():
                 self.stores.pop((group_id, device), None)
-            for rank in (*group.join.local, ALL):
-                ring = self.rings.pop((group_id, rank), None)
-                if ring is not None:
-                    self.retired_rings.append(ring)
-
-
-def _is_recorded() -> bool:
-    return os.environ.get("WB_TELEMETRY") != "off"  # the environment of the worker, which writes the records
+            self.rings.retire(group.join)
 
 
 def _next_from_queue(

@@ -27,7 +27,7 @@ class TelemetryShipper:
     def __init__(self, host: ReplicaHost, publish: Callable[[bytes], None]) -> None:
         self._host = host
         self._drain = Drain()
-        host.drain = self._drain.id
+        host.rings.drain = self._drain.id
         self._publish = publish
         self._published: deque[tuple[float, bytes]] = deque()
         self._waits: dict[tuple[int, int], tuple[int, int, int]] = {}
@@ -57,14 +57,14 @@ class TelemetryShipper:
 
     def _rings(self) -> Iterator[tuple[Ring, InFlight | None]]:
         """Each with the collective that its replica has been waiting in for long."""
-        for (group_id, rank), ring in list(self._host.rings.items()):
+        for group_id, rank, ring in self._host.rings.open():
             ring.clock_offset_ns, ring.clock_err_ns = self._offset_ns, self._error_ns
             if ring.memory is not None:
                 ring.memory.set_clock(self._offset_ns, self._error_ns)
             group = self._host.groups.get(group_id)
             yield ring, None if group is None else self._long_wait(group, rank)
-        while self._host.retired_rings:
-            yield self._host.retired_rings.popleft(), None
+        for ring in self._host.rings.retired():
+            yield ring, None
 
     def _long_wait(self, group: LocalGroup, rank: int) -> InFlight | None:
         """The collective that a replica has been waiting in for long. Must be looked up before draining."""
