@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.benchmarks.bars import BARS, Bar
 from tests.benchmarks.machine import Machine
+from tests.benchmarks.ours import training
 from tests.benchmarks.ours.timeline import CALLS, CALLS_ON_REPLICA, ON_REPLICA, PHASES
 from tests.benchmarks.summary import QUIET_CORES, Figure, Key, figures
 
@@ -44,7 +45,7 @@ def section(data: Mapping[str, Any]) -> str:
         groups.setdefault(bar.ours, []).append(bar)
     lines = ["| what | workbench | peers | bar | met |", "|---|---|---|---|---|"]
     lines += [_row(key, bars, found) for key, bars in groups.items()]
-    return _head(data) + "\n\n" + "\n".join(lines) + "\n" + _timeline(found)
+    return _head(data) + "\n\n" + "\n".join(lines) + "\n" + _timeline(found) + _profile(found)
 
 
 def _timeline(found: Mapping[Key, Figure]) -> str:
@@ -65,6 +66,28 @@ def _timeline(found: Mapping[Key, Figure]) -> str:
             f"second has, {after} after that. The driver calls {calls} functions for it and each replica",
             f"{on_replica}, each time with the caches of its core filled by the others; bare sockets do with some",
             "twenty.",
+            "",
+        )
+    )
+
+
+def _profile(found: Mapping[Key, Figure]) -> str:
+    """Where the time of a training step goes, in words; "" if that was not measured."""
+    names = (*training.PARTS, training.ALL_REDUCE_ALONE, training.DRIVER)
+    figures = [found.get(Key("training", 0, "workbench", name)) for name in names]
+    if any(figure is None for figure in figures):
+        return ""
+    arithmetic, reducing, assigning, between, alone, driver = (
+        f"{figure.median:.0f}" for figure in figures if figure is not None
+    )
+    noisy = "~" if any(figure is not None and figure.noisy for figure in figures) else ""
+    return "\n".join(
+        (
+            "",
+            f"Where the time of a training step goes on a replica: {noisy}{arithmetic} µs of arithmetic, {reducing} in",
+            f"all_reduce ({alone} in the median: the rest is waiting for the other replica), {assigning} to assign four",
+            f"variables, {between} between two steps. The driver's thread takes {driver} µs a step from one of the two",
+            "cores, and the other replica waits for the one that it pushed aside. NumPy alone has both cores.",
             "",
         )
     )

@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.benchmarks import bars
 from tests.benchmarks.bars import BARS
-from tests.benchmarks.ours import timeline
+from tests.benchmarks.ours import timeline, training
 from tests.benchmarks.readme import README, between, newest, replaced, section
-from tests.benchmarks.summary import figures
+from tests.benchmarks.summary import Key, figures
 from tests.benchmarks.test_summary import MACHINE, OURS, row
 
 TF = OURS._replace(who="TF tf.function")
@@ -80,6 +80,15 @@ def test_where_the_time_of_a_step_goes_is_said() -> None:
     assert (
         "which has it for 15, 13 until the\nsecond has, 14 after that. The driver calls 16 functions" in text
     )
+
+
+def test_where_the_time_of_a_training_step_goes_is_said() -> None:
+    names = (*training.PARTS, training.ALL_REDUCE_ALONE, training.DRIVER)
+    keys = [Key("training", 0, "workbench", name) for name in names]
+    text = section(results(*(row(key, 0, 10.4 + n) for n, key in enumerate(keys))))
+
+    assert "10 µs of arithmetic, 11 in\nall_reduce (14 in the median" in text
+    assert "12 to assign four\nvariables, 13 between two steps. The driver's thread takes 15 µs" in text
 
 
 def test_only_the_section_is_replaced() -> None:
