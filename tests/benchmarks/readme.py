@@ -85,9 +85,9 @@ def _profile(found: Mapping[Key, Figure]) -> str:
         (
             "",
             f"Where the time of a training step goes on a replica: {noisy}{arithmetic} µs of arithmetic, {reducing} in",
-            f"all_reduce ({alone} in the median: the rest is waiting for the other replica), {assigning} to assign four",
-            f"variables, {between} between two steps. The driver's thread takes {driver} µs a step from one of the two",
-            "cores, and the other replica waits for the one that it pushed aside. NumPy alone has both cores.",
+            f"all_reduce ({alone} in the median: the rest is waiting for the other replica), {assigning} to assign",
+            f"four variables, {between} between two steps. The driver's thread takes {driver} µs a step from one of",
+            "the two cores, and the other replica waits for the one that it pushed aside. NumPy alone has both.",
             "",
         )
     )

@@ -88,7 +88,7 @@ def test_where_the_time_of_a_training_step_goes_is_said() -> None:
     text = section(results(*(row(key, 0, 10.4 + n) for n, key in enumerate(keys))))
 
     assert "10 µs of arithmetic, 11 in\nall_reduce (14 in the median" in text
-    assert "12 to assign four\nvariables, 13 between two steps. The driver's thread takes 15 µs" in text
+    assert "12 to assign\nfour variables, 13 between two steps. The driver's thread takes 15 µs" in text
 
 
 def test_only_the_section_is_replaced() -> None:
