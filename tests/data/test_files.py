@@ -93,6 +93,14 @@ def test_several_files_are_read_in_turn(write: Write) -> None:
     assert list(TextLineDataset(names)) == [b"b1", b"b2", b"c1"]
 
 
+def test_long_files_are_read_in_turn(write: Write) -> None:
+    paths = [
+        write(name, b"".join(record(b"%s%d" % (name.encode(), i)) for i in range(3000))) for name in "ab"
+    ]
+    read = list(TFRecordDataset(paths, num_parallel_reads=2))
+    assert read == [b"%s%d" % (name, i) for i in range(3000) for name in (b"a", b"b")]
+
+
 def test_files_are_listed_sorted_over_all_patterns(write: Write, tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", "c.py"):
         write(name, b"")
@@ -120,8 +128,12 @@ def test_iterating_partly_leaves_no_file_open(write: Write) -> None:
 @given(records=st.lists(st.binary(max_size=40), max_size=8), block=st.integers(1, 50))
 def test_records_survive_any_cut_into_blocks(records: list[bytes], block: int) -> None:
     content = b"".join(map(record, records))
-    parser = _Parser("x")
-    got = [r for start in range(0, len(content), block) for r in parser.feed(content[start : start + block])]
+    parser = _Parser("x", block)
+    got = []
+    for start in range(0, len(content), block):
+        part = content[start : start + block]
+        parser.space()[: len(part)] = part
+        got += parser.filled(len(part))
     parser.check()
     assert got == records
     assert parser.rest_bytes == 0
@@ -158,6 +170,76 @@ def test_a_claimed_length_of_exabytes_allocates_nothing(write: Write) -> None:
     length = struct.pack("<Q", 1 << 60)
     with pytest.raises(DataLossError, match="cut off"):
         list(TFRecordDataset(write("a", length + struct.pack("<I", masked_crc32c(length)) + b"few")))
+
+
+def test_a_claimed_length_that_the_file_does_not_have_is_told_before_the_rest_is_read(write: Write) -> None:
+    length = struct.pack("<Q", 1 << 40)
+    head = record(b"good") + length + struct.pack("<I", masked_crc32c(length))
+    path = write("a", head + bytes(3 << 20))
+    parser = _Parser(path, 1024)
+    parser.space()[:] = (head + bytes(1024))[:1024]
+    assert parser.filled(1024) == [b"good"]
+    with pytest.raises(
+        DataLossError, match=r"record 1 at byte 20 is cut off: it takes 1,099,511,627,792 bytes"
+    ):
+        parser.check_size(os.path.getsize(path))
+    with pytest.raises(DataLossError, match="the file has 3,145,740 more"):
+        list(TFRecordDataset(path))
+
+
+def test_every_cut_of_a_record_file_gives_good_records_and_tells(write: Write) -> None:
+    good = record(b"first") + record(b"") + record(b"third")
+    ends = [0, 21, 37, 58]
+    for cut in range(len(good)):
+        iterator = iter(TFRecordDataset(write("a", good[:cut]), strict=True))
+        whole = sum(end <= cut for end in ends) - 1
+        assert [next(iterator) for _ in range(whole)] == [b"first", b"", b"third"][:whole]
+        if cut in ends:
+            assert next(iterator, None) is None
+        else:
+            with pytest.raises(DataLossError, match=f"record {whole} at byte {ends[whole]}"):
+                next(iterator)
+
+
+def test_a_record_longer_than_the_blocks_is_whole(write: Write) -> None:
+    long = os.urandom(100_000)
+    path = write("a", record(b"x") + record(long) + record(b"y"))
+    for block in (1, 1000, 99_999, None):
+        assert list(TFRecordDataset(path, buffer_size=block)) == [b"x", long, b"y"]
+
+
+def test_a_folder_is_no_file(write: Write, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="is a folder; name its files"):
+        list(TFRecordDataset(tmp_path))
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
+@given(
+    records=st.lists(st.binary(max_size=20), min_size=1, max_size=4),
+    changes=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=4),
+    cut=st.integers(0, 10_000),
+)
+def test_damaged_record_files_never_give_wrong_records(
+    tmp_path_factory: pytest.TempPathFactory,
+    compression: str,
+    records: list[bytes],
+    changes: list[tuple[int, int]],
+    cut: int,
+) -> None:
+    content = b"".join(map(record, records))
+    pack = {"": bytes, "GZIP": gzip.compress, "ZLIB": zlib.compress}[compression]
+    bad = bytearray(pack(content))
+    for position, value in changes:
+        bad[position % len(bad)] = value
+    path = tmp_path_factory.mktemp("damaged") / "a"
+    path.write_bytes(bytes(bad[: len(bad) - cut % 20 if cut % 3 == 0 else None]))
+    read = []
+    try:
+        for item in TFRecordDataset(path, compression, strict=True):
+            read.append(item)  # noqa: PERF402 - those before the error count
+    except DataLossError:
+        pass
+    assert read == records[: len(read)]
 
 
 @pytest.mark.parametrize("compression", ["", "GZIP"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from io import FileIO
 
 from workbench.errors import DataLossError, NotFoundError
 from workbench.io.compression import WINDOW_BITS
@@ -12,24 +14,48 @@ DEFAULT_BLOCK_BYTES = 1 << 18
 
 
 def blocks(path: str, compression: str, block_bytes: int) -> Iterator[bytes]:
-    """The content of a file in blocks of about `block_bytes`, decompressed.
+    """The content of a file in blocks of at most `block_bytes`, decompressed.
 
     Raises:
-      NotFoundError: if there is no such file.
+      NotFoundError: if there is no such file, or it cannot be opened.
       DataLossError: if compressed data are damaged or cut off.
     """
-    try:
-        file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below; opening has errors of its own
-    except FileNotFoundError:
-        raise NotFoundError(f"no file {path!r}; check the path as seen by the host that reads it") from None
-    except OSError as error:
-        raise NotFoundError(f"cannot open {path!r}: {error}") from error
-    with file:
+    with _opened(path) as file:
         if compression:
             yield from _decompressed(file.read, path, compression, block_bytes)
         else:
             while block := file.read(block_bytes):
                 yield block
+
+
+def fills(path: str, compression: str, place: Callable[[], memoryview]) -> Iterator[int]:
+    """As `blocks`, without memory for each: content goes where `place()` says; gives how many bytes of it are filled.
+
+    Raises:
+      NotFoundError: if there is no such file, or it cannot be opened.
+      DataLossError: if compressed data are damaged or cut off.
+    """
+    with _opened(path) as file:
+        if compression:
+            for block in _decompressed(file.read, path, compression, len(place())):
+                place()[: len(block)] = block
+                yield len(block)
+        else:
+            while count := file.readinto(place()):
+                yield count
+
+
+def _opened(path: str) -> FileIO:
+    try:
+        return FileIO(path)
+    except FileNotFoundError:
+        raise NotFoundError(f"no file {path!r}; check the path as seen by the host that reads it") from None
+    except IsADirectoryError:
+        raise NotFoundError(
+            f"{path!r} is a folder; name its files: Dataset.list_files({os.path.join(path, '*')!r})"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise NotFoundError(f"cannot open {path!r}: {error}") from error
 
 
 def _decompressed(read, path: str, compression: str, block_bytes: int) -> Iterator[bytes]:  # type: ignore[no-untyped-def]

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import struct
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from workbench.data.sources.compressed import DEFAULT_BLOCK_BYTES, blocks
+import numpy as np
+
+from workbench.data.sources.compressed import fills
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.text import LineTable
 from workbench.data.tables import Run
 from workbench.errors import DataLossError, DataWarning
-from workbench.io.checksums import masked_crc32c
+from workbench.io.checksums import masked_crc32c, masked_crcs
 
-_HEADER = struct.Struct("<QI")
-_FOOTER_BYTES = 4
+_HEADER: Final = struct.Struct("<QI")
+_HEADER_BYTES: Final = 12
+_FOOTER_BYTES: Final = 4
+_BLOCK_BYTES: Final = 1 << 19
+_MOST_KNOWN: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -35,12 +42,14 @@ class Records(FileReader):
 
     def read(self, path: str) -> Iterator[Run]:
         """The records of one file."""
-        parser = _Parser(path)
-        for block in blocks(path, self.compression, self.block_bytes or DEFAULT_BLOCK_BYTES):
-            records = parser.feed(block)
+        parser = _Parser(path, self.block_bytes or _BLOCK_BYTES)
+        for count in fills(path, self.compression, parser.space):
+            records = parser.filled(count)
             if records:
                 yield Run(LineTable(records), range(len(records)))
             parser.check()
+            if not self.compression:
+                parser.check_size(os.path.getsize(path))
         self._report_rest(path, parser)
 
     def _report_rest(self, path: str, parser: _Parser) -> None:
@@ -48,7 +57,7 @@ class Records(FileReader):
         if not rest:
             return
         place = f"{path!r}: record {parser.count} at byte {parser.offset}"
-        if rest >= _HEADER.size:
+        if rest >= _HEADER_BYTES:
             raise DataLossError(f"{place} is cut off: the file ends {rest} bytes into it")
         message = f"{place} has only {rest} of its header's 12 bytes; the file is taken to end there"
         if self.strict:
@@ -57,67 +66,108 @@ class Records(FileReader):
 
 
 class _Parser:
-    """Cuts blocks of bytes into records; what is wrong is raised only after the good records before it."""
+    """Cuts what is read into records; what is wrong is raised only after the good records before it.
 
-    def __init__(self, path: str) -> None:
-        self._blocks: list[bytes] = []
-        self._missing = 0
+    All is read into the same memory: memory of its own for each block costs as much as reading it. It grows with
+    what has come of a record, never by the length that a record claims.
+    """
+
+    def __init__(self, path: str, block_bytes: int = _BLOCK_BYTES) -> None:
+        self.rest_bytes = 0
         self.offset = 0
         self.count = 0
         self._path = path
+        self._block_bytes = block_bytes
+        # A mapping of memory and no bytearray, as slices of that are no bytes.
+        self._memory = mmap.mmap(-1, 2 * block_bytes)
+        self._claimed_bytes = 0
         self._error: DataLossError | None = None
         # Lengths repeat: a header that was once found right need not be checked again.
         self._known: dict[bytes, int] = {}
 
-    @property
-    def rest_bytes(self) -> int:
-        """How many bytes follow the last complete record."""
-        return sum(map(len, self._blocks))
-
     def check(self) -> None:
-        """Raises what `feed` found."""
+        """Raises what `filled` found."""
         if self._error is not None:
             raise self._error
 
-    def feed(self, block: bytes) -> list[bytes]:
-        """The records that are complete with `block`."""
-        self._blocks.append(block)
-        self._missing -= len(block)
-        if self._missing > 0:  # joining the blocks of a huge record again and again would take quadratic time
+    def check_size(self, file_bytes: int) -> None:
+        """Raises if the record that comes next claims more bytes than the file has: else all of it would be held."""
+        if self._claimed_bytes > self._block_bytes and self.offset + self._claimed_bytes > file_bytes:
+            raise DataLossError(
+                f"{self._path!r}: record {self.count} at byte {self.offset} is cut off: it takes "
+                f"{self._claimed_bytes:,} bytes, the file has {file_bytes - self.offset:,} more"
+            )
+
+    def space(self) -> memoryview:
+        """Where the next block goes; its length is the same each time."""
+        start, stop = self.rest_bytes, self.rest_bytes + self._block_bytes
+        if stop > len(self._memory):
+            wider = mmap.mmap(-1, 2 * stop)
+            wider[:start] = self._memory[:start]
+            self._memory = wider
+        return memoryview(self._memory)[start:stop]
+
+    def filled(self, count: int) -> list[bytes]:
+        """The records that are complete with the `count` bytes that were put into `space()`."""
+        end = self.rest_bytes + count
+        if end < self._claimed_bytes:
+            self.rest_bytes = end
             return []
-        data = b"".join(self._blocks)
-        position, end = 0, len(data)
-        records: list[bytes] = []
-        missing = 0
-        known = self._known
-        while end - position >= _HEADER.size:
-            header = data[position : position + _HEADER.size]
-            length = known.get(header)
-            if length is None:
-                length, crc = _HEADER.unpack(header)
-                if masked_crc32c(header[:8]) != crc:
-                    self._fail("length", position)
-                    break
-                known[header] = length
-            start = position + _HEADER.size
-            stop = start + length
-            if stop + _FOOTER_BYTES > end:
-                missing = stop + _FOOTER_BYTES - end
-                break
-            record = data[start:stop]
-            if masked_crc32c(record) != int.from_bytes(data[stop : stop + _FOOTER_BYTES], "little"):
-                self._fail("data", position)
-                break
-            records.append(record)
-            position = stop + _FOOTER_BYTES
-            self.count += 1
+        records, ends, position, wrong = self._cut(end)
+        good = self._verified(records, ends)
+        if good < len(records):
+            start = ends[good] - len(records[good]) - _HEADER_BYTES
+            self._fail("data", self.count + good, self.offset + start)
+            del records[good:]
+        elif wrong:
+            self._fail("length", self.count + good, self.offset + position)
+        self.count += len(records)
         self.offset += position
-        self._blocks, self._missing = [data[position:]], missing
+        self.rest_bytes = end - position
+        self._memory.move(0, position, self.rest_bytes)
         return records
 
-    def _fail(self, what: str, position: int) -> None:
+    def _cut(self, end: int) -> tuple[list[bytes], list[int], int, bool]:
+        """Complete records, where each ends, where the next begins, and whether the length of that is wrong."""
+        records: list[bytes] = []
+        ends: list[int] = []
+        add, add_end, known, data = records.append, ends.append, self._known, self._memory
+        position = self._claimed_bytes = 0
+        while True:
+            start = position + _HEADER_BYTES
+            try:  # behind `end` there are bytes of earlier blocks, but no record that ends before it
+                stop = start + known[data[position:start]]
+            except KeyError:
+                if start > end:
+                    break
+                header = data[position:start]
+                length, crc = _HEADER.unpack(header)
+                if masked_crc32c(header[:8]) != crc:
+                    return records, ends, position, True
+                if len(known) >= _MOST_KNOWN:
+                    known.clear()
+                known[header] = length
+                stop = start + length
+            following = stop + _FOOTER_BYTES
+            if following > end:
+                self._claimed_bytes = following - position if start <= end else 0
+                break
+            add(data[start:stop])
+            add_end(stop)
+            position = following
+        return records, ends, position, False
+
+    def _verified(self, records: list[bytes], ends: list[int]) -> int:
+        """How many records come before the first one whose checksum is wrong."""
+        if not records:
+            return 0
+        # The four bytes behind each record, wherever these lie.
+        words = np.ndarray((len(self._memory) - 3,), "<u4", self._memory, 0, (1,))
+        wrong = masked_crcs(records) != words[ends]
+        return int(wrong.argmax()) if wrong.any() else len(records)
+
+    def _fail(self, what: str, record: int, place: int) -> None:
         self._error = DataLossError(
-            f"{self._path!r}: the checksum of the {what} of record {self.count}, at byte "
-            f"{self.offset + position}, "
+            f"{self._path!r}: the checksum of the {what} of record {record}, at byte {place}, "
             "is wrong; the file is damaged, or no record file (check compression_type)"
         )

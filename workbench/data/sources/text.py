@@ -95,9 +95,7 @@ class LineTable:
             chosen = self.lines[rows.start : rows.stop : rows.step]
         else:
             chosen = [self.lines[row] for row in rows]
-        column = np.empty(len(chosen), STRING)
-        column[:] = chosen
-        return [column]
+        return [np.fromiter(chosen, STRING, len(chosen))]
 
     def ids(self, rows: Rows) -> Array:
         """Numbers of the source elements behind `rows`."""

@@ -57,7 +57,7 @@ class Interleave(Stage):
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
         outer = enumerate(items(upstream(), current.provenance))
-        slots: list[Iterator[Run] | None] = [None] * self.cycle_length
+        slots: list[_Inner | None] = [None] * self.cycle_length
         outer_ended = False
         while True:
             for position in range(self.cycle_length):
@@ -67,7 +67,7 @@ class Interleave(Stage):
                         outer_ended = True
                     else:
                         try:
-                            slots[position] = self._opened(*following, current)
+                            slots[position] = _Inner(self._opened(*following, current))
                         except Exception as error:
                             yield Failed(error)
                 inner = slots[position]
@@ -75,7 +75,7 @@ class Interleave(Stage):
                     left, last = self.block_length, None
                     while left and (last := next(inner, None)) is not None:
                         if len(last) > left:
-                            slots[position] = inner = _put_back(Run(last.table, last.rows[left:]), inner)
+                            inner.put_back(Run(last.table, last.rows[left:]))
                             last = Run(last.table, last.rows[:left])
                         left -= len(last)
                         yield last
@@ -141,9 +141,27 @@ class Interleave(Stage):
         return f"{self.name}({label})"
 
 
-def _put_back(run: Run, runs: Iterator[Run]) -> Iterator[Run]:
-    yield run
-    yield from runs
+class _Inner:
+    """The runs of one inner dataset, of which the rest of one can be put back."""
+
+    __slots__ = ("_rest", "_runs")
+
+    def __init__(self, runs: Iterator[Run]) -> None:
+        self._runs = runs
+        self._rest: Run | None = None
+
+    def __iter__(self) -> _Inner:
+        return self
+
+    def __next__(self) -> Run:
+        if self._rest is None:
+            return next(self._runs)
+        rest, self._rest = self._rest, None
+        return rest
+
+    def put_back(self, rest: Run) -> None:
+        """Has `rest` come next."""
+        self._rest = rest
 
 
 def _pass_over(upstream: Pipeline) -> Pass:
