@@ -35,13 +35,14 @@ from workbench.data.stages.shuffle import Shuffle
 from workbench.data.stages.unbatch import Unbatch
 from workbench.data.stages.unique import Unique
 from workbench.data.stages.window import Window
+from workbench.data.stored.methods import DatasetFiles
 from workbench.data.tables import Failed, Run, attempts
 from workbench.errors import OutOfRangeError
 
 AUTOTUNE = -1
 
 
-class Dataset(DatasetText):
+class Dataset(DatasetText, DatasetFiles):
     """A description of where elements come from and what is done to them.
 
     It holds no iterator and no open file, so it can be sent to other processes; each `iter` starts anew.

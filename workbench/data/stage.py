@@ -33,6 +33,9 @@ class Pipeline(Protocol):
     def first(self) -> Any:
         """The first element."""
 
+    def next_pass(self) -> Pass:
+        """The description of this dataset's next iteration."""
+
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts a pass."""
 

@@ -1,0 +1,194 @@
+"""Elements as bytes: some at a time, column by column.
+
+A block is the length of its header (4 bytes), the header (JSON) and the columns one after the other, compressed
+together. A column of numbers is their bytes; one of texts is the lengths (int64) and then the bytes. A column whose
+elements differ in shape has all shapes in the header.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.data.spec import STRING
+from workbench.data.stored.layout import dtype_of_text, dtype_text
+from workbench.data.structure import Array, Structure
+from workbench.data.tables import ArrayTable, Leaves, ListTable, Run
+from workbench.errors import DataLossError, InvalidArgumentError
+
+_HEAD = struct.Struct("<I")
+_LENGTHS = np.dtype("<i8")
+# A header or a body that `encoded` did not write, which checksums cannot tell.
+_DAMAGES = (ValueError, TypeError, LookupError, AttributeError, OSError, struct.error, zlib.error)
+Column = Array | Sequence[Any]
+
+
+def check_stored_compression(compression: str | None) -> str:
+    """The compression that a name stands for: "", "GZIP" or "SNAPPY"; AUTO is SNAPPY.
+
+    Raises:
+      InvalidArgumentError: if it is none of them.
+    """
+    match compression:
+        case None | "" | "NONE":
+            return ""
+        case "AUTO" | "SNAPPY":
+            return "SNAPPY"
+        case "GZIP":
+            return "GZIP"
+    raise InvalidArgumentError(f"compression is {compression!r}; it must be None, 'GZIP', 'SNAPPY' or 'AUTO'")
+
+
+def kinds(leaves: Leaves) -> list[Any]:
+    """The dtypes of an element's components; a block holds elements of the same ones."""
+    return [STRING if isinstance(leaf, bytes) else leaf.dtype for leaf in leaves]
+
+
+def encoded(columns: Sequence[Column], count: int, compression: str) -> bytes:
+    """`count` elements, given as one array `(count, ...)` or list of values per component."""
+    heads, parts = [], []
+    for column in columns:
+        head, part = _encoded_column(column)
+        heads.append(head)
+        parts.append(part)
+    body = b"".join(parts)
+    header = json.dumps(
+        {"count": count, "bytes": len(body), "compression": compression, "columns": heads},
+        separators=(",", ":"),
+    ).encode()
+    return _HEAD.pack(len(header)) + header + _compressed(body, compression)
+
+
+def decoded(block: bytes, structure: Structure, place: str) -> Run:
+    """The elements of a block.
+
+    Args:
+      block: What `encoded` gave.
+      structure: The structure of an element.
+      place: Where the block is, for errors.
+
+    Raises:
+      DataLossError: if `encoded` cannot have given it.
+    """
+    try:
+        (size,) = _HEAD.unpack_from(block)
+        header = json.loads(block[_HEAD.size : _HEAD.size + size])
+        count = int(header["count"])
+        body = _Body(_decompressed(block[_HEAD.size + size :], header["compression"], header["bytes"]))
+        columns = [_decoded_column(head, count, body) for head in header["columns"]]
+    except _DAMAGES as error:
+        raise DataLossError(f"{place} is no block of elements: {error}; write the files again") from error
+    arrays = [column for column in columns if isinstance(column, np.ndarray)]
+    if arrays and len(arrays) == len(columns):
+        return Run(ArrayTable(arrays, structure), range(count))
+    rows = [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in range(count)]
+    return Run(ListTable(rows, structure), range(count))
+
+
+class _Body:
+    """Bytes that are taken from the front."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    def take(self, dtype: np.dtype[Any], count: int) -> Array:
+        """The next `count` numbers."""
+        size = count * dtype.itemsize
+        if count < 0 or size > len(self._data) - self._position:
+            raise ValueError(f"{size} bytes are wanted, {len(self._data) - self._position} are left")
+        start, self._position = self._position, self._position + size
+        # Registered dtypes such as bfloat16 have no buffer format: they are views of bytes.
+        return np.frombuffer(self._data, np.uint8, size, start).view(dtype)
+
+    def texts(self, count: int) -> Array:
+        """The next `count` texts."""
+        lengths = self.take(_LENGTHS, count).tolist()
+        if any(length < 0 for length in lengths):
+            raise ValueError("a text has a negative length")
+        data = self.take(np.dtype(np.uint8), sum(lengths)).tobytes()
+        values = np.empty(count, STRING)
+        start = 0
+        for index, length in enumerate(lengths):
+            values[index] = data[start : start + length]
+            start += length
+        return values
+
+
+def _encoded_column(column: Column) -> tuple[dict[str, Any], bytes]:
+    if isinstance(column, np.ndarray):
+        flat = column.reshape(-1)
+        head = {"dtype": dtype_text(column.dtype), "shape": list(column.shape[1:])}
+        return head, _texts(flat.tolist()) if column.dtype == STRING else column.tobytes()
+    shapes = [np.shape(value) for value in column]
+    first = column[0]
+    text = isinstance(first, bytes) or first.dtype == STRING
+    head = {"dtype": "string" if text else dtype_text(first.dtype)}
+    if all(shape == shapes[0] for shape in shapes):
+        head["shape"] = list(shapes[0])
+    else:
+        head["shapes"] = [list(shape) for shape in shapes]
+    if not text:
+        return head, b"".join(value.tobytes() for value in column)
+    values: list[bytes] = []
+    for value in column:
+        values.extend([value] if isinstance(value, bytes) else value.reshape(-1).tolist())
+    return head, _texts(values)
+
+
+def _texts(values: list[bytes]) -> bytes:
+    return np.array([len(value) for value in values], _LENGTHS).tobytes() + b"".join(values)
+
+
+def _decoded_column(head: dict[str, Any], count: int, body: _Body) -> Column:
+    dtype = dtype_of_text(head["dtype"])
+    uniform = "shape" in head
+    shapes = [tuple(head["shape"])] if uniform else [tuple(shape) for shape in head["shapes"]]
+    if any(type(size) is not int or size < 0 for shape in shapes for size in shape):
+        raise ValueError(f"shapes are {shapes}")
+    sizes = [math.prod(shape) for shape in shapes]
+    total = count * sizes[0] if uniform else sum(sizes)
+    flat = body.texts(total) if dtype == STRING else body.take(dtype, total)
+    if uniform:
+        return flat.reshape(count, *shapes[0])
+    if len(shapes) != count:
+        raise ValueError(f"{len(shapes)} shapes stand for {count} elements")
+    ends = np.cumsum([0, *sizes]).tolist()
+    pieces = [
+        flat[start:stop].reshape(shape) for start, stop, shape in zip(ends, ends[1:], shapes, strict=False)
+    ]
+    return [piece if piece.shape else piece[()] for piece in pieces]
+
+
+def _compressed(body: bytes, compression: str) -> bytes:
+    match compression:
+        case "GZIP":
+            return zlib.compress(body, 6)
+        case "SNAPPY":
+            import pyarrow as pa  # takes long, and few datasets are stored
+
+            return pa.compress(body, codec="snappy", asbytes=True)  # type: ignore[no-any-return]
+    return body
+
+
+def _decompressed(data: bytes, compression: str, size: int) -> bytes:
+    match compression:
+        case "":
+            body = data
+        case "GZIP":
+            body = zlib.decompressobj().decompress(data, size + 1)
+        case "SNAPPY":
+            import pyarrow as pa
+
+            body = pa.decompress(data, size, codec="snappy", asbytes=True)
+        case _:
+            raise ValueError(f"its compression {compression!r} is unknown")
+    if len(body) != size:
+        raise ValueError(f"it has {len(body)} bytes instead of {size}")
+    return body

@@ -1,0 +1,123 @@
+"""Structures, specs and dtypes as JSON, and back. Nothing that a file says is ever executed or imported."""
+
+from __future__ import annotations
+
+import collections
+import functools
+from typing import Any
+
+import numpy as np
+
+from workbench import tree
+from workbench.backends.numpy import dtype_named
+from workbench.data.spec import STRING, TensorSpec
+from workbench.errors import InvalidArgumentError
+
+Json = Any
+_PORTABLE_KINDS = "biufcmM"
+
+
+def dtype_text(dtype: np.dtype[Any]) -> str:
+    """How a dtype is written, byte order included.
+
+    Raises:
+      InvalidArgumentError: for a structured dtype.
+    """
+    if dtype == STRING:
+        return "string"
+    if dtype.isbuiltin == 2:  # such as those of ml_dtypes, which NumPy knows by their names only
+        return dtype.name
+    if dtype.kind in _PORTABLE_KINDS:
+        return dtype.str
+    raise InvalidArgumentError(
+        f"files of datasets hold numbers, times and bytes, not {dtype}; map each field to a component"
+    )
+
+
+def dtype_of_text(text: str) -> np.dtype[Any]:
+    """The dtype that `dtype_text` wrote.
+
+    Raises:
+      ValueError, TypeError, AttributeError: if it wrote no such text.
+    """
+    if text == "string":
+        return STRING
+    dtype = np.dtype(text) if text[:1] in "<>|" else dtype_named(text)
+    if dtype.kind not in _PORTABLE_KINDS and dtype.isbuiltin != 2:
+        raise ValueError(f"{text!r} is no dtype of stored elements")
+    return dtype
+
+
+def spec_json(element_spec: Any) -> Json:
+    """The nested spec of an element as JSON.
+
+    Raises:
+      InvalidArgumentError: for nested datasets, and containers that are neither tuples nor dicts.
+    """
+    leaves, structure = tree.flatten(element_spec)
+    specs = []
+    for leaf in leaves:
+        if not isinstance(leaf, TensorSpec):
+            raise InvalidArgumentError(
+                f"elements that hold datasets cannot be stored: {element_spec}; flatten them first, as with "
+                "flat_map(lambda window: window.batch(n))"
+            )
+        specs.append([leaf.shape if leaf.shape is None else list(leaf.shape), dtype_text(leaf.dtype)])
+    return {"structure": skeleton(tree.unflatten(structure, list(range(len(leaves))))), "components": specs}
+
+
+def spec_of_json(value: Json) -> Any:
+    """The nested spec that `spec_json` wrote. Named tuples are those of a class made anew.
+
+    Raises:
+      ValueError, TypeError, LookupError, AttributeError: if it wrote no such value.
+    """
+    specs = [TensorSpec(shape, dtype_of_text(dtype)) for shape, dtype in value["components"]]
+    return _built(value["structure"], specs)
+
+
+def skeleton(node: Any) -> Json:
+    """A nested structure whose leaves are numbers as JSON.
+
+    Raises:
+      InvalidArgumentError: for containers that are neither tuples nor dicts.
+    """
+    if node is None or type(node) is int:
+        return node
+    if isinstance(node, tuple) and hasattr(node, "_fields"):
+        return {
+            "named": type(node).__name__,
+            "fields": list(node._fields),
+            "items": [skeleton(n) for n in node],
+        }
+    if type(node) is tuple:
+        return {"tuple": [skeleton(item) for item in node]}
+    if type(node) in (dict, collections.OrderedDict) and all(type(key) in (str, int) for key in node):
+        kind = "dict" if type(node) is dict else "ordered"
+        return {kind: [[key, skeleton(item)] for key, item in node.items()]}
+    raise InvalidArgumentError(
+        f"files of datasets hold tuples and dicts with text or numbers as keys, not {type(node).__name__}; "
+        "map the elements to such"
+    )
+
+
+def _built(node: Json, leaves: list[Any]) -> Any:
+    match node:
+        case None:
+            return None
+        case int():
+            return leaves[node]
+        case {"tuple": items}:
+            return tuple(_built(item, leaves) for item in items)
+        case {"dict": pairs}:
+            return {key: _built(item, leaves) for key, item in pairs}
+        case {"ordered": pairs}:
+            return collections.OrderedDict((key, _built(item, leaves)) for key, item in pairs)
+        case {"named": name, "fields": fields, "items": items}:
+            return _named(name, tuple(fields))(*(_built(item, leaves) for item in items))
+    raise ValueError(f"{node!r} is no structure of stored elements")
+
+
+@functools.lru_cache(maxsize=256)
+def _named(name: str, fields: tuple[str, ...]) -> Any:
+    return collections.namedtuple(name, fields)  # which takes names only if they are identifiers

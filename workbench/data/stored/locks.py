@@ -1,0 +1,52 @@
+"""Locks that a process cannot leave behind: the system releases them when it ends, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+try:
+    import fcntl
+except ImportError:  # Windows has none: there, saving twice at once is not arbitrated, and leftovers stay
+    fcntl = None  # type: ignore[assignment]
+
+
+class FileLock:
+    """Holds one file locked until `release`."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, path: str, *, wait: bool) -> None:
+        """Locks `path`, which is made if it is missing.
+
+        Raises:
+          BlockingIOError: if somebody else holds it and `wait` is False.
+        """
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def release(self) -> None:
+        """Lets others have it; may be called again."""
+        if self._descriptor < 0:
+            return
+        descriptor, self._descriptor = self._descriptor, -1
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for a copy that a forked child may have
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked(path: str) -> Iterator[None]:
+    """Holds `path` locked for a moment; waits for who holds it."""
+    lock = FileLock(path, wait=True)
+    try:
+        yield
+    finally:
+        lock.release()

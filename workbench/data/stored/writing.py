@@ -1,0 +1,279 @@
+"""Writing a stored dataset: everything goes to a folder of its own, and counts once the manifest names it.
+
+Layout of a stored dataset:
+
+    path/dataset.json       the manifest; names the folder that counts
+    path/pass-<id>/         that folder: 0.records, 1.records, ... and `owner`
+    path/pass-<id>/owner    locked as long as somebody writes
+    path/lock               locked while the manifest is replaced
+
+Whoever replaces the manifest removes the folders that it does not name and nobody writes: the one replaced, and what a
+process left that was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+from workbench import tree
+from workbench.data.spec import STRING
+from workbench.data.stored import blocks
+from workbench.data.stored.blocks import Column
+from workbench.data.stored.locks import FileLock, locked
+from workbench.data.stored.manifest import NAME, Manifest, Shard, read_manifest
+from workbench.data.structure import Structure
+from workbench.data.tables import ArrayTable, Leaves, RangeTable, Run
+from workbench.errors import (
+    DataLossError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    StorageFull,
+)
+from workbench.io.record_writer import TFRecordWriter
+
+_BLOCK_BYTES = 1 << 20
+_BLOCK_ELEMENTS = 8192
+_MOST_SHARDS = 256  # each is an open file with a buffer
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_PREFIX = "pass-"
+
+
+class Writing:
+    """A dataset that is being stored; `commit` makes it count, `discard` removes it."""
+
+    def __init__(self, path: str, element_spec: Any, compression: str) -> None:
+        """Begins in the folder `path`, which is made if it is missing.
+
+        Raises:
+          InvalidArgumentError: if elements of that spec cannot be stored.
+          FailedPreconditionError: if `path` is a file, or a folder with other things in it.
+          StorageFull: if there is no space left.
+        """
+        self._manifest = Manifest(_PREFIX + secrets.token_hex(8), compression, element_spec, ())
+        self._manifest.to_bytes()  # refuses what cannot be stored before anything is written
+        self._structure = tree.flatten(element_spec)[1]
+        self._path = path
+        self._shards: dict[int, _ShardFile] = {}
+        with _storage(path):
+            _make_folder(path)
+            self._folder = os.path.join(path, self._manifest.folder)
+            with locked(
+                os.path.join(path, "lock")
+            ):  # nobody may take the folder for abandoned before it is locked
+                os.mkdir(self._folder)
+                self._owner = FileLock(os.path.join(self._folder, "owner"), wait=False)
+
+    def add(self, leaves: Leaves, structure: Structure, shard: int = 0) -> None:
+        """Appends one element.
+
+        Raises:
+          InvalidArgumentError: if its structure is another than the dataset states.
+          StorageFull: if there is no space left.
+        """
+        self._check(structure)
+        with _storage(self._path):
+            self._shard(shard).add(leaves)
+
+    def add_run(self, run: Run) -> None:
+        """Appends the elements of a run, whole columns at a time where there are such."""
+        table = run.table
+        if not isinstance(table, ArrayTable | RangeTable):
+            for leaves in run.elements():
+                self.add(leaves, table.structure)
+            return
+        self._check(table.structure)
+        for start in range(0, len(run), _BLOCK_ELEMENTS):
+            columns = table.take(run.rows[start : start + _BLOCK_ELEMENTS])
+            with _storage(self._path):
+                self._shard(0).add_columns(columns)
+
+    def commit(self, *, replace: bool) -> bool:
+        """Makes what was written count.
+
+        Args:
+          replace: Whether to do so too if another one has become complete.
+
+        Returns:
+          Whether it counts now.
+
+        Raises:
+          StorageFull: if there is no space left.
+        """
+        if not self._shards:
+            self._shard(0)
+        with _storage(self._path):
+            shards = tuple(shard.close() for _, shard in sorted(self._shards.items()))
+            _sync(self._folder)
+            manifest = Manifest(
+                self._manifest.folder, self._manifest.compression, self._manifest.element_spec, shards
+            )
+            with locked(os.path.join(self._path, "lock")):
+                counts = replace or not _is_complete(self._path)
+                if counts:
+                    _replace(os.path.join(self._path, NAME), manifest.to_bytes())
+                    self._owner.release()
+                    _remove_others(self._path, self._manifest.folder)
+        if not counts:
+            self.discard()
+        return counts
+
+    def discard(self) -> None:
+        """Removes what was written, unless it counts already."""
+        for shard in self._shards.values():
+            shard.abandon()
+        with contextlib.suppress(NotFoundError, DataLossError):
+            if read_manifest(self._path).folder == self._manifest.folder:
+                self._owner.release()
+                return
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._owner.release()
+
+    def _check(self, structure: Structure) -> None:
+        if structure.spec != self._structure:
+            raise InvalidArgumentError(
+                f"an element has the structure {structure.spec}, the dataset states {self._manifest.element_spec}; "
+                "let its functions always return the same structure"
+            )
+
+    def _shard(self, number: int) -> _ShardFile:
+        shard = self._shards.get(number)
+        if shard is None:
+            if len(self._shards) == _MOST_SHARDS:
+                raise InvalidArgumentError(
+                    f"shard_func gave {number}, and {_MOST_SHARDS} other numbers before; let it give at most "
+                    f"{_MOST_SHARDS} different ones, as with number % {_MOST_SHARDS}"
+                )
+            name = f"{number}.records"
+            shard = self._shards[number] = _ShardFile(self._folder, name, self._manifest.compression)
+        return shard
+
+
+class _ShardFile:
+    """One file that grows."""
+
+    def __init__(self, folder: str, name: str, compression: str) -> None:
+        self._path = os.path.join(folder, name)
+        self._name = name
+        self._compression = compression
+        self._writer = TFRecordWriter(self._path)
+        self._held: list[Leaves] = []
+        self._held_bytes = 0
+        self._kinds: list[Any] = []
+        self._blocks = self._elements = 0
+
+    def add(self, leaves: Leaves) -> None:
+        kinds = blocks.kinds(leaves)
+        if kinds != self._kinds:
+            self._flush()
+            self._kinds = kinds
+        self._held.append(leaves)
+        self._held_bytes += sum(len(leaf) if isinstance(leaf, bytes) else leaf.nbytes for leaf in leaves)
+        if self._held_bytes >= _BLOCK_BYTES or len(self._held) >= _BLOCK_ELEMENTS:
+            self._flush()
+
+    def add_columns(self, columns: Leaves) -> None:
+        self._flush()
+        count = len(columns[0])
+        row_bytes = sum(column.nbytes for column in columns if column.dtype != STRING) // max(count, 1)
+        rows = max(1, _BLOCK_BYTES // max(row_bytes, 1))
+        for start in range(0, count, rows):
+            part = [column[start : start + rows] for column in columns]
+            self._write(part, len(part[0]))
+
+    def close(self) -> Shard:
+        self._flush()
+        self._writer.close()
+        _sync(self._path)
+        return Shard(self._name, self._blocks, self._elements)
+
+    def abandon(self) -> None:
+        self._held = []
+        with contextlib.suppress(OSError):  # StorageFull is one: what cannot be stored is removed anyway
+            self._writer.close()
+
+    def _flush(self) -> None:
+        held, self._held, self._held_bytes = self._held, [], 0
+        if held:
+            self._write(list(zip(*held, strict=True)), len(held))
+
+    def _write(self, columns: list[Column], count: int) -> None:
+        self._writer.write(blocks.encoded(columns, count, self._compression))
+        self._blocks += 1
+        self._elements += count
+
+
+@contextlib.contextmanager
+def _storage(path: str) -> Iterator[None]:
+    try:
+        yield
+    except StorageFull:
+        raise
+    except OSError as error:
+        if error.errno in _FULL:
+            raise StorageFull(
+                f"no space left for the dataset in {path!r}: {error.strerror}; make room, or write elsewhere"
+            ) from error
+        raise
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+        names = os.listdir(path)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise FailedPreconditionError(f"{path!r} is not a folder; give another path") from error
+    if names and not any(name in (NAME, "lock") for name in names):
+        raise FailedPreconditionError(
+            f"the folder {path!r} holds other things, such as {sorted(names)[0]!r}; give a path of its own"
+        )
+
+
+def _is_complete(path: str) -> bool:
+    try:
+        read_manifest(path)
+    except (NotFoundError, DataLossError):
+        return False
+    return True
+
+
+def _replace(path: str, data: bytes) -> None:
+    beside = f"{path}.{secrets.token_hex(8)}"
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+    _sync(os.path.dirname(path))
+
+
+def _remove_others(path: str, folder: str) -> None:
+    for name in os.listdir(path):
+        if not name.startswith(_PREFIX) or name == folder:
+            continue
+        try:
+            owner = FileLock(os.path.join(path, name, "owner"), wait=False)
+        except OSError:  # somebody writes there, or removes it
+            continue
+        shutil.rmtree(os.path.join(path, name), ignore_errors=True)
+        owner.release()
+
+
+def _sync(path: str) -> None:
+    """Has the system write a file or folder to the disk, so that a manifest never comes before what it names."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
