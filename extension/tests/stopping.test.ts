@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import type { ClusterInfo, StrategySummary } from "../src/lab/server/messages";
-import { endsWith } from "../src/lab/stopping";
+import { endsWith } from "../src/lab/clusters/stopping";
 
 const trans: TranslationBundle = {
   __: (text: string, ...args: unknown[]) =>

@@ -2,6 +2,11 @@
 import { LabIcon } from "@jupyterlab/ui-components";
 import type { ViewName } from "../views";
 
+/** That of workbench itself. */
+export const ICON =
+  '<circle cx="8" cy="3" r="2"/><circle cx="3" cy="12" r="2"/><circle cx="13" cy="12" r="2"/>' +
+  '<path d="M7.3 4.4 3.9 10.2l.9.5L8.2 4.9zM8.7 4.4l3.4 5.8-.9.5L7.8 4.9zM5 11.5h6v1H5z"/>';
+
 /** What is drawn in 16 × 16, in the colour of JupyterLab's icons. */
 const SHAPES: Record<ViewName, string> = {
   topology:

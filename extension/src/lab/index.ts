@@ -2,9 +2,12 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { IConsoleTracker } from "@jupyterlab/console";
 import { INotebookTracker } from "@jupyterlab/notebook";
-import { panes } from "./plugin";
+import { clusters } from "./clusters/plugin";
+import { layouts } from "./layouts/plugin";
+import { panes } from "./panes/plugin";
 import { savedViews } from "./saved/saved_views";
 import { ISessions, Sessions } from "./server/sessions";
+import { status } from "./status";
 import { optional } from "./tokens";
 
 const sessions: JupyterFrontEndPlugin<Sessions> = {
@@ -17,4 +20,4 @@ const sessions: JupyterFrontEndPlugin<Sessions> = {
     new Sessions(notebooks, consoles),
 };
 
-export default [sessions, savedViews, panes];
+export default [sessions, savedViews, panes, layouts, clusters, status];

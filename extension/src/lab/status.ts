@@ -1,10 +1,15 @@
-// The status bar item: how the cluster of the notebook in front is, in a few words.
+// The plugin of the status bar: how the cluster of the notebook in front is, in a few words.
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
+import { IStatusBar } from "@jupyterlab/statusbar";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Widget } from "@lumino/widgets";
 import { rateText } from "../format";
+import { COMMANDS } from "./commands";
 import type { Followed } from "./panes/followed";
 import { IN_FRONT } from "./panes/followed";
+import { IWorkbench, type Workbench } from "./panes/plugin";
 import type { ClusterInfo } from "./server/messages";
+import { optional } from "./tokens";
 import { statusWord } from "./words";
 
 /** As "4/4 replicas • 38 GB/s • 0 NaN". */
@@ -61,3 +66,16 @@ export class StatusItem extends Widget {
     draw();
   }
 }
+
+export const status: JupyterFrontEndPlugin<void> = {
+  id: "workbench-lab:status",
+  description: "The cluster of the notebook in front, in the status bar.",
+  autoStart: true,
+  requires: [IWorkbench],
+  optional: optional(IStatusBar),
+  activate: ({ commands }: JupyterFrontEnd, { followed, trans }: Workbench, bar: IStatusBar | null) => {
+    if (!bar) return;
+    const item = new StatusItem(followed, trans, () => void commands.execute(COMMANDS.showPanel));
+    bar.registerStatusItem("workbench:status", { item, align: "left", rank: 50 });
+  },
+};

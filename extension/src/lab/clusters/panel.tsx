@@ -7,7 +7,7 @@ import { statusOf } from "../../colours";
 import type { RunEntry, Runs as RunList } from "../../models";
 import { OPENED, type ViewName } from "../../views";
 import type { Connection } from "../server/connection";
-import { dragConnectCode } from "../connect_code";
+import { dragConnectCode } from "./connect_code";
 import { type ClusterInfo, RUNS } from "../server/messages";
 import { statusWord, titleOf } from "../words";
 

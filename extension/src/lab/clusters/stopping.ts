@@ -1,6 +1,6 @@
 // What stopping a cluster would end, so that a person is asked first where something is lost.
 import type { TranslationBundle } from "@jupyterlab/translation";
-import type { ClusterInfo } from "./server/messages";
+import type { ClusterInfo } from "../server/messages";
 
 /** One sentence for each thing that ends; none where nobody has made a step on the cluster, or it has ended already. */
 export function endsWith(

@@ -2,7 +2,7 @@
 import { MimeData } from "@lumino/coreutils";
 import { Drag } from "@lumino/dragdrop";
 import { NotebookActions, type NotebookPanel } from "@jupyterlab/notebook";
-import type { ClusterInfo } from "./server/messages";
+import type { ClusterInfo } from "../server/messages";
 
 const CELLS = "application/vnd.jupyter.cells";
 const MOVED_PIXELS = 5;

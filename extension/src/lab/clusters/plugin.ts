@@ -1,0 +1,144 @@
+// The plugin of clusters: the left panel, and the commands that start, scale, stop and connect to them.
+import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from "@jupyterlab/application";
+import { Dialog, ICommandPalette, InputDialog, showDialog, showErrorMessage } from "@jupyterlab/apputils";
+import { INotebookTracker } from "@jupyterlab/notebook";
+import { textOf } from "../arguments";
+import { addCommands, type Arguments, categoryOf, type Command, COMMANDS } from "../commands";
+import { ICON, iconOf } from "../icons";
+import { LAYOUT_COMMANDS, type Layouts } from "../layouts/layout_commands";
+import { ILayouts } from "../layouts/plugin";
+import { IN_FRONT } from "../panes/followed";
+import { IWorkbench, type Workbench } from "../panes/plugin";
+import type { ClusterInfo } from "../server/messages";
+import { optional } from "../tokens";
+import { insertConnectCode } from "./connect_code";
+import { MAX_REPLICAS, Panel } from "./panel";
+import { endsWith } from "./stopping";
+
+function activate(
+  app: JupyterFrontEnd,
+  workbench: Workbench,
+  layouts: Layouts,
+  palette: ICommandPalette | null,
+  restorer: ILayoutRestorer | null,
+  notebooks: INotebookTracker | null,
+): void {
+  const { api, connection, trans } = workbench;
+  const run = (command: string, args: Arguments = {}) => void app.commands.execute(command, args);
+  const panel = new Panel(
+    connection,
+    layouts,
+    {
+      start: (replicas) => api.start(replicas),
+      scale: (cluster, replicas) => api.scale(cluster.id, replicas),
+      stop: (cluster) => stop(cluster, workbench),
+      insert: (cluster) => run(COMMANDS.insertCode, { cluster: cluster.id }),
+      openPane: (view, cluster) => run(COMMANDS.openPane, { view, cluster }),
+      openRun: workbench.openRun,
+      openLayout: (name) => run(LAYOUT_COMMANDS.open, { name }),
+      saveLayout: () => run(LAYOUT_COMMANDS.save),
+    },
+    trans,
+  );
+  const icon = iconOf("icon", ICON);
+  panel.title.icon = icon;
+  app.shell.add(panel, "left", { rank: 400 });
+  restorer?.add(panel, "workbench-panel");
+  addCommands(app, palette, categoryOf(trans), {
+    [COMMANDS.showPanel]: {
+      label: trans.__("Show the panel of clusters"),
+      icon,
+      execute: () => app.shell.activateById(panel.id),
+    },
+    ...clusterCommands(app, workbench, notebooks),
+  });
+}
+
+function clusterCommands(
+  app: JupyterFrontEnd,
+  workbench: Workbench,
+  notebooks: INotebookTracker | null,
+): Record<string, Command> {
+  const { api, connection, followed, trans } = workbench;
+  const failed = (error: unknown) =>
+    showErrorMessage(categoryOf(trans), error instanceof Error ? error.message : String(error));
+  /** The cluster that a command is about: named, under the context menu, of the notebook in front, or the newest. */
+  const subject = (args: Arguments): ClusterInfo | undefined => {
+    const node = app.contextMenuHitTest((element) => element.dataset["id"] !== undefined);
+    const id = textOf(args["cluster"]) || (node?.dataset["id"] ?? "");
+    if (id) return connection.clusters.find((cluster) => cluster.id === id);
+    return followed.find(IN_FRONT) ?? connection.newest();
+  };
+  const askReplicas = async (title: string, value: number): Promise<number | null> => {
+    const answer = await InputDialog.getNumber({ title, label: trans.__("Replicas"), value });
+    if (!answer.button.accept) return null;
+    const replicas = Number(answer.value);
+    if (Number.isInteger(replicas) && replicas >= 1 && replicas <= MAX_REPLICAS) return replicas;
+    await failed(trans.__("The number of replicas is a whole number from 1 to %1.", MAX_REPLICAS));
+    return null;
+  };
+  return {
+    [COMMANDS.insertCode]: {
+      label: trans.__("Insert the code that connects to a cluster"),
+      isEnabled: () => notebooks !== null,
+      execute: (args) => {
+        const notebook = notebooks?.currentWidget;
+        const cluster = subject(args);
+        if (!notebook) return failed(trans.__("Open a notebook first: the code goes below its active cell."));
+        if (cluster) insertConnectCode(notebook, cluster);
+        return undefined;
+      },
+    },
+    [COMMANDS.start]: {
+      label: trans.__("Start workers …"),
+      execute: async () => {
+        const replicas = await askReplicas(trans.__("Start workers"), 2);
+        if (replicas !== null) await api.start(replicas).catch(failed);
+      },
+    },
+    [COMMANDS.scale]: {
+      label: trans.__("Scale workers …"),
+      isEnabled: () => connection.clusters.some((cluster) => cluster.kind === "workers"),
+      execute: async (args) => {
+        const named = subject(args);
+        const cluster =
+          named?.kind === "workers" ? named : connection.clusters.find((one) => one.kind === "workers");
+        if (!cluster) return;
+        const replicas = await askReplicas(trans.__("Scale %1", cluster.name), cluster.summary.replicas);
+        if (replicas !== null) await api.scale(cluster.id, replicas).catch(failed);
+      },
+    },
+    [COMMANDS.stop]: {
+      label: trans.__("Stop the cluster"),
+      isEnabled: () => connection.clusters.length > 0,
+      execute: async (args) => {
+        const cluster = subject(args);
+        if (cluster) await stop(cluster, workbench).catch(failed);
+      },
+    },
+  };
+}
+
+/** Stops a cluster, after a question where that loses something. */
+async function stop(cluster: ClusterInfo, { api, connection, trans }: Workbench): Promise<void> {
+  const ends = endsWith(cluster, connection.clusters, trans);
+  if (ends.length) {
+    const answer = await showDialog({
+      title: trans.__("Stop %1?", cluster.name),
+      body: ends.join(" "),
+      buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: trans.__("Stop") })],
+      defaultButton: 0,
+    });
+    if (!answer.button.accept) return;
+  }
+  await api.stop(cluster.id);
+}
+
+export const clusters: JupyterFrontEndPlugin<void> = {
+  id: "workbench-lab:clusters",
+  description: "The panel of clusters, and what can be done with them.",
+  autoStart: true,
+  requires: [IWorkbench, ILayouts],
+  optional: optional(ICommandPalette, ILayoutRestorer, INotebookTracker),
+  activate,
+};

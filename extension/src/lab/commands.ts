@@ -1,0 +1,51 @@
+// Commands as a table: what JupyterLab's menus, keys and palette run.
+import type { JupyterFrontEnd } from "@jupyterlab/application";
+import type { ICommandPalette } from "@jupyterlab/apputils";
+import type { TranslationBundle } from "@jupyterlab/translation";
+import type { LabIcon } from "@jupyterlab/ui-components";
+
+export type Arguments = Record<string, unknown>;
+
+export interface Command {
+  /** A text, or one that depends on the arguments. */
+  label: string | ((args: Arguments) => string);
+  execute(args: Arguments): unknown;
+  isEnabled?(): boolean;
+  icon?: LabIcon;
+  /** What the palette offers it with, once for each; once without any unless given. */
+  offered?: readonly Arguments[];
+}
+
+/** Ids of the commands of panes and clusters; those of layouts are in `layouts/layout_commands.ts`. */
+export const COMMANDS = {
+  openPane: "workbench:open-pane",
+  openRun: "workbench:open-run",
+  showPanel: "workbench:show-panel",
+  followNotebook: "workbench:follow-notebook",
+  followNewest: "workbench:follow-newest",
+  nextCluster: "workbench:next-cluster",
+  beside: "workbench:show-beside",
+  insertCode: "workbench:insert-connect-code",
+  start: "workbench:start-workers",
+  scale: "workbench:scale-workers",
+  stop: "workbench:stop-cluster",
+  help: "workbench:help",
+} as const;
+
+/** The heading of all commands in the palette. */
+export function categoryOf(trans: TranslationBundle): string {
+  return trans.__("Workbench");
+}
+
+/** Adds the commands of a table, and offers them in the palette where there is one. */
+export function addCommands(
+  app: JupyterFrontEnd,
+  palette: ICommandPalette | null,
+  category: string,
+  table: Readonly<Record<string, Command>>,
+): void {
+  for (const [command, { offered = [undefined], ...options }] of Object.entries(table)) {
+    app.commands.addCommand(command, options);
+    for (const args of offered) palette?.addItem({ command, category, ...(args && { args }) });
+  }
+}

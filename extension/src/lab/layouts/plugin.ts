@@ -1,0 +1,92 @@
+// The plugin of layouts: the named ones, and what a page opens by itself.
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
+import { ICommandPalette } from "@jupyterlab/apputils";
+import { ISettingRegistry } from "@jupyterlab/settingregistry";
+import { Token } from "@lumino/coreutils";
+import { VIEWS, type ViewName } from "../../views";
+import { categoryOf } from "../commands";
+import { type Followed, IN_FRONT } from "../panes/followed";
+import type { Panes, Place } from "../panes/panes";
+import { IWorkbench, type Workbench } from "../panes/plugin";
+import { ISessions, type Sessions } from "../server/sessions";
+import { optional } from "../tokens";
+import { Layouts } from "./layout_commands";
+
+/** The settings have the name of this plugin, which keeps what people have set under it. */
+const SETTINGS = "workbench-lab:plugin";
+
+export const ILayouts = new Token<Layouts>("workbench-lab:ILayouts");
+
+function activate(
+  app: JupyterFrontEnd,
+  workbench: Workbench,
+  sessions: Sessions,
+  palette: ICommandPalette | null,
+  registry: ISettingRegistry | null,
+): Layouts {
+  const { api, followed, panes, restored, trans } = workbench;
+  const layouts = new Layouts({
+    app,
+    palette,
+    sessions,
+    trans,
+    category: categoryOf(trans),
+    arrange: (area) => panes.arrange(area),
+    current: () => panes.layout(),
+    publish: (names) => api.keepLayoutNames(names),
+  });
+  void Promise.all([registry?.load(SETTINGS).catch(() => null), app.restored, restored]).then(([loaded]) => {
+    layouts.use(loaded ?? null);
+    layouts.openAtStart(panes.tracker.size === 0, somethingInFront(app.shell));
+    const views = (loaded?.composite["openOnFirstCluster"] as string[] | undefined) ?? [];
+    onFirstCluster(followed, async () => {
+      await somethingInFront(app.shell);
+      if (panes.tracker.size === 0) openBeside(panes, views);
+    });
+  });
+  return layouts;
+}
+
+/** Opens panes beside what the person works in, without taking the focus from there. */
+function openBeside(panes: Panes, views: readonly string[]): void {
+  let place: Place = { activate: false, mode: panes.side() };
+  for (const view of views.filter((name) => Object.hasOwn(VIEWS, name))) {
+    const pane = panes.show({ view: view as ViewName, cluster: IN_FRONT, run: "" }, place);
+    if (place.mode !== "tab-after") place = { activate: false, mode: "tab-after", ref: pane.id };
+  }
+}
+
+/** When there is something to open panes beside: a page that opens a notebook has it only after a moment. */
+async function somethingInFront(shell: JupyterFrontEnd["shell"]): Promise<void> {
+  if (shell.currentWidget) return;
+  await new Promise<void>((resolve) => {
+    const once = () => {
+      shell.currentChanged?.disconnect(once);
+      resolve();
+    };
+    shell.currentChanged?.connect(once);
+  });
+}
+
+/** Calls `run` once, when a notebook in front drives a live cluster; never for a job that is not the page's. */
+function onFirstCluster(followed: Followed, run: () => Promise<void>): void {
+  const stop = new AbortController();
+  const look = () => {
+    const cluster = followed.front && followed.find(IN_FRONT);
+    if (stop.signal.aborted || !cluster || cluster.summary.status === "stopped") return;
+    stop.abort();
+    void run();
+  };
+  followed.listen(look, stop.signal);
+  look();
+}
+
+export const layouts: JupyterFrontEndPlugin<Layouts> = {
+  id: SETTINGS,
+  description: "Named layouts of panes, and what a page opens by itself.",
+  autoStart: true,
+  provides: ILayouts,
+  requires: [IWorkbench, ISessions],
+  optional: optional(ICommandPalette, ISettingRegistry),
+  activate,
+};

@@ -1,0 +1,186 @@
+// The plugin of panes: what the page knows of clusters, and the commands that open panes and choose what they show.
+import {
+  ILabShell,
+  ILayoutRestorer,
+  type JupyterFrontEnd,
+  type JupyterFrontEndPlugin,
+} from "@jupyterlab/application";
+import { ICommandPalette } from "@jupyterlab/apputils";
+import { ServerConnection } from "@jupyterlab/services";
+import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab/translation";
+import { Token } from "@lumino/coreutils";
+import type { Widget } from "@lumino/widgets";
+import { provideCode } from "../../export/code";
+import { OPENED, VIEWS, type ViewName } from "../../views";
+import { textOf } from "../arguments";
+import { addCommands, categoryOf, type Command, COMMANDS } from "../commands";
+import { helpPane } from "../help";
+import { ICON, iconOf, viewIcons } from "../icons";
+import { Api, openSocket } from "../server/api";
+import { Connection } from "../server/connection";
+import { ISessions, type Sessions } from "../server/sessions";
+import style from "../style.css";
+import { optional } from "../tokens";
+import { titleOf } from "../words";
+import { Followed, IN_FRONT, NEWEST } from "./followed";
+import type { PaneServices } from "./pane";
+import { Panes } from "./panes";
+
+/** The page's view of all clusters, for the other plugins. */
+export interface Workbench extends PaneServices {
+  readonly panes: Panes;
+  /** When the panes of the last visit are back. */
+  readonly restored: Promise<unknown>;
+}
+
+export const IWorkbench = new Token<Workbench>("workbench-lab:IWorkbench");
+
+function activate(
+  app: JupyterFrontEnd,
+  sessions: Sessions,
+  palette: ICommandPalette | null,
+  restorer: ILayoutRestorer | null,
+  translator: ITranslator | null,
+  labShell: ILabShell | null,
+): Workbench {
+  const trans = (translator ?? nullTranslator).load("workbench");
+  const settings = (app.serviceManager.serverSettings ??
+    ServerConnection.makeSettings()) as ServerConnection.ISettings;
+  const connection = new Connection(() => openSocket(settings));
+  document.addEventListener("visibilitychange", () => connection.setVisible(!document.hidden));
+  const api = new Api(settings);
+  provideCode(() => api.viewsCode());
+  document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
+  const services: PaneServices = {
+    connection,
+    followed: new Followed(connection, sessions),
+    api,
+    trans,
+    openRun: (path) => void app.commands.execute(COMMANDS.openRun, { run: path }),
+  };
+  const area = labShell ? "main" : "down";
+  const panes = new Panes(app.shell, services, viewIcons(), area);
+  const tables = [
+    paneCommands(app, panes, trans),
+    followCommands(services, panes),
+    helpCommand(app, panes, area, trans),
+  ];
+  for (const table of tables) addCommands(app, palette, categoryOf(trans), table);
+  const restored = Promise.resolve(
+    restorer?.restore(panes.tracker, {
+      command: COMMANDS.openPane,
+      args: (pane) => ({ ...pane.args, restored: true }),
+      name: (pane) => pane.id,
+    }),
+  );
+  return { ...services, panes, restored };
+}
+
+function paneCommands(app: JupyterFrontEnd, panes: Panes, trans: TranslationBundle): Record<string, Command> {
+  const icon = iconOf("icon", ICON);
+  return {
+    [COMMANDS.openPane]: {
+      label: (args) => {
+        const view = textOf(args["view"]);
+        return Object.hasOwn(VIEWS, view)
+          ? trans.__("Open pane: %1", titleOf(view as ViewName, trans))
+          : trans.__("Open a pane");
+      },
+      icon,
+      offered: OPENED.map((view) => ({ view })),
+      execute: (given) => {
+        const view = textOf(given["view"]) || "collectives";
+        if (!Object.hasOwn(VIEWS, view)) throw new Error(trans.__("There is no view “%1”.", view));
+        const wanted = {
+          view: view as ViewName,
+          cluster: textOf(given["cluster"]),
+          run: textOf(given["run"]),
+          key: typeof given["key"] === "string" ? given["key"] : undefined,
+        };
+        const pane = panes.show(wanted, { ...panes.beside(), activate: given["restored"] !== true });
+        // Once more, and later: the palette gives the focus back to what had it, such as the notebook beside.
+        if (given["restored"] !== true)
+          setTimeout(() => {
+            if (!pane.isDisposed) panes.activate(pane);
+          });
+        return pane;
+      },
+    },
+    [COMMANDS.openRun]: {
+      label: trans.__("Open a recorded run"),
+      icon,
+      execute: (args) =>
+        app.commands.execute(
+          COMMANDS.openPane,
+          args["run"] ? { view: "replay", run: args["run"] } : { view: "runs" },
+        ),
+    },
+  };
+}
+
+function followCommands(services: PaneServices, panes: Panes): Record<string, Command> {
+  const { connection, followed, trans } = services;
+  const isEnabled = () => panes.current !== null;
+  return {
+    [COMMANDS.followNotebook]: {
+      label: trans.__("Follow the notebook in front"),
+      isEnabled,
+      execute: () => panes.current?.follow(IN_FRONT),
+    },
+    [COMMANDS.followNewest]: {
+      label: trans.__("Follow the newest cluster"),
+      isEnabled,
+      execute: () => panes.current?.follow(NEWEST),
+    },
+    [COMMANDS.nextCluster]: {
+      label: trans.__("Show the next cluster"),
+      isEnabled,
+      execute: () => panes.current?.next(),
+    },
+    [COMMANDS.beside]: {
+      label: trans.__("Show the next cluster beside this one"),
+      isEnabled: () => panes.current !== null && !panes.current.args.run,
+      execute: () => {
+        const pane = panes.current;
+        if (!pane) return;
+        // One that follows something would move with it, and show the same twice.
+        const own = followed.find(pane.args.cluster)?.id ?? "";
+        if (own) pane.follow(own);
+        const cluster = connection.after(own);
+        panes.show(
+          { ...pane.args, cluster, key: undefined },
+          { activate: true, mode: "split-right", ref: pane.id },
+        );
+      },
+    },
+  };
+}
+
+function helpCommand(
+  { shell }: JupyterFrontEnd,
+  panes: Panes,
+  area: string,
+  trans: TranslationBundle,
+): Record<string, Command> {
+  let help: Widget | null = null;
+  return {
+    [COMMANDS.help]: {
+      label: trans.__("Workbench help"),
+      execute: () => {
+        if (!help || help.isDisposed) help = helpPane(trans);
+        if (!help.isAttached) shell.add(help, area);
+        panes.activate(help);
+      },
+    },
+  };
+}
+
+export const panes: JupyterFrontEndPlugin<Workbench> = {
+  id: "workbench-lab:panes",
+  description: "The panes of workbench, and what they show.",
+  autoStart: true,
+  provides: IWorkbench,
+  requires: [ISessions],
+  optional: optional(ICommandPalette, ILayoutRestorer, ITranslator, ILabShell),
+  activate,
+};
