@@ -48,7 +48,7 @@ ROOMS = {
     ),
     "data": (
         "context options seeds spec ← rebatch structure ← tables ← failing iterator provenance ← passes ← stage "
-        "← describe sources ← stages ← fold stored ← dataset ← readers writers ← experimental sharding"
+        "← describe sources ← stages ← fold stored ← dataset ← databases readers writers ← experimental sharding"
     ),
     "distribute": (
         "arrays contexts function identity strategy_description value_context ← described_strategy values "

@@ -164,7 +164,8 @@ class Comparison:
 
     def _array(self, expected: np.ndarray[Any, Any], actual: Any, path: str) -> None:
         _require(
-            not isinstance(actual, bool | int | float | complex | None),
+            # NumPy's float64 and complex128 are numbers of Python, too.
+            isinstance(actual, np.generic) or not isinstance(actual, bool | int | float | complex | None),
             path,
             f"an array of {expected.dtype}",
             actual,

@@ -32,6 +32,13 @@ def matches(expected: Any, actual: Any, comparison: Comparison | None = None) ->
     return True
 
 
+def test_a_float64_is_met_by_numpys_scalar_and_not_by_a_number_of_python() -> None:
+    expected = {"t": "float64", "s": [], "v": 1.5}
+
+    assert matches(expected, np.float64(1.5))
+    assert not matches(expected, 1.5)
+
+
 def test_arrays_decode_to_their_dtype_and_shape() -> None:
     decoded = array({"t": "int16", "s": [1, 2], "v": [[3, 4]]})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from workbench.data.databases import SqlDataset
 from workbench.data.dataset import Dataset
 from workbench.data.options import AutoShardPolicy, DistributeOptions, StatsOptions, ThreadingOptions
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
@@ -17,6 +18,7 @@ __all__ = [
     "UNKNOWN_CARDINALITY",
     "AutoShardPolicy",
     "DistributeOptions",
+    "SqlDataset",
     "StatsOptions",
     "TFRecordWriter",
     "ThreadingOptions",

@@ -160,6 +160,7 @@ def _why_not_files(dataset: Dataset) -> str:
         "memory": "source is in memory",
         "range": "source is a range",
         "generator": "source is a generator",
+        "query": "source is a query",
     }
     return names.get(dataset.source.name, f"source is {dataset.source.name}, not files")
 
