@@ -271,6 +271,17 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["notes.txt"]
 
 
+@pytest.mark.parametrize("beside", ["lock", "dataset.json", "pass-0123456789abcdef"])
+def test_a_folder_with_other_things_beside_names_of_ours_is_left_alone(tmp_path: Path, beside: str) -> None:
+    (tmp_path / beside).touch()
+    (tmp_path / "pass-fail").mkdir()
+    (tmp_path / "pass-fail" / "table.csv").write_text("mine")
+
+    with pytest.raises(FailedPreconditionError, match="pass-fail"):
+        Dataset.range(3).save(tmp_path)
+    assert (tmp_path / "pass-fail" / "table.csv").read_text() == "mine"
+
+
 def test_a_full_disk_leaves_what_was_saved_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Dataset.range(3).save(tmp_path / "d")
     with monkeypatch.context() as patch:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -43,6 +44,8 @@ _BLOCK_ELEMENTS = 8192
 _MOST_SHARDS = 256  # each is an open file with a buffer
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PREFIX = "pass-"
+_PASS = re.compile(rf"{_PREFIX}[0-9a-f]{{16}}")
+_OURS = re.compile(rf"lock|{_PASS.pattern}|{re.escape(NAME)}(\.[0-9a-f]{{16}})?")
 
 
 class Writing:
@@ -229,9 +232,9 @@ def _make_folder(path: str) -> None:
         names = os.listdir(path)
     except (FileExistsError, NotADirectoryError) as error:
         raise FailedPreconditionError(f"{path!r} is not a folder; give another path") from error
-    if names and not any(name in (NAME, "lock") for name in names):
+    if others := sorted(name for name in names if not _OURS.fullmatch(name)):
         raise FailedPreconditionError(
-            f"the folder {path!r} holds other things, such as {sorted(names)[0]!r}; give a path of its own"
+            f"the folder {path!r} holds other things, such as {others[0]!r}; give a path of its own"
         )
 
 
@@ -260,7 +263,7 @@ def _replace(path: str, data: bytes) -> None:
 
 def _remove_others(path: str, folder: str) -> None:
     for name in os.listdir(path):
-        if not name.startswith(_PREFIX) or name == folder:
+        if name == folder or not _PASS.fullmatch(name):
             continue
         try:
             owner = FileLock(os.path.join(path, name, "owner"), wait=False)
