@@ -1,0 +1,84 @@
+"""What is wanted of an example: the names of tf.io for features of fixed and of varying length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.errors import InvalidArgumentError
+from workbench.io.examples import BYTES, FLOAT, INT64
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_KINDS = {"float32": FLOAT, "int64": INT64, "object": BYTES}
+
+
+class PaddedValues(NamedTuple):
+    """Values of which each example has its own number.
+
+    Both have a row per example, so a batch of them is split among replicas as any other.
+
+    Attributes:
+      values: Shape `(batch, longest)`; 0 or b"" behind an example's own values.
+      lengths: How many values each example has, int64, shape `(batch,)`.
+    """
+
+    values: Array
+    lengths: Array
+
+
+@dataclass(frozen=True, slots=True)
+class FixedLenFeature:
+    """A feature of which every example has as many values as `shape` says.
+
+    Attributes:
+      shape: Of one example.
+      dtype: float32, int64 or "string".
+      default_value: For examples without the feature: one value, or an array of `shape`. None refuses those.
+
+    Raises:
+      InvalidArgumentError: if examples cannot hold the dtype.
+    """
+
+    shape: Sequence[int]
+    dtype: Any
+    default_value: Any = None
+
+    def __post_init__(self) -> None:
+        kind_of(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class VarLenFeature:
+    """A feature of which each example has its own number of values, none if it is missing: `PaddedValues`.
+
+    Attributes:
+      dtype: float32, int64 or "string".
+
+    Raises:
+      InvalidArgumentError: if examples cannot hold the dtype.
+    """
+
+    dtype: Any
+
+    def __post_init__(self) -> None:
+        kind_of(self.dtype)
+
+
+def dtype_of(dtype: Any) -> np.dtype[Any]:
+    """The NumPy dtype; objects, which are bytes, for text."""
+    return np.dtype(object) if dtype in ("string", str, bytes) else np.dtype(dtype)
+
+
+def kind_of(dtype: Any) -> int:
+    """The kind of feature that holds a dtype.
+
+    Raises:
+      InvalidArgumentError: if none does.
+    """
+    kind = _KINDS.get(dtype_of(dtype).name)
+    if kind is None:
+        raise InvalidArgumentError(f"an example holds float32, int64 and 'string', not {dtype_of(dtype)}")
+    return kind
