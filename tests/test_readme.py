@@ -21,7 +21,8 @@ BEYOND_VECTORS = {"checkpoints": ("checkpoint", "train.Checkpoint", "distribute.
 def not_built() -> list[str]:
     """What README.md has to call not built, in the words of the table."""
     areas = [standing.later for _, standing in sorted(standings().items()) if standing.missing]
-    return [*areas, *(words for words, names in BEYOND_VECTORS.items() if not exists(*names))]
+    # An area may wait for what another one is about.
+    return [*dict.fromkeys(areas), *(words for words, names in BEYOND_VECTORS.items() if not exists(*names))]
 
 
 def documents() -> list[Path]:

@@ -433,7 +433,8 @@ class Dataset(DatasetText, DatasetFiles):
     def _opener(self, depth: int, current: Pass) -> Opener:
         if depth == 0:
             return lambda: guarded(self.source.open(current))
-        stage, below = self.stages[depth - 1], self._opener(depth - 1, current)
+        stage = self.stages[depth - 1].after(self.with_source(self.source, self.stages[: depth - 1]))
+        below = self._opener(depth - 1, current)
         if stage.sees_failures:
             return lambda: guarded(stage.open(below, current))
         return lambda: opened(lambda upstream: stage.open(upstream, current), below)

@@ -25,6 +25,7 @@ __all__ = [
     "assert_cardinality",
     "cardinality",
     "shuffle_and_repeat",
+    "snapshot",
     "take_while",
     "unbatch",
     "unique",
@@ -35,6 +36,16 @@ Transformation = Callable[[Dataset], Dataset]
 def shuffle_and_repeat(buffer_size: int, count: int | None = None, seed: int | None = None) -> Transformation:
     """For `Dataset.apply`: `shuffle(buffer_size, seed)`, a new order each time, then `repeat(count)`."""
     return lambda dataset: dataset.shuffle(buffer_size, seed, reshuffle_each_iteration=True).repeat(count)
+
+
+def snapshot(
+    path: str,
+    compression: str | None = "AUTO",
+    reader_func: Callable[[Dataset], Dataset] | None = None,
+    shard_func: Callable[..., Any] | None = None,
+) -> Transformation:
+    """For `Dataset.apply`: writes the first complete pass below `path`, and reads it from then on."""
+    return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
 
 
 def take_while(predicate: Callable[..., Any]) -> Transformation:

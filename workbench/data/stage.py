@@ -96,6 +96,10 @@ class Stage(ABC):
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
 
+    def after(self, pipeline: Pipeline) -> Stage:
+        """The stage for a pass over `pipeline`; itself, unless it depends on what comes before."""
+        return self
+
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element; unchanged by default."""
         return upstream.element_spec

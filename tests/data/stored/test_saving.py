@@ -257,8 +257,6 @@ def test_what_cannot_be_stored_is_refused_before_anything_is_written(tmp_path: P
         Dataset.range(3).window(2).save(tmp_path / "d")
     with pytest.raises(InvalidArgumentError, match="compression"):
         Dataset.range(3).save(tmp_path / "d", "ZSTD")
-    with pytest.raises(InvalidArgumentError, match="checkpoint_args"):
-        Dataset.range(3).save(tmp_path / "d", checkpoint_args={"interval": 1})  # type: ignore[arg-type]
     assert not (tmp_path / "d").exists()
 
 

@@ -43,7 +43,7 @@ class Cache(Stage):
     sees_failures: ClassVar[bool] = True
     keeps_batches: ClassVar[bool] = True
     filename: str = ""
-    memory: _Memory = field(default_factory=_Memory)
+    memory: _Memory = field(default_factory=_Memory, compare=False)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from workbench.data.stored import saving
-from workbench.errors import InvalidArgumentError
+from workbench.data.stored.snapshot import Snapshot
 
 
 class DatasetFiles:
@@ -41,23 +41,49 @@ class DatasetFiles:
         path: str | os.PathLike[str],
         compression: str | None = None,
         shard_func: Callable[..., Any] | None = None,
-        checkpoint_args: None = None,
     ) -> None:
         """Stores the elements of one pass in the folder `path`, for `load`: all of them or none.
 
-        What was stored there before stays until everything is written.
+        What was stored there before stays until everything is written; an interrupted `save` starts anew.
 
         Args:
           path: A folder of its own; a dataset stored there before is replaced.
           compression: "GZIP", "SNAPPY", "AUTO" (as "SNAPPY") or None.
           shard_func: Gives the number of the file that an element goes to; all go to one if None.
-          checkpoint_args: Must be None: an interrupted `save` starts anew.
 
         Raises:
           InvalidArgumentError: for an endless dataset, or elements that cannot be stored, such as windows.
           FailedPreconditionError: if `path` holds other things.
           StorageFull: if there is no space left.
         """
-        if checkpoint_args is not None:
-            raise InvalidArgumentError("save: an interrupted save starts anew; leave checkpoint_args out")
         saving.save(self, path, compression, shard_func)  # type: ignore[arg-type]
+
+    def snapshot(
+        self,
+        path: str | os.PathLike[str],
+        compression: str | None = "AUTO",
+        reader_func: Callable[[Any], Any] | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        *,
+        snapshot_name: str | None = None,
+    ) -> Self:
+        """Writes the elements of the first complete pass below `path`, and reads them from then on.
+
+        Other runs read them, too, if their pipeline is the same: stages, values, code of functions and what it refers
+        to. What is in files that the pipeline reads does not count, nor do seeds of shuffles.
+
+        Args:
+          path: A folder for the snapshots of any number of pipelines.
+          compression: "GZIP", "SNAPPY", "AUTO" (as "SNAPPY") or None.
+          reader_func: Makes the elements out of a dataset of one dataset per file.
+          shard_func: Gives the number of the file that an element goes to; all go to one if None.
+          snapshot_name: Names the snapshot, which then belongs to whatever pipeline uses the name.
+
+        Raises:
+          InvalidArgumentError: for an unknown compression or a name that is none; in a pass, for a pipeline whose
+            functions refer to something that cannot be compared, such as a lock.
+          StorageFull: in a pass, if there is no space left.
+          DataLossError: in a pass, where a file is damaged.
+        """
+        stage = Snapshot.of(path, compression, reader_func, shard_func, snapshot_name)
+        return self.with_stage(stage)  # type: ignore[attr-defined,no-any-return]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from workbench.data.sources.records import Records
 from workbench.data.spec import DatasetSpec
 from workbench.data.stage import Source
 from workbench.data.stored.blocks import decoded
-from workbench.data.stored.layout import skeleton
+from workbench.data.stored.layout import skeleton, spec_json
 from workbench.data.stored.manifest import Manifest, Shard
 from workbench.data.structure import LEAF, Structure
 from workbench.data.tables import ListTable, Run, attempts, single
@@ -137,6 +138,11 @@ def with_spec(stored: Stored, element_spec: Any) -> Stored:
             "element_spec out, or give that one"
         )
     return Stored(stored.path, stored.folder, stored.shards, element_spec)
+
+
+def has_named_tuples(element_spec: Any) -> bool:
+    """Whether loading had to make classes of named tuples."""
+    return '"named"' in json.dumps(spec_json(element_spec)["structure"])
 
 
 def _covers(asked: Any, stored: Any) -> bool:

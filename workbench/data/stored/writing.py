@@ -158,6 +158,22 @@ class Writing:
         return shard
 
 
+def is_being_written(path: str) -> bool:
+    """Whether somebody who lives is storing a dataset in the folder `path`."""
+    try:
+        names = os.listdir(path)
+    except FileNotFoundError:
+        return False
+    for name in names:
+        owner = os.path.join(path, name, "owner")
+        if _PASS.fullmatch(name) and os.path.exists(owner):
+            try:
+                FileLock(owner, wait=False).release()
+            except BlockingIOError:
+                return True
+    return False
+
+
 class _ShardFile:
     """One file that grows."""
 

@@ -1,0 +1,175 @@
+"""What tells pipelines apart: a digest of sources, stages, values and functions, the same in every process.
+
+Functions count by their code, defaults, and the values that they refer to; those of other packages by their names.
+What files hold does not count, only their names. Seeds of shuffles need not count: a seed that nobody chose is another
+in each process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import types
+from typing import Any
+
+import numpy as np
+
+from workbench import tree
+from workbench.data.stages.shuffle import Shuffle
+from workbench.errors import InvalidArgumentError
+
+
+def fingerprint(source: Any, stages: tuple[Any, ...], *, seeds: bool) -> str:
+    """32 hexadecimal digits for a pipeline.
+
+    Args:
+      source: Its source.
+      stages: Its stages.
+      seeds: Whether pipelines that differ in the seeds of shuffles only are different.
+
+    Raises:
+      InvalidArgumentError: if it holds something, such as a lock, whose state cannot be told.
+    """
+    digest = _Digest(seeds)
+    digest.add((source, *stages))
+    return digest.text()
+
+
+class _Digest:
+    """Adds values one after the other; one that was added before counts as its number, so cycles end."""
+
+    def __init__(self, seeds: bool) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._seeds = seeds
+        self._seen: dict[int, tuple[int, Any]] = {}  # the values are held, or their ids would be given again
+
+    def text(self) -> str:
+        return self._hash.hexdigest()
+
+    def add(self, value: Any) -> None:
+        if value is None or isinstance(value, bool | int | float | complex | str | bytes | range | type(...)):
+            self._put(type(value).__name__, repr(value))
+            return
+        known = self._seen.get(id(value))
+        if known is not None:
+            self._put("again", known[0])
+            return
+        self._seen[id(value)] = (len(self._seen), value)
+        self._add_new(value)
+
+    def _add_new(self, value: Any) -> None:
+        match value:
+            case tuple() | list():
+                self._put(_name(type(value)), len(value))
+                for item in value:
+                    self.add(item)
+            case dict():
+                self._put(_name(type(value)), len(value))
+                for key, item in value.items():
+                    self.add(key)
+                    self.add(item)
+            case set() | frozenset():
+                self._put(_name(type(value)), *sorted(self._alone(item) for item in value))
+            case np.ndarray() | np.generic():
+                self._add_array(np.asarray(value))
+            case np.dtype() | tree.Spec():
+                self._put(_name(type(value)), repr(value))
+            case types.ModuleType():
+                self._put("module", value.__name__)
+            case types.CodeType():
+                self._put("code", value.co_code.hex(), value.co_names, value.co_varnames, value.co_argcount)
+                self.add(value.co_consts)
+            case types.FunctionType():
+                self._add_function(value)
+            case types.MethodType():
+                self._put("method", value.__name__)
+                self.add(value.__self__)
+                self.add(value.__func__)
+            case type() | types.BuiltinFunctionType() | np.ufunc():
+                self._put(
+                    "name", getattr(value, "__module__", ""), getattr(value, "__qualname__", value.__name__)
+                )
+            case _ if dataclasses.is_dataclass(value):
+                self._put(_name(type(value)))
+                for field in dataclasses.fields(value):
+                    # What is no part of the description, such as the memory of a cache, is not compared.
+                    if field.compare and (
+                        self._seeds or not (isinstance(value, Shuffle) and field.name == "seed")
+                    ):
+                        self.add(getattr(value, field.name))
+            case _ if hasattr(value, "source") and hasattr(value, "stages"):
+                self.add((value.source, *value.stages))
+            case _:
+                self._add_object(value)
+
+    def _add_function(self, value: types.FunctionType) -> None:
+        self._put("function")
+        self.add(value.__code__)
+        self.add(value.__defaults__)
+        self.add(value.__kwdefaults__)
+        for cell in value.__closure__ or ():
+            try:
+                held = cell.cell_contents
+            except ValueError:  # nothing is in it yet
+                self._put("empty cell")
+            else:
+                self.add(held)
+        for name in _names(value.__code__):
+            if name in value.__globals__:
+                self._add_global(name, value.__globals__[name], value)
+
+    def _add_global(self, name: str, found: Any, user: types.FunctionType) -> None:
+        self._put("global", name)
+        elsewhere = isinstance(found, types.FunctionType) and _package(found) != _package(user)
+        if elsewhere:
+            self._put(found.__module__, found.__qualname__)
+        else:
+            self.add(found)
+
+    def _add_array(self, array: np.ndarray[Any, Any]) -> None:
+        self._put("array", array.dtype, array.shape)
+        if array.dtype.hasobject:
+            self.add(array.reshape(-1).tolist())
+        else:
+            self._hash.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+    def _add_object(self, value: Any) -> None:
+        try:
+            state = value.__reduce_ex__(4)
+        except Exception as error:
+            raise InvalidArgumentError(
+                f"the pipeline refers to {type(value).__name__} {value!r:.60}, whose state cannot be compared with "
+                f"that of another run ({error}); keep it out of the functions of the dataset, or name the snapshot: "
+                "snapshot_name='...'"
+            ) from error
+        self._put("object", _name(type(value)))
+        if isinstance(state, str):
+            self._put(state)
+        else:
+            for part in state:
+                self.add(list(part) if hasattr(part, "__next__") else part)
+
+    def _alone(self, value: Any) -> str:
+        digest = _Digest(self._seeds)
+        digest.add(value)
+        return digest.text()
+
+    def _put(self, *values: Any) -> None:
+        self._hash.update(repr(values).encode("utf-8", "surrogatepass"))
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _names(code: types.CodeType) -> list[str]:
+    """What a function and those inside of it may look up among globals, in order."""
+    names = dict.fromkeys(code.co_names)
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            names.update(dict.fromkeys(_names(const)))
+    return list(names)
+
+
+def _package(function: types.FunctionType) -> str:
+    return (function.__module__ or "").partition(".")[0]

@@ -1,0 +1,159 @@
+"""A pass stored while it is made, read from then on, also by other processes with the same pipeline."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from workbench.data.passes import Pass
+from workbench.data.provenance import OffsetTable
+from workbench.data.spec import UNKNOWN_CARDINALITY
+from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stored.blocks import check_stored_compression
+from workbench.data.stored.fingerprint import fingerprint
+from workbench.data.stored.manifest import read_manifest
+from workbench.data.stored.reading import Stored, has_named_tuples, with_spec
+from workbench.data.stored.saving import ShardFunction, read_by, shard_of
+from workbench.data.stored.writing import Writing, is_being_written
+from workbench.data.tables import ArrayTable, Failed, RangeTable, Run, attempts, single
+from workbench.errors import InvalidArgumentError, NotFoundError
+
+_NAME = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
+
+
+@dataclass(slots=True)
+class _Known:
+    """The fingerprint that a pipeline had at its first pass in this process; it does not travel.
+
+    Functions change what they refer to, such as a list that they append to: that makes no other pipeline.
+    """
+
+    source: Any = None
+    stages: tuple[Any, ...] = ()
+    text: str = ""
+
+    def __reduce__(self) -> tuple[type[_Known], tuple[()]]:
+        return _Known, ()
+
+    def of(self, pipeline: Pipeline) -> str:
+        """The fingerprint of `pipeline`."""
+        same = len(self.stages) == len(pipeline.stages) and all(
+            a is b for a, b in zip(self.stages, pipeline.stages, strict=True)
+        )
+        if not (self.text and same and self.source is pipeline.source):
+            text = fingerprint(pipeline.source, pipeline.stages, seeds=False)
+            self.source, self.stages, self.text = pipeline.source, pipeline.stages, text
+        return self.text
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot(Stage):
+    """Writes the first complete pass to files, and reads these from then on.
+
+    A pass that stops early, fails or is killed leaves nothing that counts. While one process writes, others give
+    their own elements.
+
+    Attributes:
+      path: The folder, in which each pipeline has a folder of its own.
+      compression: Of the files.
+      reader_func: Makes the elements out of a dataset of one dataset per file, or None.
+      shard_func: Gives the number of the file that an element goes to, or None.
+      snapshot_name: Names the folder in place of the pipeline's fingerprint; "" for that.
+      pipeline: What comes before; known once a pass begins.
+    """
+
+    name: ClassVar[str] = "snapshot"
+    sees_failures: ClassVar[bool] = True
+    path: str
+    compression: str = ""
+    reader_func: Callable[[Any], Any] | None = None
+    shard_func: ShardFunction | None = None
+    snapshot_name: str = ""
+    pipeline: Pipeline | None = field(default=None, compare=False)
+    known: _Known = field(default_factory=_Known, compare=False)
+
+    @staticmethod
+    def of(
+        path: str | os.PathLike[str],
+        compression: str | None,
+        reader_func: Callable[[Any], Any] | None,
+        shard_func: ShardFunction | None,
+        snapshot_name: str | None,
+    ) -> Snapshot:
+        """Checks the arguments.
+
+        Raises:
+          InvalidArgumentError: for an unknown compression, or a name that is none of a folder.
+        """
+        name = snapshot_name or ""
+        if name and not _NAME.fullmatch(name):
+            raise InvalidArgumentError(
+                f"snapshot_name {name!r} is no name of a folder; use letters, digits, '_', '-' and '.'"
+            )
+        where = os.path.abspath(path)  # a pipeline travels to processes that are elsewhere
+        return Snapshot(where, check_stored_compression(compression), reader_func, shard_func, name)
+
+    def after(self, pipeline: Pipeline) -> Snapshot:
+        """The stage for a pass over `pipeline`."""
+        return replace(self, pipeline=pipeline)
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        if self.pipeline is None:
+            raise InvalidArgumentError("snapshot: use it with Dataset.snapshot")
+        path = os.path.join(self.path, self.snapshot_name or self.known.of(self.pipeline))
+        try:
+            manifest = read_manifest(path)
+        except NotFoundError:
+            yield from upstream() if is_being_written(path) else self._written(path, upstream, current)
+            return
+        stored = Stored.of(path, manifest)
+        if self.snapshot_name or has_named_tuples(
+            stored.spec
+        ):  # else asking would call users' functions for nothing
+            stored = with_spec(stored, self.pipeline.element_spec)
+        if self.reader_func is None:
+            yield from stored.open(current)
+        else:
+            yield from read_by(self.reader_func, current.dataset, stored).open(current)
+
+    def _written(self, path: str, upstream: Opener, current: Pass) -> Iterator[Run]:
+        writing = Writing(path, self.pipeline.element_spec, self.compression)  # type: ignore[union-attr]
+        complete = False
+        try:
+            failed = False
+            for run in upstream():
+                if not isinstance(run, Failed) and self.shard_func is None and _is_at_rest(run):
+                    writing.add_run(run)
+                    yield run
+                    continue
+                for item in attempts(iter((run,)), current.provenance):
+                    if isinstance(item, Failed):
+                        failed = True
+                        yield item
+                        continue
+                    leaves, structure, ids = item
+                    shard = 0 if self.shard_func is None else shard_of(self.shard_func, leaves, structure)
+                    writing.add(leaves, structure, shard)
+                    yield single(leaves, structure, ids)
+            if not failed:
+                writing.commit(replace=False)
+                complete = True
+        finally:
+            if not complete:
+                writing.discard()
+
+    def cardinality(self, upstream: Pipeline) -> int:
+        """Number of elements after this stage."""
+        return upstream.cardinality() if self.reader_func is None else UNKNOWN_CARDINALITY
+
+
+def _is_at_rest(run: Run) -> bool:
+    """Whether the elements exist, so that reading them twice computes nothing twice and cannot fail."""
+    table = run.table
+    while isinstance(table, OffsetTable):
+        table = table.table
+    return isinstance(table, ArrayTable | RangeTable)
