@@ -18,7 +18,7 @@ from workbench.io.examples import BYTES, FLOAT, Feature, part, read_features
 from workbench.io.wire import Malformed, floats, read_varint, unpacked_varints
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_LEAST_ALIKE = 4
+_LEAST_ALIKE = 16
 _ENTRY, _KEY, _VALUE = 0x0A, 0x0A, 0x12
 _FEATURE_TAGS = {0x0A: 1, 0x12: 2, 0x1A: 3}
 
@@ -48,17 +48,74 @@ def columns(serialized: list[bytes], names: Collection[str]) -> dict[str, list[B
     by_length: dict[int, list[int]] = defaultdict(list)
     for row, data in enumerate(serialized):
         by_length[len(data)].append(row)
+    others = []
     for rows in by_length.values():
         alike = _alike([serialized[row] for row in rows], names) if len(rows) >= _LEAST_ALIKE else None
-        if alike is not None:
-            for name, kind, values in alike:
-                found[name].append(Block(rows, kind, values))
+        if alike is None:
+            others += rows
             continue
-        for row in rows:
-            for name, (kind, single) in _one(serialized[row], row):
-                if name in found:
-                    found[name].append(Block([row], kind, _row(kind, single)))
+        for name, kind, values in alike:
+            found[name].append(Block(rows, kind, values))
+    for name, blocks in _gathered(serialized, others, names):
+        found[name] += blocks
     return found
+
+
+def _gathered(
+    serialized: list[bytes], rows: list[int], names: Collection[str]
+) -> Iterator[tuple[str, list[Block]]]:
+    """The values of examples that are not alike: found one by one, read feature by feature."""
+    strips: dict[tuple[str, int], list[tuple[int, list[bytes]]]] = defaultdict(list)
+    for row in rows:
+        data = serialized[row]
+        try:
+            places = list(_places(data))
+            if len({name for name, *_ in places}) < len(places):
+                raise Malformed("a name stands there twice")
+        except (Malformed, UnicodeDecodeError):
+            for name, (kind, values) in _one(data, row):
+                if name in names:
+                    yield name, [Block([row], kind, _row(kind, values))]
+            continue
+        for name, kind, pieces in places:
+            if name in names:
+                strips[name, kind].append((row, [data[start:stop] for start, stop in pieces]))
+    for (name, kind), strip in strips.items():
+        try:
+            yield name, list(_blocks(kind, strip))
+        except Malformed:  # only one by one can tell which
+            for row, _ in strip:
+                _one(serialized[row], row)
+            raise
+
+
+def _blocks(kind: int, strip: list[tuple[int, list[bytes]]]) -> Iterator[Block]:
+    """Rows with equally many values together."""
+    if kind == BYTES:
+        by_count: dict[int, list[tuple[int, list[bytes]]]] = defaultdict(list)
+        for row, pieces in strip:
+            by_count[len(pieces)].append((row, pieces))
+        for count, same in by_count.items():
+            texts = np.fromiter((text for _, pieces in same for text in pieces), object, count * len(same))
+            yield Block([row for row, _ in same], kind, texts.reshape(len(same), count))
+        return
+    packed = [pieces[0] if pieces else b"" for _, pieces in strip]
+    joined = b"".join(packed)
+    stops = np.cumsum([0, *map(len, packed)])
+    if kind == FLOAT:
+        values: Array = floats(joined)
+        ends = stops // 4
+    else:
+        last = np.frombuffer(joined, np.uint8) < 0x80
+        if not last[stops[1:][np.diff(stops) > 0] - 1].all():
+            raise Malformed("a packed number has no end")
+        values = unpacked_varints(joined)
+        ends = np.concatenate([[0], np.cumsum(last)])[stops]
+    counts = np.diff(ends)
+    for count in np.unique(counts).tolist():
+        same_rows = np.flatnonzero(counts == count)
+        places = ends[same_rows][:, None] + np.arange(count)
+        yield Block([strip[index][0] for index in same_rows.tolist()], kind, values[places])
 
 
 def _one(data: bytes, row: int) -> list[tuple[str, Feature]]:
@@ -156,7 +213,9 @@ def _message(data: bytes, position: int, tag: int, end: int) -> tuple[int, int]:
     """Where the content of the field at `position` starts and ends."""
     if position >= end or data[position] != tag:
         raise Malformed("another field")
-    size, start = read_varint(data, position + 1)
+    start = position + 2
+    if start > end or (size := data[start - 1]) > 0x7F:  # mostly a length is one byte
+        size, start = read_varint(data, position + 1)
     if start + size > end:
         raise Malformed("a field is cut off")
     return start, start + size
