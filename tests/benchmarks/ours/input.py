@@ -4,6 +4,7 @@
 * in-memory shuffled batches: (60000, 784) uint8, `shuffle(60000)` and `shuffle(10000)`, `batch(128)`, examples/s
 * in-memory first batch: from `iter` to the first batch, ms
 * textline: a file of about 200 MB and 1.68M lines, batched by 1024 and one by one, lines/s
+* tfrecord: 100,000 records of about 1 kB with their checksums, batched by 128, records/s
 * distributed: 256x784 float32 batches split over 2 replicas, in order and shuffled, steps/s; no replicas involved
 
 Beside each case stands a bare NumPy or Python loop that does the same work: what no pipeline can beat.
@@ -20,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.measure import Script
-from workbench.data import Dataset, TextLineDataset, distribute_for_host
+from workbench.data import Dataset, TextLineDataset, TFRecordDataset, distribute_for_host
+from workbench.io import TFRecordWriter, masked_crc32c
 
-_NUMBERS, _EXAMPLES, _LINES = 1_000_000, 60_000, 1_678_000
+_NUMBERS, _EXAMPLES, _LINES, _RECORDS = 1_000_000, 60_000, 1_678_000, 100_000
 _IMAGES = np.random.default_rng(0).integers(0, 256, (_EXAMPLES, 784), dtype=np.uint8)
 _FEATURES = np.zeros((25_600, 784), np.float32)
 Case = tuple[str, str, str, float, Callable[[], Any]]
@@ -60,12 +62,21 @@ def _bare_lines(path: str) -> None:
         _drain(file)
 
 
+def _bare_records(path: str) -> None:
+    with open(path, "rb", buffering=1 << 20) as file:
+        while header := file.read(12):
+            data = file.read(int.from_bytes(header[:8], "little"))
+            checksums = masked_crc32c(header[:8]), masked_crc32c(data)
+            if checksums != (int.from_bytes(header[8:], "little"), int.from_bytes(file.read(4), "little")):
+                raise ValueError(path)
+
+
 def _bare_split() -> Iterable[Any]:
     for start in range(0, len(_FEATURES), 256):
         yield _FEATURES[start : start + 128], _FEATURES[start + 128 : start + 256]
 
 
-def _cases(text: str) -> list[Case]:
+def _cases(text: str, records: str) -> list[Case]:
     numbers = Dataset.range(_NUMBERS).shuffle(10_000).batch(128).map(lambda x: x * 2 + 1)
     images = Dataset.from_tensor_slices(_IMAGES)
     lines = TextLineDataset(text)
@@ -103,6 +114,14 @@ def _cases(text: str) -> list[Case]:
         ("textline", "ours, batch(1024)", "lines/s", _LINES, lambda: _drain(lines.batch(1024))),
         ("textline", "ours, one by one", "lines/s", _LINES, lambda: _drain(lines)),
         ("textline", "bare file loop", "lines/s", _LINES, lambda: _bare_lines(text)),
+        (
+            "tfrecord",
+            "ours, batch(128)",
+            "records/s",
+            _RECORDS,
+            lambda: _drain(TFRecordDataset(records).batch(128)),
+        ),
+        ("tfrecord", "bare file loop", "records/s", _RECORDS, lambda: _bare_records(records)),
         ("distributed", "ours, in order", "steps/s", steps, lambda: _drain(in_order.steps())),
         ("distributed", "ours, shuffled", "steps/s", steps, lambda: _drain(shuffled.steps())),
         ("distributed", "bare slices", "steps/s", steps, lambda: _drain(_bare_split())),
@@ -117,13 +136,24 @@ def _make_text(path: Path) -> str:
     return str(path)
 
 
+def _make_records(path: Path) -> str:
+    generator = np.random.default_rng(0)
+    pool = generator.bytes(1 << 20)
+    with TFRecordWriter(path) as writer:
+        for length in generator.integers(900, 1100, _RECORDS).tolist():
+            writer.write(pool[length : 2 * length])
+    return str(path)
+
+
 def main() -> None:
     """Measures all cases."""
     script = Script("input", __doc__, text="")
     with tempfile.TemporaryDirectory() as folder:
         needs_text = not script.options.text and script.options.only in "textline"
         text = _make_text(Path(folder) / "lines.txt") if needs_text else script.options.text
-        for what, who, unit, count, run in _cases(text):
+        needs_records = script.options.only in "tfrecord"
+        records = _make_records(Path(folder) / "records") if needs_records else ""
+        for what, who, unit, count, run in _cases(text, records):
             if not script.wants(what, who):
                 continue
             with script.case(who.replace("ours", "workbench"), what, unit=unit, scale=1, replicas=0) as case:
