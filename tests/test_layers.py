@@ -47,8 +47,8 @@ ROOMS = {
         "← dashboard page"
     ),
     "data": (
-        "context options seeds spec ← rebatch structure ← tables ← failing iterator provenance ← passes ← stage "
-        "← describe sources ← stages ← fold stored ← dataset ← databases readers writers ← experimental sharding"
+        "context options seeds spec ← rebatch structure ← tables ← failing provenance ← passes ← stage ← describe "
+        "sources ← stages ← fold stored ← iterator ← dataset ← databases readers writers ← experimental sharding"
     ),
     "distribute": (
         "arrays contexts function identity strategy_description value_context ← described_strategy values "

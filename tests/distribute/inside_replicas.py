@@ -5,6 +5,8 @@ A method that is missing here, or is here without being one, fails `test_inside_
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from threading import get_ident
@@ -159,6 +161,21 @@ CONTEXT: Calls = {
 }
 
 
+def _with_path(use: Callable[[str], Any]) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        return use(os.path.join(folder, "stored"))
+
+
+def _save_and_load(dataset: Any, path: str) -> list[Any]:
+    dataset.save(path)
+    return list(dataset.load(path))
+
+
+def _save_and_restore(iterator: Any, path: str) -> None:
+    iterator.save(path)
+    iterator.restore(path)
+
+
 _D = wb.data.Dataset
 _EVEN = _D.range(8).map(lambda x: x % 2)
 DATA: Calls = {
@@ -203,6 +220,9 @@ DATA: Calls = {
     }.items()
 } | {
     "cardinality": lambda d: d.cardinality(),
+    "load": lambda d: _with_path(lambda path: _save_and_load(d, path)),
+    "save": lambda d: _with_path(d.save),
+    "snapshot": lambda d: _with_path(lambda path: list(d.snapshot(path).repeat(2))),
     "first": lambda d: d.first(),
     "next_pass": lambda d: d.next_pass(),
     "open": lambda d: list(d.open(d.next_pass())),
@@ -214,6 +234,8 @@ DATA: Calls = {
 DATA_ITERATOR: Calls = {
     "get_next": lambda i: i.get_next(),
     "get_next_as_optional": lambda i: i.get_next_as_optional(),
+    "save": lambda i: _with_path(i.save),
+    "restore": lambda i: _with_path(lambda path: _save_and_restore(i, path)),
     "__next__": lambda i: next(i),
 }
 

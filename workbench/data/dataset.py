@@ -11,7 +11,7 @@ import numpy as np
 from workbench.data.describe import DatasetText
 from workbench.data.failing import guarded, opened
 from workbench.data.fold import fold
-from workbench.data.iterator import DatasetIterator, Elements
+from workbench.data.iterator import DatasetIterator, Elements, elements_of
 from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.seeds import draw
@@ -36,7 +36,7 @@ from workbench.data.stages.unbatch import Unbatch
 from workbench.data.stages.unique import Unique
 from workbench.data.stages.window import Window
 from workbench.data.stored.methods import DatasetFiles
-from workbench.data.tables import Failed, Run, attempts
+from workbench.data.tables import Run
 from workbench.errors import OutOfRangeError
 
 AUTOTUNE = -1
@@ -385,7 +385,7 @@ class Dataset(DatasetText, DatasetFiles):
         return True  # as the reference; `if dataset:` asks whether there is one, not whether it is empty
 
     def __iter__(self) -> DatasetIterator:
-        return DatasetIterator(self, Elements(self._elements(self.next_pass())))
+        return DatasetIterator(self, self.next_pass())
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Elements as NumPy arrays and scalars (and bytes)."""
@@ -397,7 +397,7 @@ class Dataset(DatasetText, DatasetFiles):
         Raises:
           OutOfRangeError: if there is none.
         """
-        for element in Elements(self._elements(Pass(Dataset))):
+        for element in Elements(elements_of(self.open(Pass(Dataset)))):
             return element
         raise OutOfRangeError(f"{self!r} has no element")
 
@@ -438,10 +438,6 @@ class Dataset(DatasetText, DatasetFiles):
         if stage.sees_failures:
             return lambda: guarded(stage.open(below, current))
         return lambda: opened(lambda upstream: stage.open(upstream, current), below)
-
-    def _elements(self, current: Pass) -> Iterator[Any]:
-        for item in attempts(self.open(current), False):
-            yield item if isinstance(item, Failed) else item[1].pack(item[0])
 
     def _asks_functions(self) -> bool:
         """Whether finding out the element spec would call a user's function."""

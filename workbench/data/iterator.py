@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.data.tables import Failed
+from workbench.data.passes import Pass
+from workbench.data.stored.position import (
+    Position,
+    check_pipeline,
+    fingerprint_of,
+    read_position,
+    rest_of,
+    write_position,
+)
+from workbench.data.tables import Failed, Run, attempts
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 _NOTHING = object()
@@ -61,20 +71,38 @@ class Elements:
         return item
 
 
+def elements_of(runs: Iterator[Run]) -> Iterator[Any]:
+    """Elements in their structure, and `Failed` in the place of those that could not be made."""
+    for item in attempts(runs, False):
+        yield item if isinstance(item, Failed) else item[1].pack(item[0])
+
+
 class DatasetIterator:
     """Goes through a dataset once; independent of other iterators over the same dataset."""
 
-    __slots__ = ("_dataset", "_elements")
+    __slots__ = ("_dataset", "_elements", "_failed", "_given", "_pass")
 
-    def __init__(self, dataset: Any, elements: Iterator[Any]) -> None:
+    def __init__(self, dataset: Any, current: Pass) -> None:
+        """Begins the pass `current`."""
         self._dataset = dataset
-        self._elements = elements
+        self._pass = current
+        self._elements = Elements(elements_of(dataset.open(current)))
+        self._given = self._failed = 0
 
     def __iter__(self) -> DatasetIterator:
         return self
 
     def __next__(self) -> Any:
-        return next(self._elements)
+        try:
+            element = next(self._elements)
+        except StopIteration:
+            raise
+        except Exception:
+            self._failed += 1
+            self._given += 1
+            raise
+        self._given += 1
+        return element
 
     @property
     def element_spec(self) -> Any:
@@ -87,11 +115,43 @@ class DatasetIterator:
         Raises:
           OutOfRangeError: if there is none, also when asked again.
         """
-        element = next(self._elements, _NOTHING)
+        element = next(self, _NOTHING)
         if element is _NOTHING:
             raise OutOfRangeError("the dataset has no further element; make a new iterator to start again")
         return element
 
     def get_next_as_optional(self) -> Optional:
         """The next element, or an `Optional` without a value at the end."""
-        return Optional(next(self._elements, _NOTHING))
+        return Optional(next(self, _NOTHING))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes where this iterator is to the file `path`, for `restore`; a few hundred bytes, no elements.
+
+        Raises:
+          InvalidArgumentError: if functions of the dataset refer to something that cannot be compared, such as a lock.
+          NotFoundError: if the folder of `path` is missing.
+          StorageFull: if there is no space left.
+        """
+        position = Position(fingerprint_of(self._dataset), self._pass.epoch, self._given, self._failed)
+        write_position(path, position)
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Goes on where an iterator over the same dataset was, also in another process: the same elements follow.
+
+        The pass is opened again and what was given is left out. `map` and `batch` at the end of the dataset are not
+        computed for it, unless elements failed; other functions are called again, and files are read again.
+
+        Raises:
+          InvalidArgumentError: if the position is one in another dataset; a shuffle without seed is another one
+            each time it is described.
+          NotFoundError: if there is no such file.
+          DataLossError: if the file is damaged.
+        """
+        position = read_position(path)
+        check_pipeline(path, position, self._dataset)
+        # The passes that follow have the numbers that they would have had.
+        while self._pass.epoch < position.epoch:
+            self._pass = self._dataset.next_pass()
+        self._pass = Pass(self._pass.dataset, position.epoch)
+        self._elements = Elements(elements_of(rest_of(self._dataset, position).open(self._pass)))
+        self._given, self._failed = position.given, position.failed

@@ -64,7 +64,7 @@ class Writing:
         self._structure = tree.flatten(element_spec)[1]
         self._path = path
         self._shards: dict[int, _ShardFile] = {}
-        with _storage(path):
+        with storage(path):
             _make_folder(path)
             self._folder = os.path.join(path, self._manifest.folder)
             with locked(
@@ -81,7 +81,7 @@ class Writing:
           StorageFull: if there is no space left.
         """
         self._check(structure)
-        with _storage(self._path):
+        with storage(self._path):
             self._shard(shard).add(leaves)
 
     def add_run(self, run: Run) -> None:
@@ -94,7 +94,7 @@ class Writing:
         self._check(table.structure)
         for start in range(0, len(run), _BLOCK_ELEMENTS):
             columns = table.take(run.rows[start : start + _BLOCK_ELEMENTS])
-            with _storage(self._path):
+            with storage(self._path):
                 self._shard(0).add_columns(columns)
 
     def commit(self, *, replace: bool) -> bool:
@@ -111,7 +111,7 @@ class Writing:
         """
         if not self._shards:
             self._shard(0)
-        with _storage(self._path):
+        with storage(self._path):
             shards = tuple(shard.close() for _, shard in sorted(self._shards.items()))
             _sync(self._folder)
             manifest = Manifest(
@@ -120,7 +120,7 @@ class Writing:
             with locked(os.path.join(self._path, "lock")):
                 counts = replace or not _is_complete(self._path)
                 if counts:
-                    _replace(os.path.join(self._path, NAME), manifest.to_bytes())
+                    replace_file(os.path.join(self._path, NAME), manifest.to_bytes())
                     self._owner.release()
                     _remove_others(self._path, self._manifest.folder)
         if not counts:
@@ -229,7 +229,8 @@ class _ShardFile:
 
 
 @contextlib.contextmanager
-def _storage(path: str) -> Iterator[None]:
+def storage(path: str) -> Iterator[None]:
+    """Tells what is to be written to `path` when there is no space left."""
     try:
         yield
     except StorageFull:
@@ -262,7 +263,8 @@ def _is_complete(path: str) -> bool:
     return True
 
 
-def _replace(path: str, data: bytes) -> None:
+def replace_file(path: str, data: bytes) -> None:
+    """Makes `data` the content of a file, which has the former content until then."""
     beside = f"{path}.{secrets.token_hex(8)}"
     try:
         with open(beside, "wb") as file:

@@ -1,0 +1,149 @@
+"""Where an iterator is, as a file: the pipeline's fingerprint, the pass, and how many elements were given.
+
+Going on there opens the same pass again and leaves out what was given. That computes nothing for elements that a
+`map` or `batch` at the end of the pipeline would have made, unless elements failed before; rows of arrays are not
+read; everything else is made again: what files hold is read, other stages are gone through.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from workbench.data.passes import Pass
+from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stages.batch import Batch
+from workbench.data.stages.functions import Map
+from workbench.data.stages.select import Prefetch
+from workbench.data.stored.fingerprint import fingerprint
+from workbench.data.stored.writing import replace_file, storage
+from workbench.data.tables import Failed, Run
+from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError
+from workbench.io.checksums import crc32c
+
+_FORMAT = "workbench iterator 1"
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a pass.
+
+    Attributes:
+      pipeline: Fingerprint of the dataset, seeds included.
+      epoch: Number of the pass.
+      given: How many elements were given, those that failed included.
+      failed: How many of them failed.
+    """
+
+    pipeline: str
+    epoch: int
+    given: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Resume(Stage):
+    """Leaves out elements that were given before, failed ones too."""
+
+    name: ClassVar[str] = "resume"
+    keeps_batches: ClassVar[bool] = True
+    sees_failures: ClassVar[bool] = True
+    count: int
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        left = self.count
+        for run in upstream():
+            size = 1 if isinstance(run, Failed) else len(run)
+            if left >= size:
+                left -= size
+            elif left:
+                yield Run(run.table, run.rows[left:])
+                left = 0
+            else:
+                yield run
+
+
+def fingerprint_of(dataset: Pipeline) -> str:
+    """What tells a dataset from others that give their elements in another order."""
+    return fingerprint(dataset.source, dataset.stages, seeds=True)
+
+
+def rest_of(dataset: Pipeline, position: Position) -> Pipeline:
+    """The dataset without what was given before."""
+    count, end = position.given, len(dataset.stages)
+    while end and position.failed == 0:
+        # Which elements go into one that is made here is known from its number alone.
+        match dataset.stages[end - 1]:
+            case Prefetch() | Map(deterministic=True):
+                pass
+            case Batch() as batch:
+                count *= batch.batch_size
+            case _:
+                break
+        end -= 1
+    stages = (*dataset.stages[:end], Resume(count), *dataset.stages[end:])
+    return dataset.with_source(dataset.source, stages)
+
+
+def write_position(path: str | os.PathLike[str], position: Position) -> None:
+    """Replaces the file `path`, or leaves it as it was.
+
+    Raises:
+      NotFoundError: if its folder is missing.
+      StorageFull: if there is no space left.
+    """
+    body = json.dumps({"format": _FORMAT, **asdict(position)}).encode()
+    try:
+        with storage(os.fspath(path)):
+            replace_file(os.path.abspath(path), body + b"\n%08x\n" % crc32c(body))
+    except FileNotFoundError as error:
+        raise NotFoundError(
+            f"cannot write {os.fspath(path)!r}: its folder is missing; make it first"
+        ) from error
+
+
+def read_position(path: str | os.PathLike[str]) -> Position:
+    """The position in the file `path`.
+
+    Raises:
+      NotFoundError: if there is none.
+      DataLossError: if the file is damaged or another kind of file.
+    """
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:
+            data = file.read()
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{name!r} is missing; iterator.save(path) writes such a file") from error
+    body, _, checksum = data.partition(b"\n")
+    if checksum != b"%08x\n" % crc32c(body):
+        raise DataLossError(
+            f"{name!r}: its checksum is wrong; it is damaged, or no file of iterator.save(path)"
+        )
+    try:
+        return _parsed(json.loads(body))
+    except (ValueError, TypeError, LookupError) as error:
+        raise DataLossError(f"{name!r} is no position of an iterator: {error}") from error
+
+
+def check_pipeline(path: str | os.PathLike[str], position: Position, dataset: Pipeline) -> None:
+    """Refuses the position of another dataset.
+
+    Raises:
+      InvalidArgumentError: if it is.
+    """
+    if position.pipeline != fingerprint_of(dataset):
+        raise InvalidArgumentError(
+            f"the position in {os.fspath(path)!r} belongs to another dataset than {dataset!r}; build it as it "
+            "was then, with a seed for each shuffle, and let its functions not change what they refer to"
+        )
+
+
+def _parsed(value: Any) -> Position:
+    if value["format"] != _FORMAT:
+        raise ValueError(f"its format is {value['format']!r}")
+    return Position(str(value["pipeline"]), int(value["epoch"]), int(value["given"]), int(value["failed"]))
