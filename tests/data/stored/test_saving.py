@@ -123,6 +123,18 @@ def test_shard_func_chooses_files_which_reader_func_reads(tmp_path: Path) -> Non
     assert ints(in_rows) == [0, 3, 6, 1, 4, 7, 2, 5, 8]
 
 
+def test_ids_of_elements_tell_the_file_and_the_place_in_it(tmp_path: Path) -> None:
+    Dataset.range(20_000).save(tmp_path / "one")
+    Dataset.range(6).save(tmp_path / "two", shard_func=lambda x: x % 2)
+
+    assert _ids(Dataset.load(tmp_path / "one")) == list(range(20_000))
+    assert _ids(Dataset.load(tmp_path / "two")) == [file << 32 | row for row in range(3) for file in range(2)]
+
+
+def _ids(dataset: Dataset) -> list[int]:
+    return [int(i) for run in dataset.open(dataset.next_pass(provenance=True)) for i in run.ids()]
+
+
 @pytest.mark.parametrize("result", [-1, 0.5, b"0", None])
 def test_shard_func_must_give_a_number(result: Any, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="shard_func must return"):

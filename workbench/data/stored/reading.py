@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from workbench import tree
 from workbench.data.passes import Pass
+from workbench.data.provenance import FILE_SHIFT
 from workbench.data.sources.records import Records
 from workbench.data.spec import DatasetSpec
 from workbench.data.stage import Source
@@ -50,9 +51,11 @@ class Stored(Source):
           DataLossError: where a file is damaged, cut off or missing.
         """
         if len(self.shards) == 1:
-            yield from self._read(self.shards[0])
+            yield from self._read(0, current)
             return
-        streams = [attempts(self._read(shard), current.provenance) for shard in self.shards]
+        streams = [
+            attempts(self._read(number, current), current.provenance) for number in range(len(self.shards))
+        ]
         while streams:
             left = []
             for stream in streams:
@@ -70,7 +73,8 @@ class Stored(Source):
         """Number of elements."""
         return sum(shard.elements for shard in self.shards)
 
-    def _read(self, shard: Shard) -> Iterator[Run]:
+    def _read(self, number: int, current: Pass) -> Iterator[Run]:
+        shard = self.shards[number]
         path = os.path.join(self.path, self.folder, shard.file)
         if not os.path.exists(path):
             raise DataLossError(
@@ -81,9 +85,9 @@ class Stored(Source):
         for records in Records((path,), strict=True).read(path):
             for (block,) in records.elements():
                 run = decoded(block, structure, f"{path!r}: block {count}")
+                yield current.numbered(run, (number << FILE_SHIFT) + elements)
                 count += 1
                 elements += len(run)
-                yield run
         if (count, elements) != (shard.blocks, shard.elements):
             raise DataLossError(
                 f"{path!r} is cut off: it ends after block {count} with {elements:,} elements, the manifest names "
