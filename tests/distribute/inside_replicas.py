@@ -275,7 +275,7 @@ PUBLIC: dict[str, Callable[[Any, str], Any]] = {
     "topology": lambda s, f: repr(wb.topology()),
     # Enums and namespaces: nothing to call.
     **dict.fromkeys(("ReduceOp", "VariableAggregation", "VariableSynchronization", "Cluster"), lambda s, f: None),
-    **dict.fromkeys(("data", "debugging", "distribute", "errors", "testing"), lambda s, f: None),
+    **dict.fromkeys(("data", "debugging", "distribute", "errors", "io", "testing"), lambda s, f: None),
 }  # fmt: skip
 
 OBJECTS: dict[str, tuple[type, Calls]] = {
