@@ -48,7 +48,8 @@ ROOMS = {
     ),
     "data": (
         "context options seeds spec ← rebatch structure ← tables ← failing provenance ← passes ← stage ← describe "
-        "sources ← stages ← fold stored ← iterator ← dataset ← databases readers writers ← experimental sharding"
+        "sources ← stages ← fold stored ← constructors iterator transformations ← dataset ← "
+        "databases readers writers ← experimental sharding"
     ),
     "distribute": (
         "arrays contexts function identity strategy_description value_context ← described_strategy values "

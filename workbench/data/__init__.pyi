@@ -2,7 +2,6 @@ from workbench.data import experimental as experimental
 from workbench.data.context import InputContext as InputContext
 from workbench.data.context import InputOptions as InputOptions
 from workbench.data.context import InputReplicationMode as InputReplicationMode
-from workbench.data.dataset import AUTOTUNE as AUTOTUNE
 from workbench.data.dataset import Dataset as Dataset
 from workbench.data.iterator import DatasetIterator as DatasetIterator
 from workbench.data.iterator import DatasetIterator as Iterator
@@ -28,3 +27,4 @@ from workbench.data.spec import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from workbench.data.spec import DatasetSpec as DatasetSpec
 from workbench.data.spec import TensorSpec as TensorSpec
 from workbench.data.stages.select import SHARD_HINT as SHARD_HINT
+from workbench.data.transformations import AUTOTUNE as AUTOTUNE

@@ -53,7 +53,7 @@ class DatasetText:
 
 
 def _parts(dataset: DatasetText | Pipeline) -> list[str]:
-    name = dataset.source.name
+    name = dataset.source.text
     if inner := dataset.source.inputs():
         name += f"[{', '.join(' → '.join(_parts(each)) for each in inner)}]"
-    return [printable(name), *(printable(stage.describe()) for stage in dataset.stages)]
+    return [printable(name), *(printable(stage.text) for stage in dataset.stages)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from workbench.data.spec import TensorSpec, spec_of
 from workbench.data.stages.functions import note_place
-from workbench.data.structure import flatten, flatten_result
+from workbench.data.stages.scan import same_state
+from workbench.data.structure import flatten
 
 
-def fold(dataset: Iterable[Any], initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
+def fold(
+    dataset: Iterable[Any], initial_state: Any, reduce_func: Callable[[Any, Any], Any], name: str = "reduce"
+) -> Any:
     """`state = reduce_func(state, element)` over all elements.
 
     Raises:
@@ -19,21 +21,8 @@ def fold(dataset: Iterable[Any], initial_state: Any, reduce_func: Callable[[Any,
     leaves, structure = flatten(initial_state)
     for index, element in enumerate(dataset):
         try:
-            new, found = flatten_result(reduce_func(structure.pack(leaves), element))
+            leaves = same_state("reduce", leaves, structure, reduce_func(structure.pack(leaves), element))
         except Exception as error:
-            note_place(error, "reduce", index)
+            note_place(error, name, index)
             raise
-        before, after = [_dtype(leaf) for leaf in leaves], [_dtype(leaf) for leaf in new]
-        if found != structure or before != after:
-            raise TypeError(
-                f"reduce: the state was {structure.spec} of {before}, the function made it {found.spec} "
-                f"of {after} "
-                f"at element {index}; return the same structure and dtypes, for example with astype"
-            )
-        leaves = new
     return structure.pack(leaves)
-
-
-def _dtype(leaf: Any) -> Any:
-    spec = spec_of(leaf)
-    return spec.dtype_name if isinstance(spec, TensorSpec) else spec

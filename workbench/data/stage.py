@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Protocol, Self
@@ -46,7 +47,25 @@ class Pipeline(Protocol):
         """The same pipeline, of which the spec is known."""
 
 
-class Source(ABC):
+class _Named:
+    """What a source and a stage are called.
+
+    Attributes:
+      label: A name that the user has given, "" for none.
+    """
+
+    label: ClassVar[str] = ""
+
+    def named(self, label: str | None) -> Self:
+        """The same under a name of the user's, unless that is None."""
+        if label is None:
+            return self
+        other = copy.copy(self)
+        object.__setattr__(other, "label", str(label))  # the dataclasses are frozen, and have it as no field
+        return other
+
+
+class Source(_Named, ABC):
     """Where elements come from. Subclasses are frozen dataclasses: they hold no open file.
 
     Attributes:
@@ -70,6 +89,11 @@ class Source(ABC):
     def cardinality(self) -> int:
         """Number of elements, `INFINITE_CARDINALITY` or `UNKNOWN_CARDINALITY`."""
 
+    @property
+    def text(self) -> str:
+        """The source with the name that the user has given it."""
+        return f"{self.name} {self.label!r}" if self.label else self.name
+
     def inputs(self) -> tuple[Pipeline, ...]:
         """Datasets that this source combines."""
         return ()
@@ -79,7 +103,7 @@ class Source(ABC):
         return self
 
 
-class Stage(ABC):
+class Stage(_Named, ABC):
     """One transformation. Subclasses are frozen dataclasses.
 
     Attributes:
@@ -111,3 +135,8 @@ class Stage(ABC):
     def describe(self) -> str:
         """A short text such as "batch(32)"."""
         return self.name
+
+    @property
+    def text(self) -> str:
+        """The stage with the name that the user has given it."""
+        return f"{self.describe()} {self.label!r}" if self.label else self.describe()

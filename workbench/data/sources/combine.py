@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
+
+import numpy as np
 
 from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.provenance import DATASET_SHIFT
 from workbench.data.sources.memory import Slices
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
+from workbench.data.sources.random_numbers import RandomNumbers
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, TensorSpec, relax
 from workbench.data.stage import Pipeline, Source
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import ArrayTable, Failed, Item, Run, attempts, single
@@ -132,15 +135,41 @@ class Zipped(Source):
 
 @dataclass(frozen=True, eq=False)
 class Chosen(Source):
-    """The next element of the dataset whose number comes next out of `choice`."""
+    """The next element of the dataset whose number comes next out of `choice`.
 
-    name: ClassVar[str] = "choose_from_datasets"
+    Attributes:
+      datasets: The datasets.
+      choice: Their numbers, in the order in which they are asked.
+      stop_on_empty: Whether all ends when one is asked that has ended; else it is passed over.
+      name: What the source is called in texts.
+    """
+
     datasets: tuple[Pipeline, ...]
     choice: Pipeline
+    stop_on_empty: bool = True
+    name: str = "choose_from_datasets"  # type: ignore[misc]  # one algorithm, two public names
+
+    @staticmethod
+    def of(datasets: tuple[Pipeline, ...], choice: Pipeline, stop_on_empty: bool) -> Chosen:
+        """Checks the arguments.
+
+        Raises:
+          InvalidArgumentError: if there is no dataset.
+          TypeError: if the choices are no whole numbers, or elements of the datasets differ in structure or dtype.
+        """
+        chosen = Chosen(_some(datasets, "choose_from_datasets"), choice, bool(stop_on_empty))
+        spec = choice.element_spec
+        if spec != TensorSpec((), np.int64):
+            raise TypeError(
+                f"choose_from_datasets: choices are int64 scalars, not {spec}; map them to such, as with np.int64(x)"
+            )
+        chosen.element_spec()
+        return chosen
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
         streams = [attempts(dataset.open(current), current.provenance) for dataset in self.datasets]
+        left = set(range(len(streams)))
         for choice in attempts(self.choice.open(current), False):
             if isinstance(choice, Failed):
                 yield choice
@@ -148,12 +177,15 @@ class Chosen(Source):
             (number,), _, _ = choice
             if not 0 <= number < len(streams):
                 raise InvalidArgumentError(
-                    f"choose_from_datasets: {number} chosen, but there are {len(streams)} datasets"
+                    f"{self.name}: {number} chosen, but there are {len(streams)} datasets"
                 )
             chosen = next(streams[number], None)
-            if chosen is None:
+            if chosen is not None:
+                yield chosen if isinstance(chosen, Failed) else single(*chosen)
+                continue
+            left.discard(int(number))
+            if self.stop_on_empty or not left:
                 return
-            yield chosen if isinstance(chosen, Failed) else single(*chosen)
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""
@@ -161,6 +193,8 @@ class Chosen(Source):
 
     def cardinality(self) -> int:
         """Number of elements, or what stands for endless and unknown."""
+        if not self.stop_on_empty and self.choice.cardinality() == INFINITE_CARDINALITY:
+            return Concatenated(self.datasets).cardinality()
         return UNKNOWN_CARDINALITY
 
     def inputs(self) -> tuple[Pipeline, ...]:
@@ -169,7 +203,73 @@ class Chosen(Source):
 
     def with_inputs(self, inputs: tuple[Pipeline, ...]) -> Chosen:
         """The same combination of other datasets."""
-        return Chosen(inputs, self.choice)
+        return replace(self, datasets=inputs)
+
+
+def chosen_by_weight(
+    datasets: tuple[Pipeline, ...],
+    weights: Any,
+    random: RandomNumbers,
+    stop_on_empty: bool,
+    dataset: Callable[[Source], Any],
+) -> Source:
+    """Elements of datasets that are chosen at random.
+
+    Args:
+      datasets: The datasets.
+      weights: Numbers, a dataset of arrays of them, or None.
+      random: Where chance comes from.
+      stop_on_empty: As of `Chosen`.
+      dataset: Makes a dataset of a source.
+
+    Raises:
+      InvalidArgumentError: if there is no dataset, or weights do not fit.
+    """
+    name = "sample_from_datasets"
+    _some(datasets, name)
+    if hasattr(weights, "element_spec"):
+        pairs = Zipped.of((weights, dataset(random)))
+        choice = dataset(pairs).map(_Draw(len(datasets)))
+    else:
+        wanted = _weights(np.ones(len(datasets)) if weights is None else weights, len(datasets))
+        # Those without weight are never asked, and so would never be found to have ended.
+        asked = [number for number, weight in enumerate(wanted) if weight]
+        datasets = tuple(datasets[number] for number in asked)
+        choice = dataset(replace(random, weights=tuple(wanted[number] for number in asked)))
+    chosen = Chosen(datasets, choice, bool(stop_on_empty), name)
+    chosen.element_spec()
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """Turns weights and a random number into a position among the weights."""
+
+    count: int
+
+    def __call__(self, weights: Any, number: Any) -> np.int64:
+        ends = np.cumsum(_weights(weights, self.count))
+        return np.int64(np.searchsorted(ends, int(number) / (1 << 32) * ends[-1], side="right"))
+
+
+def _weights(given: Any, count: int) -> list[float]:
+    weights = np.asarray(given, np.float64)
+    if weights.shape != (count,) or not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
+        raise InvalidArgumentError(
+            f"sample_from_datasets: weights must be {count} numbers of at least 0, one per dataset, with a positive "
+            f"sum, got {given!r:.80}"
+        )
+    found: list[float] = weights.tolist()
+    return found
+
+
+def _some(datasets: tuple[Pipeline, ...], name: str) -> tuple[Pipeline, ...]:
+    if not datasets:
+        raise InvalidArgumentError(f"{name} needs at least one dataset, got none")
+    for dataset in datasets:
+        if not hasattr(dataset, "element_spec"):
+            raise TypeError(f"{name} takes a list of datasets, got {type(dataset).__name__} in it")
+    return datasets
 
 
 def _joined(datasets: Sequence[Pipeline], structure: tree.Spec) -> ArrayTable | None:

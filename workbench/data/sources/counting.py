@@ -1,17 +1,20 @@
-"""Numbers from start to stop, as Python's range."""
+"""Numbers from start to stop, as Python's range, or without end."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from workbench.data.passes import Pass
-from workbench.data.spec import TensorSpec, dtype_of
+from workbench.data.spec import INFINITE_CARDINALITY, TensorSpec, dtype_of
 from workbench.data.stage import Source
 from workbench.data.structure import LEAF
 from workbench.data.tables import RangeTable, Run
 from workbench.errors import InvalidArgumentError
+
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,3 +54,29 @@ class Counting(Source):
     def cardinality(self) -> int:
         """Number of elements, or what stands for endless and unknown."""
         return self.count
+
+
+@dataclass(frozen=True, eq=False)
+class Counter(Source):
+    """The numbers `start + step * n` for n = 0, 1, 2, ... without end, as scalars of one dtype."""
+
+    name: ClassVar[str] = "counter"
+    table: RangeTable
+
+    @staticmethod
+    def of(start: Any, step: Any, dtype: Any) -> Counter:
+        """Numbers from `start` in steps of `step`."""
+        return Counter(RangeTable(start, step, dtype_of(dtype), LEAF))
+
+    def open(self, current: Pass) -> Iterator[Run]:
+        """Starts one pass."""
+        for block in itertools.count():
+            yield Run(self.table, range(block * _BLOCK, (block + 1) * _BLOCK))
+
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+        return TensorSpec((), self.table.dtype)
+
+    def cardinality(self) -> int:
+        """They never end."""
+        return INFINITE_CARDINALITY

@@ -97,7 +97,7 @@ class Interleave(Stage):
         try:
             inner = probe.call(self.fn, structure.pack(leaves))
         except Exception as error:
-            note_place(error, self.describe(), index)
+            note_place(error, self.text, index)
             raise
         if not hasattr(inner, "open"):
             raise TypeError(

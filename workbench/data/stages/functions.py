@@ -57,7 +57,7 @@ class Map(Stage):
         try:
             return flatten_result(probe.call(self.fn, structure.pack(leaves)))
         except Exception as error:
-            note_place(error, self.describe(), index)
+            note_place(error, self.text, index)
             raise
 
     def _threaded(self, upstream: Opener, current: Pass) -> Iterator[Run]:
@@ -195,7 +195,7 @@ def _kept(stage: Stage, fn: Callable[..., Any], upstream: Opener) -> Iterator[tu
                 if not isinstance(answer, bool | np.bool_) and _spec_or_none(answer) != _ONE_BOOL:
                     raise InvalidArgumentError(_predicate_text(fn, stage.name, answer))
             except Exception as error:
-                note_place(error, stage.describe(), index)
+                note_place(error, stage.text, index)
                 yield Failed(error), None
             else:
                 yield run, row if answer else None

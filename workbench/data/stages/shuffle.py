@@ -8,6 +8,7 @@ holds row numbers, not rows.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from workbench.data.passes import Pass
+from workbench.data.spec import UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Stage
 from workbench.data.structure import Array
 from workbench.data.tables import Item, Run, items, row_numbers, single
@@ -47,6 +49,8 @@ class Shuffle(Stage):
         Raises:
           InvalidArgumentError: if the buffer has no room.
         """
+        if buffer_size == UNKNOWN_CARDINALITY:
+            buffer_size = sys.maxsize
         if buffer_size < 1:
             raise InvalidArgumentError(f"shuffle: buffer_size is {buffer_size}, it must be at least 1")
         return Shuffle(buffer_size, seed, reshuffle)
@@ -72,7 +76,7 @@ class Shuffle(Stage):
 
     def describe(self) -> str:
         """The stage as a short text."""
-        return f"shuffle({self.buffer_size})"
+        return "shuffle(all)" if self.buffer_size == sys.maxsize else f"shuffle({self.buffer_size})"
 
 
 def draw_block(reservoir: Array, incoming: Array, generator: np.random.Generator) -> Array:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+import numpy as np
 
 from workbench import tree
 from workbench.data.passes import Pass
@@ -70,6 +72,20 @@ class Regroup(Stage):
     name: ClassVar[str] = "regroup"
     sizes: tuple[int, ...]
     drop_remainder: bool = False
+
+    @staticmethod
+    def of(sizes: int | Sequence[int], drop_remainder: bool) -> Regroup:
+        """Checks the arguments of `rebatch`.
+
+        Raises:
+          InvalidArgumentError: if a size is negative, or none is positive.
+        """
+        wanted = tuple(int(size) for size in np.atleast_1d(np.asarray(sizes)).tolist())
+        if not any(wanted) or min(wanted) < 0:
+            raise InvalidArgumentError(
+                f"rebatch: batches of {sizes} rows; give numbers of at least 0, one of them above"
+            )
+        return Regroup(wanted, drop_remainder)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""

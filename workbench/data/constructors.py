@@ -1,0 +1,184 @@
+"""The ways to make a dataset: out of memory, numbers, functions, names of files, and other datasets."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from workbench.data.seeds import draw
+from workbench.data.sources.combine import Chosen, Zipped, chosen_by_weight
+from workbench.data.sources.counting import Counter, Counting
+from workbench.data.sources.files import matching_files
+from workbench.data.sources.generator import Generated, signature_of
+from workbench.data.sources.memory import Slices, Whole
+from workbench.data.sources.random_numbers import RandomNumbers
+from workbench.data.stage import Pipeline, Source, Stage
+from workbench.data.stages.shuffle import Shuffle
+
+
+class Constructors(ABC):
+    """Sources; `Dataset` is the only one that inherits it. A `name` shows up in texts and errors."""
+
+    @classmethod
+    @abstractmethod
+    def of_source(cls, source: Source, name: str | None = None) -> Self:
+        """The dataset of a source's elements."""
+
+    @abstractmethod
+    def with_stage(self, stage: Stage, name: str | None = None) -> Self:
+        """This dataset with one more stage at the end."""
+
+    @classmethod
+    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Self:
+        """One element per row of the arrays (tuples are structure, a list is one array); not copied.
+
+        Raises:
+          ValueError: for scalars, or first dimensions that differ.
+        """
+        return cls.of_source(Slices.of(tensors), name)
+
+    @classmethod
+    def from_tensors(cls, tensors: Any, name: str | None = None) -> Self:
+        """A single element."""
+        return cls.of_source(Whole.of(tensors), name)
+
+    @classmethod
+    def range(cls, *args: int, output_type: Any = np.int64, name: str | None = None) -> Self:
+        """Numbers as Python's range gives them: `stop`, or `start, stop`, or `start, stop, step`."""
+        return cls.of_source(Counting.of(args, output_type), name)
+
+    @classmethod
+    def from_generator(
+        cls,
+        generator: Callable[..., Any],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: tuple[Any, ...] = (),
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> Self:
+        """What `generator(*args)` yields; it is called anew for every iteration.
+
+        Args:
+          generator: A function that gives an iterable.
+          output_types: Nested dtypes, if there is no `output_signature`.
+          output_shapes: Nested shapes to go with them; unknown if None.
+          args: Arguments for `generator`.
+          output_signature: Nested `TensorSpec`s.
+          name: Of the source.
+
+        Raises:
+          TypeError: if neither signature nor types are given.
+        """
+        if output_signature is None:
+            output_signature = signature_of(output_types, output_shapes)
+        return cls.of_source(Generated(generator, output_signature, tuple(args or ())), name)
+
+    @classmethod
+    def list_files(
+        cls,
+        file_pattern: Any,
+        shuffle: bool | None = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Names of the files that match the patterns; shuffled unless `shuffle=False`, else sorted.
+
+        Args:
+          file_pattern: A pattern as of a shell, or a list of them.
+          shuffle: Whether each iteration has an order of its own (default True).
+          seed: Of that order.
+          name: Of the source.
+
+        Raises:
+          InvalidArgumentError: if nothing matches.
+        """
+        names = matching_files(file_pattern)
+        dataset = cls.from_tensor_slices(names, name)
+        return dataset if shuffle is False else dataset.with_stage(Shuffle.of(len(names), draw(seed), True))
+
+    @classmethod
+    def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Self:
+        """Elements of several datasets side by side, until the shortest ends.
+
+        Args:
+          args: Datasets, or one tuple or dict of them.
+          datasets: The same as a keyword.
+          name: Of the source.
+
+        Raises:
+          TypeError: if there is none, or something else is among them.
+        """
+        if bool(args) == (datasets is not None):
+            raise TypeError("zip takes datasets, or a tuple or dict of them, once: zip(a, b) or zip((a, b))")
+        given = datasets if datasets is not None else args[0] if len(args) == 1 else args
+        return cls.of_source(Zipped.of(given), name)
+
+    @classmethod
+    def random(
+        cls,
+        seed: int | None = None,
+        rerandomize_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Endless random whole numbers from 0 to 2**32 - 1, int64 scalars.
+
+        Args:
+          seed: Makes the numbers repeatable for a dataset built again; they are not those of TensorFlow.
+          rerandomize_each_iteration: Whether each iteration has other numbers (default False).
+          name: Of the source.
+        """
+        return cls.of_source(RandomNumbers(draw(seed), bool(rerandomize_each_iteration)), name)
+
+    @classmethod
+    def counter(cls, start: Any = 0, step: Any = 1, dtype: Any = np.int64, name: str | None = None) -> Self:
+        """The numbers `start`, `start + step`, `start + 2 * step`, ... without end."""
+        return cls.of_source(Counter.of(start, step, dtype), name)
+
+    @classmethod
+    def choose_from_datasets(
+        cls, datasets: Sequence[Any], choice_dataset: Pipeline, stop_on_empty_dataset: bool = True
+    ) -> Self:
+        """Elements of the dataset whose number comes next out of `choice_dataset`.
+
+        Args:
+          datasets: At least one.
+          choice_dataset: Gives int64 scalars from 0 to `len(datasets) - 1`.
+          stop_on_empty_dataset: Whether all ends when a dataset is chosen that has ended; else that choice is passed
+            over.
+
+        Raises:
+          InvalidArgumentError: if there is no dataset.
+          TypeError: if the choices are no whole numbers, or elements of the datasets differ in structure or dtype.
+        """
+        return cls.of_source(Chosen.of(tuple(datasets), choice_dataset, stop_on_empty_dataset))
+
+    @classmethod
+    def sample_from_datasets(
+        cls,
+        datasets: Sequence[Any],
+        weights: Any = None,
+        seed: int | None = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+    ) -> Self:
+        """Elements of datasets that are chosen at random.
+
+        Args:
+          datasets: At least one.
+          weights: How often each is chosen, in proportion: numbers of at least 0, or a dataset of arrays of such,
+            one array per element; None for all alike.
+          seed: Makes the choices repeatable for a dataset built again.
+          stop_on_empty_dataset: Whether all ends when a dataset is chosen that has ended; else the others go on.
+          rerandomize_each_iteration: Whether each iteration chooses otherwise (default True).
+
+        Raises:
+          InvalidArgumentError: if there is no dataset, or weights do not fit.
+        """
+        random = RandomNumbers(draw(seed), rerandomize_each_iteration is not False)
+        return cls.of_source(
+            chosen_by_weight(tuple(datasets), weights, random, stop_on_empty_dataset, cls.of_source)
+        )

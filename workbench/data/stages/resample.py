@@ -1,0 +1,110 @@
+"""Resampling: elements are left out at random so that classes come in the wanted proportions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from workbench.data.passes import Pass
+from workbench.data.spec import UNKNOWN_CARDINALITY
+from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stages import probe
+from workbench.data.stages.functions import Map, note_place
+from workbench.data.structure import Array, flatten_result
+from workbench.data.tables import Failed, Run, items, single
+from workbench.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, eq=False)
+class RejectionResample(Stage):
+    """Pairs of class and element, with each class as often as `target` says.
+
+    An element of class c is kept with probability (target_c / share_c) / max(target / share), the most that gives the
+    wanted proportions. Shares that nobody has told are those of the elements so far.
+
+    Attributes:
+      fn: Gives an element's class, a whole number; a tuple element is unpacked over its arguments.
+      target: The wanted share of each class.
+      initial: The share that each class has; None to count.
+      seed: Of the choices.
+    """
+
+    name: ClassVar[str] = "rejection_resample"
+    fn: Callable[..., Any]
+    target: tuple[float, ...]
+    initial: tuple[float, ...] | None
+    seed: int
+
+    @staticmethod
+    def of(fn: Callable[..., Any], target: Any, initial: Any, seed: int) -> RejectionResample:
+        """Checks the distributions.
+
+        Raises:
+          InvalidArgumentError: if they are no distributions over the same classes.
+        """
+        wanted = _shares("target_dist", target)
+        known = None if initial is None else _shares("initial_dist", initial)
+        if known is not None and len(known) != len(wanted):
+            raise InvalidArgumentError(
+                f"rejection_resample: target_dist has {len(wanted)} classes, initial_dist has {len(known)}"
+            )
+        return RejectionResample(fn, wanted, known, seed)
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        generator = current.generator(self.seed, reshuffle=True)
+        target = np.array(self.target)
+        counts = np.zeros(len(target))
+        kept = None if self.initial is None else _acceptance(target, np.array(self.initial))
+        for index, (leaves, structure, ids) in enumerate(items(upstream(), current.provenance)):
+            element = structure.pack(leaves)
+            try:
+                number = self._class_of(element)
+            except Exception as error:
+                note_place(error, self.text, index)
+                yield Failed(error)
+                continue
+            if kept is None:
+                counts[number] += 1
+            chance = (_acceptance(target, counts) if kept is None else kept)[number]
+            if generator.random() < chance:
+                yield single(*flatten_result((number, element)), ids)
+
+    def element_spec(self, upstream: Pipeline) -> Any:
+        """The nested spec of an element after this stage."""
+        return Map(self.fn).element_spec(upstream), upstream.element_spec
+
+    def cardinality(self, upstream: Pipeline) -> int:
+        """Number of elements after this stage."""
+        return UNKNOWN_CARDINALITY
+
+    def _class_of(self, element: Any) -> Any:
+        leaves, _ = flatten_result(probe.call(self.fn, element))
+        if len(leaves) != 1 or np.shape(leaves[0]) != () or np.asarray(leaves[0]).dtype.kind not in "iu":
+            raise InvalidArgumentError(f"class_func must return a whole number, got {leaves!r:.80}")
+        if not 0 <= leaves[0] < len(self.target):
+            raise InvalidArgumentError(
+                f"class_func returned {leaves[0]}, but target_dist has classes 0 to {len(self.target) - 1}"
+            )
+        return leaves[0]
+
+
+def _shares(what: str, given: Any) -> tuple[float, ...]:
+    shares = np.asarray(given, np.float64)
+    if shares.ndim != 1 or not len(shares) or not (shares >= 0).all() or not 0 < shares.sum() < np.inf:
+        raise InvalidArgumentError(
+            f"rejection_resample: {what} must be one share of at least 0 per class, with a positive sum, got {given!r}"
+        )
+    values: Sequence[float] = (shares / shares.sum()).tolist()
+    return tuple(values)
+
+
+def _acceptance(target: Array, shares: Array) -> Array:
+    """The probability with which an element of each class is kept."""
+    ratio = np.divide(target, shares, out=np.zeros_like(target), where=shares > 0)
+    most = ratio.max()
+    result: Array = ratio / most if most else ratio
+    return result

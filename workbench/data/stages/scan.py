@@ -1,0 +1,80 @@
+"""Scanning: a function that carries a state from element to element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from workbench.data.passes import Pass
+from workbench.data.spec import TensorSpec, spec_of
+from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stages.functions import Map, note_place
+from workbench.data.structure import Structure, flatten, flatten_result
+from workbench.data.tables import Failed, Leaves, Run, items, single
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(Stage):
+    """Replaces each element by the second of what `fn(state, element)` returns; the first is the next state.
+
+    Attributes:
+      initial_state: The nested state that the first element gets.
+      fn: The function; it gets an element as one argument.
+    """
+
+    name: ClassVar[str] = "scan"
+    initial_state: Any
+    fn: Callable[[Any, Any], Any]
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass; where the function fails, the next element gets the state from before."""
+        leaves, structure = flatten(self.initial_state)
+        for index, (element, shape, ids) in enumerate(items(upstream(), current.provenance)):
+            try:
+                state, output = _pair(self.fn(structure.pack(leaves), shape.pack(element)))
+                leaves = same_state("scan", leaves, structure, state)
+                made = flatten_result(output)
+            except Exception as error:
+                note_place(error, self.text, index)
+                yield Failed(error)
+            else:
+                yield single(*made, ids)
+
+    def element_spec(self, upstream: Pipeline) -> Any:
+        """The nested spec of an element after this stage."""
+        state = flatten(self.initial_state)
+        whole = type(upstream.element_spec) is tuple
+
+        def output(*parts: Any) -> Any:
+            return _pair(self.fn(state[1].pack(state[0]), parts if whole else parts[0]))[1]
+
+        return Map(output).element_spec(upstream)
+
+
+def same_state(stage: str, leaves: Leaves, structure: Structure, state: Any) -> Leaves:
+    """The components of the next state of a fold.
+
+    Raises:
+      TypeError: if the function changed the structure or a dtype of the state.
+    """
+    new, found = flatten_result(state)
+    before, after = [_dtype(leaf) for leaf in leaves], [_dtype(leaf) for leaf in new]
+    if found != structure or before != after:
+        raise TypeError(
+            f"{stage}: the state was {structure.spec} of {before}, the function made it {found.spec} of {after}; "
+            "return the same structure and dtypes, for example with astype"
+        )
+    return new
+
+
+def _dtype(leaf: Any) -> Any:
+    spec = spec_of(leaf)
+    return spec.dtype_name if isinstance(spec, TensorSpec) else spec
+
+
+def _pair(result: Any) -> tuple[Any, Any]:
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise TypeError(f"scan: the function must return (new state, output), got {result!r:.80}")
+    state, output = result
+    return state, output
