@@ -5,7 +5,9 @@ from workbench.data.context import InputReplicationMode as InputReplicationMode
 from workbench.data.dataset import Dataset as Dataset
 from workbench.data.iterator import DatasetIterator as DatasetIterator
 from workbench.data.iterator import DatasetIterator as Iterator
+from workbench.data.iterator import IteratorSpec as IteratorSpec
 from workbench.data.iterator import Optional as Optional
+from workbench.data.iterator import OptionalSpec as OptionalSpec
 from workbench.data.options import AutoShardPolicy as AutoShardPolicy
 from workbench.data.options import Options as Options
 from workbench.data.options import StatsOptions as StatsOptions

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from workbench.data.passes import Pass
+from workbench.data.spec import ElementsSpec, spec_of
 from workbench.data.stored.position import (
     Position,
     check_pipeline,
@@ -15,6 +17,7 @@ from workbench.data.stored.position import (
     rest_of,
     write_position,
 )
+from workbench.data.structure import flatten
 from workbench.data.tables import Failed, Run, attempts
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
@@ -22,12 +25,37 @@ _NOTHING = object()
 
 
 class Optional:
-    """A value that may be missing, such as the element after the last one."""
+    """A value that may be missing, such as the element after the last one.
 
-    __slots__ = ("_value",)
+    Attributes:
+      element_spec: The nested spec of the value.
+    """
 
-    def __init__(self, value: Any = _NOTHING) -> None:
+    __slots__ = ("_element_spec", "_value")
+
+    def __init__(self, value: Any = _NOTHING, element_spec: Any = None) -> None:
+        """`value`, or nothing; `element_spec` is found out from the value where it is None."""
         self._value = value
+        self._element_spec = element_spec
+
+    @classmethod
+    def from_value(cls, value: Any) -> Optional:
+        """An optional with a value: nested arrays, numbers and bytes."""
+        leaves, structure = flatten(value)
+        return cls(structure.pack(leaves))
+
+    @classmethod
+    def empty(cls, element_spec: Any) -> Optional:
+        """An optional without a value, of which only the spec is known."""
+        return cls(_NOTHING, element_spec)
+
+    @property
+    def element_spec(self) -> Any:
+        """The nested spec of the value."""
+        if self._element_spec is None and self.has_value():
+            leaves, structure = flatten(self._value)
+            self._element_spec = structure.pack([spec_of(leaf) for leaf in leaves])
+        return self._element_spec
 
     def has_value(self) -> bool:
         """Whether there is a value."""
@@ -122,7 +150,8 @@ class DatasetIterator:
 
     def get_next_as_optional(self) -> Optional:
         """The next element, or an `Optional` without a value at the end."""
-        return Optional(next(self, _NOTHING))
+        element = next(self, _NOTHING)
+        return Optional(element) if element is not _NOTHING else Optional.empty(self.element_spec)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes where this iterator is to the file `path`, for `restore`; a few hundred bytes, no elements.
@@ -155,3 +184,53 @@ class DatasetIterator:
         self._pass = Pass(self._pass.dataset, position.epoch)
         self._elements = Elements(elements_of(rest_of(self._dataset, position).open(self._pass)))
         self._given, self._failed = position.given, position.failed
+
+
+@dataclass(frozen=True, slots=True)
+class IteratorSpec(ElementsSpec):
+    """The spec of an iterator over a dataset.
+
+    Attributes:
+      element_spec: The nested spec of its elements.
+    """
+
+    @classmethod
+    def from_value(cls, value: Any) -> IteratorSpec:
+        """The spec of an iterator.
+
+        Raises:
+          TypeError: if it is something else.
+        """
+        if not isinstance(value, DatasetIterator):
+            raise TypeError(f"{type(value).__name__} is no iterator over a dataset: {value!r:.80}")
+        return IteratorSpec(value.element_spec)
+
+    @property
+    def value_type(self) -> type:
+        """The class of what has such a spec."""
+        return DatasetIterator
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalSpec(ElementsSpec):
+    """The spec of an optional value.
+
+    Attributes:
+      element_spec: The nested spec of the value.
+    """
+
+    @classmethod
+    def from_value(cls, value: Any) -> OptionalSpec:
+        """The spec of an optional value.
+
+        Raises:
+          TypeError: if it is something else.
+        """
+        if not isinstance(value, Optional):
+            raise TypeError(f"{type(value).__name__} is no Optional: {value!r:.80}")
+        return OptionalSpec(value.element_spec)
+
+    @property
+    def value_type(self) -> type:
+        """The class of what has such a spec."""
+        return Optional

@@ -7,6 +7,8 @@ import enum
 import warnings
 from typing import Any, ClassVar
 
+from workbench.errors import InvalidArgumentError
+
 
 class AutoShardPolicy(enum.IntEnum):
     """How a dataset is divided among the hosts that read it.
@@ -23,22 +25,67 @@ class AutoShardPolicy(enum.IntEnum):
     HINT = 3
 
 
-class _Settings:
-    """Attributes with defaults; unknown names are refused, so that a typing mistake is no silent no-op."""
+class ExternalStatePolicy(enum.IntEnum):
+    """What happens to state of functions that a description of a dataset cannot hold."""
 
-    _defaults: ClassVar[dict[str, Any]] = {}
+    WARN = 0
+    IGNORE = 1
+    FAIL = 2
+
+
+class AutotuneAlgorithm(enum.IntEnum):
+    """How the reference looks for the best settings; here one way serves all."""
+
+    DEFAULT = 0
+    HILL_CLIMB = 1
+    GRADIENT_DESCENT = 2
+    MAX_PARALLELISM = 3
+    STAGE_BASED = 4
+
+
+class _Settings:
+    """Attributes with defaults, None where the default may change.
+
+    Unknown names and values of another type are refused, so that a mistake is no silent no-op.
+    """
+
+    _kinds: ClassVar[dict[str, type]] = {}
+    _aliases: ClassVar[dict[str, str]] = {}
 
     def __init__(self) -> None:
-        for name, value in self._defaults.items():
-            object.__setattr__(self, name, value() if isinstance(value, type) else value)
+        for name, kind in self._kinds.items():
+            object.__setattr__(self, name, self._default(name, kind))
+
+    def _default(self, name: str, kind: type) -> Any:
+        return kind() if issubclass(kind, _Settings | list) else None
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._aliases:
+            raise AttributeError(self._unknown(name))
+        return getattr(self, self._aliases[name])
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._defaults:
-            known = ", ".join(sorted(self._defaults))
-            raise AttributeError(f"{type(self).__name__} has no option {name!r}; it has {known}")
-        object.__setattr__(self, name, self._checked(name, value))
+        name = self._aliases.get(name, name)
+        if name not in self._kinds:
+            raise AttributeError(self._unknown(name))
+        object.__setattr__(self, name, None if value is None else self._checked(name, value))
+
+    def _unknown(self, name: str) -> str:
+        known = ", ".join(sorted((*self._kinds, *self._aliases)))
+        return f"{type(self).__name__} has no option {name!r}; it has {known}"
 
     def _checked(self, name: str, value: Any) -> Any:
+        kind = self._kinds[name]
+        if issubclass(kind, enum.Enum):
+            try:
+                return kind[value] if isinstance(value, str) else kind(value)
+            except (KeyError, ValueError):
+                names = ", ".join(kind.__members__)
+                raise InvalidArgumentError(f"unknown {name} {value!r}; use one of {names}") from None
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise TypeError(
+                f"option {name} of {type(self).__name__} takes {kind.__name__}, got {value!r:.80}"
+            )
         return value
 
     def __eq__(self, other: object) -> bool:
@@ -74,18 +121,12 @@ class DistributeOptions(_Settings):
       num_devices: Number of devices that read the dataset, if it is known.
     """
 
-    _defaults: ClassVar[dict[str, Any]] = {"auto_shard_policy": AutoShardPolicy.AUTO, "num_devices": None}
+    _kinds: ClassVar[dict[str, type]] = {"auto_shard_policy": AutoShardPolicy, "num_devices": int}
     auto_shard_policy: AutoShardPolicy
     num_devices: int | None
 
-    def _checked(self, name: str, value: Any) -> Any:
-        if name != "auto_shard_policy":
-            return value
-        try:
-            return AutoShardPolicy[value] if isinstance(value, str) else AutoShardPolicy(value)
-        except (KeyError, ValueError):
-            names = ", ".join(policy.name for policy in AutoShardPolicy)
-            raise ValueError(f"unknown auto_shard_policy {value!r}; use one of {names}") from None
+    def _default(self, name: str, kind: type) -> Any:
+        return AutoShardPolicy.AUTO if name == "auto_shard_policy" else None
 
 
 class ThreadingOptions(_Settings):
@@ -96,9 +137,65 @@ class ThreadingOptions(_Settings):
       private_threadpool_size: Threads of the pipeline's own pool, or None.
     """
 
-    _defaults: ClassVar[dict[str, Any]] = {"max_intra_op_parallelism": None, "private_threadpool_size": None}
+    _kinds: ClassVar[dict[str, type]] = {"max_intra_op_parallelism": int, "private_threadpool_size": int}
     max_intra_op_parallelism: int | None
     private_threadpool_size: int | None
+
+
+class AutotuneOptions(_Settings):
+    """What `AUTOTUNE` may choose.
+
+    Attributes:
+      autotune_algorithm: An `AutotuneAlgorithm`; without effect.
+      cpu_budget: Most threads that it may give to stages together, or None for the machine's cores.
+      enabled: Whether it chooses at all (default True).
+      initial_parallelism: Calls at a time that it begins with; without effect.
+      min_parallelism: Fewest calls at a time; without effect.
+      ram_budget: Most bytes that may wait between stages, or None.
+    """
+
+    _kinds: ClassVar[dict[str, type]] = {
+        "autotune_algorithm": AutotuneAlgorithm,
+        "cpu_budget": int,
+        "enabled": bool,
+        "initial_parallelism": int,
+        "min_parallelism": int,
+        "ram_budget": int,
+    }
+    autotune_algorithm: AutotuneAlgorithm | None
+    cpu_budget: int | None
+    enabled: bool | None
+    initial_parallelism: int | None
+    min_parallelism: int | None
+    ram_budget: int | None
+
+
+class OptimizationOptions(_Settings):
+    """Rewritings of the reference's graphs. They are kept for the caller: here a pipeline runs as it is written."""
+
+    _kinds: ClassVar[dict[str, type]] = dict.fromkeys(
+        (
+            "apply_default_optimizations",
+            "autotune",
+            "autotune_buffers",
+            "filter_fusion",
+            "filter_parallelization",
+            "filter_with_random_uniform_fusion",
+            "hoist_random_uniform",
+            "inject_prefetch",
+            "map_and_batch_fusion",
+            "map_and_filter_fusion",
+            "map_fusion",
+            "map_parallelization",
+            "noop_elimination",
+            "parallel_batch",
+            "reorder_data_discarding_ops",
+            "seq_interleave_prefetch",
+            "shuffle_and_repeat_fusion",
+            "warm_start",
+        ),
+        bool,
+    )
 
 
 class StatsOptions(_Settings):
@@ -111,44 +208,66 @@ class StatsOptions(_Settings):
       latency_all_edges: Whether every stage is timed, or None for the default.
     """
 
-    _defaults: ClassVar[dict[str, Any]] = {
-        "aggregator": None,
-        "prefix": "",
-        "counter_prefix": "",
-        "latency_all_edges": None,
+    _kinds: ClassVar[dict[str, type]] = {
+        "aggregator": object,
+        "prefix": str,
+        "counter_prefix": str,
+        "latency_all_edges": bool,
     }
     aggregator: Any
     prefix: str
     counter_prefix: str
     latency_all_edges: bool | None
 
+    def _default(self, name: str, kind: type) -> Any:
+        return "" if kind is str else None
+
 
 class Options(_Settings):
     """Options of a whole dataset; later transformations carry them on. None means the default.
 
     Attributes:
-      experimental_deterministic: Whether order must be kept (default True).
+      autotune: `AutotuneOptions`.
+      dataset_name: A name for readers.
+      experimental_deterministic: Whether order must be kept (default True); also spelled `deterministic`.
       experimental_distribute: `DistributeOptions`.
-      experimental_external_state_policy: "WARN", "IGNORE", "FAIL" or None.
-      experimental_optimization: Kept for the caller; nothing is rewritten behind the user's back.
+      experimental_external_state_policy: An `ExternalStatePolicy` (or its name); kept for the caller.
+      experimental_optimization: `OptimizationOptions`; nothing is rewritten behind the user's back.
       experimental_slack: Kept for the caller (default False).
       experimental_stats: `StatsOptions`.
-      experimental_threading: `ThreadingOptions`.
+      experimental_symbolic_checkpoint: Kept for the caller: iterators are always saved by position.
+      experimental_threading: `ThreadingOptions`; also spelled `threading`.
+      experimental_warm_start: Kept for the caller: a pass begins when its iterator is made.
+      framework_type: Names of frameworks, for readers.
     """
 
-    _defaults: ClassVar[dict[str, Any]] = {
-        "experimental_deterministic": None,
+    _kinds: ClassVar[dict[str, type]] = {
+        "autotune": AutotuneOptions,
+        "dataset_name": str,
+        "experimental_deterministic": bool,
         "experimental_distribute": DistributeOptions,
-        "experimental_external_state_policy": None,
-        "experimental_optimization": None,
-        "experimental_slack": None,
+        "experimental_external_state_policy": ExternalStatePolicy,
+        "experimental_optimization": OptimizationOptions,
+        "experimental_slack": bool,
         "experimental_stats": StatsOptions,
+        "experimental_symbolic_checkpoint": bool,
         "experimental_threading": ThreadingOptions,
+        "experimental_warm_start": bool,
+        "framework_type": list,
     }
+    _aliases: ClassVar[dict[str, str]] = {
+        "deterministic": "experimental_deterministic",
+        "threading": "experimental_threading",
+    }
+    autotune: AutotuneOptions
+    dataset_name: str | None
     experimental_deterministic: bool | None
     experimental_distribute: DistributeOptions
-    experimental_external_state_policy: str | None
-    experimental_optimization: Any
+    experimental_external_state_policy: ExternalStatePolicy | None
+    experimental_optimization: OptimizationOptions
     experimental_slack: bool | None
     experimental_stats: StatsOptions
+    experimental_symbolic_checkpoint: bool | None
     experimental_threading: ThreadingOptions
+    experimental_warm_start: bool | None
+    framework_type: list[str]

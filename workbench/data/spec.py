@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
 from workbench import tree
+from workbench.errors import InvalidArgumentError
 
 Shape = tuple[int | None, ...] | None
 STRING = np.dtype(object)
@@ -16,21 +18,68 @@ INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 
 
+class Spec(ABC):
+    """What specs of all kinds have in common; the names are those of tf.TypeSpec."""
+
+    __slots__ = ()
+
+    @classmethod
+    @abstractmethod
+    def from_value(cls, value: Any) -> Spec:
+        """The spec of `value`.
+
+        Raises:
+          TypeError: if no spec of this kind describes it.
+        """
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether a spec or value fits: of one kind, structure and dtype, and sizes agree where both are known."""
+        try:
+            other = spec_or_value if isinstance(spec_or_value, Spec) else self.from_value(spec_or_value)
+        except TypeError:
+            return False
+        return self._fits(other)
+
+    def most_specific_compatible_type(self, other: Any) -> Self:
+        """The closest spec that covers this one and `other`.
+
+        Raises:
+          ValueError: if there is none: kinds, structures or dtypes differ.
+        """
+        try:
+            return self._covering(other)
+        except TypeError as error:
+            raise InvalidArgumentError(f"no spec covers {self} and {other}: {error}") from None
+
+    @abstractmethod
+    def _fits(self, other: Spec) -> bool:
+        """Whether something could have both specs."""
+
+    @abstractmethod
+    def _covering(self, other: Any) -> Self:
+        """The closest spec that covers both; TypeError if there is none."""
+
+
 @dataclass(frozen=True, slots=True, init=False)
-class TensorSpec:
+class TensorSpec(Spec):
     """Shape and dtype of one component of an element.
 
     Attributes:
       shape: Dimensions, None for one that varies; None in place of the tuple for an unknown rank.
       dtype: NumPy dtype. Text and bytes have dtype `object` (their elements are `bytes`), named "string".
+      name: A label for readers, or None; two specs that differ in nothing else are equal.
     """
 
     shape: Shape
     dtype: np.dtype[Any]
+    name: str | None = field(default=None, compare=False)
 
-    def __init__(self, shape: Iterable[int | None] | None, dtype: Any = np.float32) -> None:
+    def __init__(
+        self, shape: Iterable[int | None] | None, dtype: Any = np.float32, name: str | None = None
+    ) -> None:
         object.__setattr__(self, "shape", None if shape is None else tuple(shape))
         object.__setattr__(self, "dtype", dtype_of(dtype))
+        object.__setattr__(self, "name", name)
 
     @property
     def dtype_name(self) -> str:
@@ -74,15 +123,73 @@ class TensorSpec:
             want is None or want == got for want, got in zip(self.shape, seen.shape, strict=True)
         )
 
+    @classmethod
+    def from_value(cls, value: Any) -> TensorSpec:
+        """The spec of an array, a number, text or bytes; lists of these are arrays.
+
+        Raises:
+          TypeError: if it is something else.
+        """
+        given = np.asarray(value)
+        if given.dtype == STRING and not all(isinstance(part, bytes | str) for part in given.flat):
+            raise TypeError(f"{type(value).__name__} is no array: {value!r:.80}")
+        return TensorSpec(given.shape, given.dtype)
+
+    def _fits(self, other: Spec) -> bool:
+        return (
+            isinstance(other, TensorSpec) and other.dtype == self.dtype and may_agree(self.shape, other.shape)
+        )
+
+    def _covering(self, other: Any) -> TensorSpec:
+        if not isinstance(other, TensorSpec):
+            raise TypeError("kinds differ")
+        covering = self.relaxed(other)
+        return TensorSpec(covering.shape, self.dtype, self.name if self.name == other.name else None)
+
     def __repr__(self) -> str:
-        return f"TensorSpec(shape={self.shape}, dtype={self.dtype_name})"
+        name = "" if self.name is None else f", name={self.name!r}"
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype_name}{name})"
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetSpec:
-    """An element component that is itself a dataset, such as a window."""
+class ElementsSpec(Spec):
+    """The spec of something that has elements of one spec.
+
+    Attributes:
+      element_spec: The nested spec of its elements.
+    """
 
     element_spec: Any
+
+    def _fits(self, other: Spec) -> bool:
+        return type(other) is type(self) and fits(self.element_spec, other.element_spec)
+
+    def _covering(self, other: Any) -> Self:
+        if type(other) is not type(self):
+            raise TypeError("kinds differ")
+        return replace(self, element_spec=relax(self.element_spec, other.element_spec))
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSpec(ElementsSpec):
+    """An element component that is itself a dataset, such as a window.
+
+    Attributes:
+      dataset_shape: Dimensions of an array of datasets; () for one.
+    """
+
+    dataset_shape: tuple[int | None, ...] = ()
+
+    @classmethod
+    def from_value(cls, value: Any) -> DatasetSpec:
+        """The spec of a dataset.
+
+        Raises:
+          TypeError: if it is something else.
+        """
+        if not hasattr(value, "element_spec") or not hasattr(value, "cardinality"):
+            raise TypeError(f"{type(value).__name__} is no dataset: {value!r:.80}")
+        return DatasetSpec(value.element_spec)
 
 
 def dtype_of(dtype: Any) -> np.dtype[Any]:
@@ -96,6 +203,24 @@ def dtype_of(dtype: Any) -> np.dtype[Any]:
 def is_shape(node: Any) -> bool:
     """Whether a node of a nested structure is a shape: a tuple or list of numbers and None."""
     return isinstance(node, list | tuple) and all(size is None or isinstance(size, int) for size in node)
+
+
+def may_agree(shape: Shape, other: Shape) -> bool:
+    """Whether arrays of both shapes could be one: sizes agree where both are known."""
+    if shape is None or other is None:
+        return True
+    return len(shape) == len(other) and all(
+        None in (size, known) or size == known for size, known in zip(shape, other, strict=True)
+    )
+
+
+def fits(spec: Any, other: Any) -> bool:
+    """Whether two nested specs have one structure, and every component is compatible."""
+    leaves, structure = tree.flatten(spec)
+    others, found = tree.flatten(other)
+    return structure == found and all(
+        leaf.is_compatible_with(seen) for leaf, seen in zip(leaves, others, strict=True)
+    )
 
 
 def spec_of(value: Any) -> TensorSpec | DatasetSpec:
@@ -123,6 +248,6 @@ def relax(first: Any, second: Any) -> Any:
 def _relax_leaf(a: Any, b: Any) -> Any:
     if isinstance(a, TensorSpec) and isinstance(b, TensorSpec):
         return a.relaxed(b)
-    if isinstance(a, DatasetSpec) and isinstance(b, DatasetSpec):
-        return DatasetSpec(relax(a.element_spec, b.element_spec))
+    if isinstance(a, ElementsSpec) and type(a) is type(b):
+        return replace(a, element_spec=relax(a.element_spec, b.element_spec))
     raise TypeError(f"kinds differ: {a} and {b}")

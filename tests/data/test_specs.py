@@ -1,0 +1,110 @@
+"""Specs of elements, iterators, optionals and datasets, and what fits what."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workbench.data import Dataset, DatasetSpec, IteratorSpec, Optional, OptionalSpec, TensorSpec
+from workbench.errors import InvalidArgumentError
+
+INT = TensorSpec((), np.int64)
+
+
+def test_a_name_is_a_label_and_no_difference() -> None:
+    named = TensorSpec((2,), np.int32, name="x")
+    assert named.name == "x"
+    assert "name='x'" in repr(named)
+    assert named == TensorSpec((2,), np.int32)
+    assert hash(named) == hash(TensorSpec((2,), np.int32))
+    assert pickle.loads(pickle.dumps(named)).name == "x"
+    assert Dataset.from_generator(lambda: [[1, 2]], output_signature=named).element_spec == named
+
+
+@pytest.mark.parametrize(
+    ("spec", "other", "fits"),
+    [
+        (TensorSpec((None, 2), np.int32), TensorSpec((3, 2), np.int32), True),
+        (TensorSpec((3, 2), np.int32), TensorSpec((None, 2), np.int32), True),
+        (TensorSpec(None, np.int32), TensorSpec((3, 2), np.int32), True),
+        (TensorSpec((3, 2), np.int32), TensorSpec(None, np.int32), True),
+        (TensorSpec((3, 2), np.int32), TensorSpec((3, 1), np.int32), False),
+        (TensorSpec((3,), np.int32), TensorSpec((3, 1), np.int32), False),
+        (TensorSpec((), np.int32), TensorSpec((), np.int64), False),
+        (TensorSpec((2,), np.int64), np.array([1, 2]), True),
+        (TensorSpec((2,), np.int64), [1, 2], True),
+        (TensorSpec((), "string"), "text", True),
+        (TensorSpec((), "string"), object(), False),
+        (INT, Dataset.range(2), False),
+        (DatasetSpec(INT), Dataset.range(2), True),
+        (DatasetSpec(TensorSpec((None,), np.int64)), Dataset.range(4).batch(2), True),
+        (DatasetSpec(INT), Dataset.range(4).batch(2), False),
+        (DatasetSpec(INT), iter(Dataset.range(2)), False),
+        (IteratorSpec(INT), iter(Dataset.range(2)), True),
+        (IteratorSpec(INT), Dataset.range(2), False),
+        (IteratorSpec((INT, INT)), iter(Dataset.range(2)), False),
+        (OptionalSpec(INT), Optional.from_value(np.int64(3)), True),
+        (OptionalSpec(INT), Optional.empty(INT), True),
+        (OptionalSpec(INT), Optional.empty(TensorSpec((), np.float32)), False),
+        (OptionalSpec(INT), IteratorSpec(INT), False),
+    ],
+)
+def test_what_is_compatible(spec: Any, other: Any, fits: bool) -> None:
+    assert spec.is_compatible_with(other) is fits
+
+
+@pytest.mark.parametrize("kind", [DatasetSpec, IteratorSpec, OptionalSpec])
+def test_the_closest_spec_of_two(kind: Any) -> None:
+    two, three = kind(TensorSpec((2, 1), np.int32)), kind(TensorSpec((3, 1), np.int32))
+    assert two.most_specific_compatible_type(three) == kind(TensorSpec((None, 1), np.int32))
+    for other in (kind(TensorSpec((2, 1), np.int64)), kind((INT, INT)), INT, "no spec"):
+        with pytest.raises(InvalidArgumentError, match="no spec covers"):
+            two.most_specific_compatible_type(other)
+
+
+def test_the_closest_spec_of_two_arrays_keeps_a_name_that_both_have() -> None:
+    a, b = TensorSpec((2,), np.int32, "x"), TensorSpec((3,), np.int32, "x")
+    assert a.most_specific_compatible_type(b).shape == (None,)
+    assert a.most_specific_compatible_type(b).name == "x"
+    assert a.most_specific_compatible_type(TensorSpec((2,), np.int32, "y")).name is None
+    with pytest.raises(ValueError, match="dtypes differ: int32 and int64"):
+        a.most_specific_compatible_type(TensorSpec((2,), np.int64))
+
+
+def test_specs_of_values() -> None:
+    assert IteratorSpec.from_value(iter(Dataset.range(3))) == IteratorSpec(INT)
+    assert IteratorSpec(INT) != IteratorSpec(TensorSpec((), np.int32))
+    assert isinstance(iter(Dataset.range(3)), IteratorSpec(INT).value_type)
+    assert isinstance(Optional.empty(INT), OptionalSpec(INT).value_type)
+    assert DatasetSpec.from_value(Dataset.range(3)) == DatasetSpec(INT)
+    assert TensorSpec.from_value([[1.0], [2.0]]) == TensorSpec((2, 1), np.float64)
+    for kind in (IteratorSpec, OptionalSpec, DatasetSpec, TensorSpec):
+        with pytest.raises(TypeError, match="object is no"):
+            kind.from_value(object())
+
+
+def test_a_dataset_spec_has_a_shape_of_datasets() -> None:
+    assert DatasetSpec(INT).dataset_shape == ()
+    assert DatasetSpec(INT, (3,)) != DatasetSpec(INT)
+
+
+def test_an_optional_knows_its_spec_with_and_without_a_value() -> None:
+    there = Optional.from_value({"a": [1, 2], "b": (np.float32(1), b"x")})
+    assert there.has_value()
+    assert there.get_value()["a"].tolist() == [1, 2]
+    expected = {"a": TensorSpec((2,), np.int32), "b": (TensorSpec((), np.float32), TensorSpec((), "string"))}
+    assert there.element_spec == expected
+    missing = Optional.empty(INT)
+    assert not missing.has_value()
+    assert missing.element_spec == INT
+    with pytest.raises(InvalidArgumentError, match="no value"):
+        missing.get_value()
+
+
+def test_an_iterator_gives_optionals_with_its_spec() -> None:
+    elements = iter(Dataset.range(1))
+    assert elements.get_next_as_optional().element_spec == INT
+    assert elements.get_next_as_optional().element_spec == INT
