@@ -162,7 +162,6 @@ class TestAt:
             (D, 3, 3),
             (D.map(lambda x: x * x), 9, 81),
             (D.batch(4), 2, [8, 9]),
-            (D.shuffle(3, seed=1), 0, None),
         ],
     )
     def test_the_element_of_a_position(self, dataset: Dataset, index: int, expected: Any) -> None:
