@@ -5,9 +5,10 @@
 * in-memory first batch: from `iter` to the first batch, ms
 * textline: a file of about 200 MB and 1.68M lines, batched by 1024 and one by one, lines/s
 * tfrecord: 100,000 records of about 1 kB with their checksums, batched by 128, records/s
+* parquet: 4M rows of four columns of numbers in 16 row groups, batched by 1024, rows/s
 * distributed: 256x784 float32 batches split over 2 replicas, in order and shuffled, steps/s; no replicas involved
 
-Beside each case stands a bare NumPy or Python loop that does the same work: what no pipeline can beat.
+Beside each case stands a bare NumPy or Python loop that does the same work; beside parquet, pyarrow's own scan.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
 
 from tests.benchmarks.measure import Script
-from workbench.data import Dataset, TextLineDataset, TFRecordDataset, distribute_for_host
+from workbench.data import Dataset, ParquetDataset, TextLineDataset, TFRecordDataset, distribute_for_host
 from workbench.io import TFRecordWriter, masked_crc32c
 
 _NUMBERS, _EXAMPLES, _LINES, _RECORDS = 1_000_000, 60_000, 1_678_000, 100_000
+_ROWS = 4_000_000
 _IMAGES = np.random.default_rng(0).integers(0, 256, (_EXAMPLES, 784), dtype=np.uint8)
 _FEATURES = np.zeros((25_600, 784), np.float32)
 Case = tuple[str, str, str, float, Callable[[], Any]]
@@ -76,7 +81,11 @@ def _bare_split() -> Iterable[Any]:
         yield _FEATURES[start : start + 128], _FEATURES[start + 128 : start + 256]
 
 
-def _cases(text: str, records: str) -> list[Case]:
+def _bare_scan(path: str) -> None:
+    _drain(pa.dataset.dataset(path).to_batches())
+
+
+def _cases(text: str, records: str, table: str) -> list[Case]:
     numbers = Dataset.range(_NUMBERS).shuffle(10_000).batch(128).map(lambda x: x * 2 + 1)
     images = Dataset.from_tensor_slices(_IMAGES)
     lines = TextLineDataset(text)
@@ -122,6 +131,8 @@ def _cases(text: str, records: str) -> list[Case]:
             lambda: _drain(TFRecordDataset(records).batch(128)),
         ),
         ("tfrecord", "bare file loop", "records/s", _RECORDS, lambda: _bare_records(records)),
+        ("parquet", "ours, batch(1024)", "rows/s", _ROWS, lambda: _drain(ParquetDataset(table).batch(1024))),
+        ("parquet", "pyarrow scan", "rows/s", _ROWS, lambda: _bare_scan(table)),
         ("distributed", "ours, in order", "steps/s", steps, lambda: _drain(in_order.steps())),
         ("distributed", "ours, shuffled", "steps/s", steps, lambda: _drain(shuffled.steps())),
         ("distributed", "bare slices", "steps/s", steps, lambda: _drain(_bare_split())),
@@ -145,6 +156,18 @@ def _make_records(path: Path) -> str:
     return str(path)
 
 
+def _make_table(path: Path) -> str:
+    generator = np.random.default_rng(0)
+    columns = {
+        "a": generator.integers(0, 1 << 40, _ROWS),
+        "b": generator.random(_ROWS),
+        "c": generator.random(_ROWS, np.float32),
+        "d": generator.integers(0, 100, _ROWS, np.int32),
+    }
+    pa.parquet.write_table(pa.table(columns), path, row_group_size=_ROWS // 16)
+    return str(path)
+
+
 def main() -> None:
     """Measures all cases."""
     script = Script("input", __doc__, text="")
@@ -153,7 +176,8 @@ def main() -> None:
         text = _make_text(Path(folder) / "lines.txt") if needs_text else script.options.text
         needs_records = script.options.only in "tfrecord"
         records = _make_records(Path(folder) / "records") if needs_records else ""
-        for what, who, unit, count, run in _cases(text, records):
+        table = _make_table(Path(folder) / "table") if script.options.only in "parquet" else ""
+        for what, who, unit, count, run in _cases(text, records, table):
             if not script.wants(what, who):
                 continue
             with script.case(who.replace("ours", "workbench"), what, unit=unit, scale=1, replicas=0) as case:

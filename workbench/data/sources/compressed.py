@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable, Iterator
-from io import FileIO
 
-from workbench.errors import DataLossError, NotFoundError
+from workbench.data.sources.opening import opened
+from workbench.errors import DataLossError
 from workbench.io.compression import WINDOW_BITS
 
 DEFAULT_BLOCK_BYTES = 1 << 18
@@ -20,7 +19,7 @@ def blocks(path: str, compression: str, block_bytes: int) -> Iterator[bytes]:
       NotFoundError: if there is no such file, or it cannot be opened.
       DataLossError: if compressed data are damaged or cut off.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         if compression:
             yield from _decompressed(file.read, path, compression, block_bytes)
         else:
@@ -35,7 +34,7 @@ def fills(path: str, compression: str, place: Callable[[], memoryview]) -> Itera
       NotFoundError: if there is no such file, or it cannot be opened.
       DataLossError: if compressed data are damaged or cut off.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         if compression:
             for block in _decompressed(file.read, path, compression, len(place())):
                 place()[: len(block)] = block
@@ -43,19 +42,6 @@ def fills(path: str, compression: str, place: Callable[[], memoryview]) -> Itera
         else:
             while count := file.readinto(place()):
                 yield count
-
-
-def _opened(path: str) -> FileIO:
-    try:
-        return FileIO(path)
-    except FileNotFoundError:
-        raise NotFoundError(f"no file {path!r}; check the path as seen by the host that reads it") from None
-    except IsADirectoryError:
-        raise NotFoundError(
-            f"{path!r} is a folder; name its files: Dataset.list_files({os.path.join(path, '*')!r})"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise NotFoundError(f"cannot open {path!r}: {error}") from error
 
 
 def _decompressed(read, path: str, compression: str, block_bytes: int) -> Iterator[bytes]:  # type: ignore[no-untyped-def]

@@ -74,6 +74,20 @@ class FileReader(Source):
         ):
             yield int(ids[0]) if ids is not None and len(ids) else position, os.fsdecode(name)
 
+    def first_file(self) -> str:
+        """The file that says what elements look like, for formats that have a schema.
+
+        Raises:
+          InvalidArgumentError: if there is none.
+        """
+        if not isinstance(self.files, tuple):
+            return os.fsdecode(self.files.first())
+        if not self.files:
+            raise InvalidArgumentError(
+                f"{self.name}: the list of files is empty, so their columns are unknown"
+            )
+        return self.files[0]
+
     def element_spec(self) -> Any:
         """The nested spec of an element."""
         return TensorSpec((), STRING)

@@ -1,0 +1,184 @@
+"""Columns of Arrow as NumPy arrays, without a loop over rows, and without a copy where layouts agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.data.formats.splits import PositionedTable
+from workbench.data.spec import STRING, TensorSpec
+from workbench.data.structure import Array, Structure, flatten
+from workbench.data.tables import Rows, Run
+from workbench.errors import DataLossError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnReading:
+    """How the columns of files become components of elements.
+
+    Attributes:
+      names: Columns that are read; None for all.
+      defaults: What stands for null, by column.
+    """
+
+    names: tuple[str, ...] | None
+    defaults: Mapping[str, Any]
+
+    def chosen(self, schema: pa.Schema, path: str) -> list[str]:
+        """The columns to read from a file.
+
+        Raises:
+          InvalidArgumentError: if one is missing, or none is there.
+        """
+        for name in dict.fromkeys([*(self.names or ()), *self.defaults]):
+            if schema.names.count(name) != 1:
+                found = "several columns" if name in schema.names else "no column"
+                raise InvalidArgumentError(
+                    f"{path!r} has {found} {name!r}; its columns are {', '.join(schema.names)}"
+                )
+        chosen = schema.names if self.names is None else list(self.names)
+        if not chosen:
+            raise InvalidArgumentError(f"{path!r} has no columns to read; give columns= that it has")
+        return chosen
+
+    def specs(self, schema: pa.Schema, path: str) -> dict[str, TensorSpec]:
+        """The spec of each column that is read.
+
+        Raises:
+          InvalidArgumentError: if a column holds what no array can hold.
+        """
+        return {name: _spec(schema.field(name).type, name, path) for name in self.chosen(schema, path)}
+
+    def expect(self, specs: Mapping[str, TensorSpec], schema: pa.Schema, path: str) -> None:
+        """Refuses a file whose columns are not those of the first file.
+
+        Raises:
+          InvalidArgumentError: if they differ.
+        """
+        found = self.specs(schema, path)
+        for name in dict.fromkeys([*specs, *found]):
+            if specs.get(name) != found.get(name):
+                raise InvalidArgumentError(
+                    f"{path!r}: column {name!r} is {found.get(name, 'missing')}, in the first file it is "
+                    f"{specs.get(name, 'missing')}; write all files with one schema, or choose columns= they share"
+                )
+
+    def run(self, batch: pa.RecordBatch, names: Sequence[str], positions: Rows, path: str) -> Run:
+        """The rows of a record batch.
+
+        Args:
+          batch: Holds at least the columns `names`.
+          names: Of the components.
+          positions: Of the rows in the file.
+          path: Of the file, for errors.
+
+        Raises:
+          DataLossError: if a null has no default.
+          InvalidArgumentError: if lists of one column differ in length.
+        """
+        arrays = [
+            _Column(name, path, positions, self.defaults.get(name)).array(batch.column(name))
+            for name in names
+        ]
+        order, structure = _layout(tuple(names))
+        return Run(
+            PositionedTable([arrays[index] for index in order], structure, positions), range(batch.num_rows)
+        )
+
+
+def _layout(names: tuple[str, ...]) -> tuple[list[int], Structure]:
+    """In which order a structure wants the components, which need not be that of the columns."""
+    order, structure = flatten({name: np.int64(index) for index, name in enumerate(names)})
+    return [int(index) for index in order], structure
+
+
+@dataclass(slots=True)
+class _Column:
+    name: str
+    path: str
+    positions: Rows
+    default: Any
+    inside: str = field(default="")
+
+    def array(self, values: pa.Array) -> Array:
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if values.null_count:
+            values = self._filled(values)
+        kind = values.type
+        if pa.types.is_fixed_size_list(kind):
+            return self._rows(values, kind.list_size)
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            lengths = values.value_lengths().to_numpy(zero_copy_only=False)
+            if len(lengths) and lengths.min() != lengths.max():
+                row = self.positions[int((lengths != lengths[0]).argmax())]
+                raise InvalidArgumentError(
+                    f"{self.path!r}: column {self.name!r} has lists of different lengths, first at row {row}; "
+                    "leave it out with columns=, or write lists of one length"
+                )
+            return self._rows(values, int(lengths[0]) if len(lengths) else 0)
+        if _is_text(kind):
+            values = values.cast(pa.large_binary())
+            return np.asarray(values.to_numpy(zero_copy_only=False), STRING)
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+
+    def _rows(self, values: pa.Array, length: int) -> Array:
+        inner = _Column(self.name, self.path, range(1 << 62), None, " in a list").array(values.flatten())
+        return inner.reshape(len(values), length, *inner.shape[1:])
+
+    def _filled(self, values: pa.Array) -> pa.Array:
+        import pyarrow as pa
+
+        if self.default is not None:
+            try:
+                return values.fill_null(pa.scalar(self.default, values.type))
+            except (pa.ArrowException, TypeError, ValueError) as error:
+                raise InvalidArgumentError(
+                    f"column {self.name!r} is {values.type}, its default {self.default!r} is not: {error}"
+                ) from error
+        if pa.types.is_floating(values.type) or pa.types.is_temporal(values.type):
+            return values  # NaN, NaT
+        row = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
+        place = self.inside or f" at row {self.positions[row]}"
+        raise DataLossError(
+            f"{self.path!r}: column {self.name!r} has a null{place}; say what stands for it: "
+            f"defaults={{{self.name!r}: ...}}, or leave the column out with columns="
+        )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow.types as types
+
+    tests = "string large_string string_view binary large_binary binary_view fixed_size_binary".split()
+    return any(getattr(types, f"is_{test}")(kind) for test in tests)
+
+
+def _spec(kind: pa.DataType, name: str, path: str) -> TensorSpec:
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if _is_text(kind):
+        return TensorSpec((), STRING)
+    if types.is_fixed_size_list(kind):
+        return _spec(kind.value_type, name, path).batched(kind.list_size)
+    if types.is_list(kind) or types.is_large_list(kind):
+        return _spec(kind.value_type, name, path).batched(None)
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        return TensorSpec((), kind.to_pandas_dtype())
+    if types.is_timestamp(kind) or types.is_duration(kind):
+        return TensorSpec((), np.dtype(f"{'M' if types.is_timestamp(kind) else 'm'}8[{kind.unit}]"))
+    if types.is_date(kind):
+        return TensorSpec((), np.dtype("M8[D]" if types.is_date32(kind) else "M8[ms]"))
+    raise InvalidArgumentError(
+        f"{path!r}: column {name!r} is {kind}, which no array holds; leave it out with columns=, or write it as "
+        "numbers, text or lists of one length"
+    )

@@ -1,0 +1,36 @@
+"""What Arrow says of a file, as errors of workbench."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError, WorkbenchError
+
+
+@contextlib.contextmanager
+def damage_told(path: str, kind: str) -> Iterator[None]:
+    """Turns the errors of Arrow's readers into those of workbench.
+
+    Args:
+      path: Of the file that is read.
+      kind: Name of the format.
+
+    Raises:
+      DataLossError: if the file is damaged, cut off, or of another format.
+      InvalidArgumentError: if Arrow cannot read what the file holds, such as a codec that it was built without.
+      NotFoundError: if the file has vanished.
+    """
+    import pyarrow as pa
+
+    try:
+        yield
+    except WorkbenchError:
+        raise
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path!r} has vanished while it was read: {error}") from error
+    except pa.ArrowNotImplementedError as error:
+        raise InvalidArgumentError(f"{path!r}: pyarrow cannot read this {kind} file: {error}") from error
+    except (pa.ArrowException, OSError, MemoryError, ValueError, KeyError, IndexError) as error:
+        said = " ".join(str(error).split())
+        raise DataLossError(f"{path!r}: {said}; the file is damaged or cut off, or no {kind} file") from error

@@ -1,0 +1,165 @@
+"""Parquet files: row groups are the splits, columns and filters are pushed down to the file."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from workbench.data.dataset import Dataset
+from workbench.data.formats.columns import ColumnReading
+from workbench.data.formats.damage import damage_told
+from workbench.data.formats.splits import Positions, SplitReader
+from workbench.data.sources.files import file_names
+from workbench.data.sources.opening import opened
+from workbench.data.tables import Run
+from workbench.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+_KEEP = "\0keep"
+
+
+class ParquetDataset(Dataset):
+    """Rows of Parquet files, as dicts of their columns.
+
+    Text and binary columns are bytes. Lists of one length are arrays. A null is NaN or NaT where the type has that, and
+    an error elsewhere, unless `defaults` says what stands for it. `AutoShardPolicy.FILE` deals row groups to hosts.
+    Pages that have checksums are checked.
+
+    Args:
+      filenames: A name, a list of names, or a dataset of names.
+      columns: Names of the columns to read; None for all. Only these are read from the file.
+      filters: Which rows to read: `[("x", ">", 3), ("y", "in", {1, 2})]`, a list of such lists (any of them), or an
+        expression of `pyarrow.compute`. Row groups in which no row can match are not read.
+      defaults: What stands for null, by column.
+
+    Raises:
+      TypeError: if the names are no text, or the filters no filters.
+      InvalidArgumentError: if the filters cannot be understood. Reading raises it for columns that a file lacks or that
+        no array can hold, `DataLossError` for a damaged file or a null without default, `NotFoundError` without a file.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        columns: Sequence[str] | None = None,
+        filters: Any = None,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> None:
+        reading = ColumnReading(
+            None if columns is None else tuple(dict.fromkeys(columns)), dict(defaults or {})
+        )
+        reader = Parquet(file_names(filenames), reading=reading, keep=_expression(filters))
+        super().__init__(reader)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Parquet(SplitReader):
+    """Rows of Parquet files.
+
+    Attributes:
+      reading: Which columns, and what stands for null.
+      keep: Which rows; None for all.
+    """
+
+    name: ClassVar[str] = "Parquet rows"
+    split_name: ClassVar[str] = "row group"
+    reading: ColumnReading
+    keep: pc.Expression | None = None
+
+    def element_spec(self) -> Any:
+        """The nested spec of an element, by the first file."""
+        path = self.first_file()
+        with self._opened(path) as fragment:
+            return self.reading.specs(fragment.physical_schema, path)
+
+    def count_splits(self, path: str) -> int:
+        """How many row groups a file has."""
+        with self._opened(path) as fragment:
+            return int(fragment.num_row_groups)
+
+    def read_splits(self, path: str, splits: Sequence[int]) -> Iterator[Run]:
+        """The rows of some row groups."""
+        specs = self.element_spec()
+        with self._opened(path) as fragment:
+            self.reading.expect(specs, fragment.physical_schema, path)
+            ends = np.cumsum([0, *(group.num_rows for group in fragment.row_groups)]).tolist()
+            if self.keep is None:
+                kept = list(splits)
+            else:
+                with _told(path):
+                    parts = fragment.split_by_row_group(self.keep)
+                wanted = {group.id for part in parts for group in part.row_groups}
+                kept = [split for split in splits if split in wanted]
+            if kept:
+                positions = Positions([range(ends[split], ends[split + 1]) for split in kept])
+                yield from self._rows(path, fragment.subset(row_group_ids=kept), list(specs), positions)
+
+    def _rows(
+        self, path: str, fragment: ds.ParquetFileFragment, names: list[str], positions: Positions
+    ) -> Iterator[Run]:
+        import pyarrow.compute as pc
+        import pyarrow.dataset as ds
+
+        # The filter is one more column, so that it is known which rows are kept.
+        asked: Any = {name: ds.field(name) for name in names}
+        if self.keep is not None:
+            asked[_KEEP] = self.keep
+        with _told(path):
+            scanner = fragment.scanner(columns=asked)
+        for batch in scanner.to_batches():
+            where = positions.take(batch.num_rows)
+            if self.keep is not None:
+                mask = pc.fill_null(batch.column(_KEEP), False)
+                batch = batch.filter(mask)
+                where = np.asarray(where)[mask.to_numpy(zero_copy_only=False)]
+            if batch.num_rows:
+                yield self.reading.run(batch, names, where, path)
+
+    @contextlib.contextmanager
+    def _opened(self, path: str) -> Iterator[ds.ParquetFileFragment]:
+        from pyarrow.fs import LocalFileSystem
+
+        opened(path).close()  # whose errors say what to do
+        with damage_told(path, "Parquet"):
+            fragment = _format().make_fragment(path, LocalFileSystem())
+            fragment.ensure_complete_metadata()
+            yield fragment
+
+
+def _format() -> ds.ParquetFileFormat:
+    import pyarrow.dataset as ds
+
+    options = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    return ds.ParquetFileFormat(default_fragment_scan_options=options)
+
+
+@contextlib.contextmanager
+def _told(path: str) -> Iterator[None]:
+    """Tells a filter that does not fit the columns from a damaged file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError, pa.ArrowTypeError) as error:
+        raise InvalidArgumentError(f"{path!r}: the filters do not fit its columns: {error}") from error
+
+
+def _expression(filters: Any) -> pc.Expression | None:
+    if filters is None:
+        return None
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.filters_to_expression(filters)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InvalidArgumentError(
+            f"filters must be tuples such as ('x', '>', 3), lists of them, or an expression of pyarrow.compute, "
+            f"got {filters!r:.80}: {error}"
+        ) from error

@@ -1,0 +1,26 @@
+"""Opening files, with errors that say what to do."""
+
+from __future__ import annotations
+
+import os
+from io import FileIO
+
+from workbench.errors import NotFoundError
+
+
+def opened(path: str) -> FileIO:
+    """Opens a file for reading, without a buffer.
+
+    Raises:
+      NotFoundError: if there is no such file, it is a folder, or it cannot be opened.
+    """
+    try:
+        return FileIO(path)
+    except FileNotFoundError:
+        raise NotFoundError(f"no file {path!r}; check the path as seen by the host that reads it") from None
+    except IsADirectoryError:
+        raise NotFoundError(
+            f"{path!r} is a folder; name its files: Dataset.list_files({os.path.join(path, '*')!r})"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise NotFoundError(f"cannot open {path!r}: {error}") from error
