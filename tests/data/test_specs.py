@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from workbench import data
 from workbench.data import Dataset, DatasetSpec, IteratorSpec, Optional, OptionalSpec, TensorSpec
 from workbench.errors import InvalidArgumentError
 
@@ -78,6 +79,7 @@ def test_specs_of_values() -> None:
     assert IteratorSpec.from_value(iter(Dataset.range(3))) == IteratorSpec(INT)
     assert IteratorSpec(INT) != IteratorSpec(TensorSpec((), np.int32))
     assert isinstance(iter(Dataset.range(3)), IteratorSpec(INT).value_type)
+    assert IteratorSpec(INT).value_type is data.Iterator
     assert isinstance(Optional.empty(INT), OptionalSpec(INT).value_type)
     assert DatasetSpec.from_value(Dataset.range(3)) == DatasetSpec(INT)
     assert TensorSpec.from_value([[1.0], [2.0]]) == TensorSpec((2, 1), np.float64)
