@@ -49,7 +49,7 @@ ROOMS = {
     "data": (
         "context options seeds spec ← rebatch structure ← tables ← failing provenance ← passes ← stage ← describe "
         "sources ← stages ← fold stored ← constructors iterator transformations ← dataset ← "
-        "databases formats readers writers ← experimental sharding"
+        "databases readers writers ← formats ← experimental sharding"
     ),
     "distribute": (
         "arrays contexts function identity strategy_description value_context ← described_strategy values "

@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench.data.databases import SqlDataset
 from workbench.data.dataset import Dataset
+from workbench.data.formats.csv_reference import CsvDataset, make_csv_dataset
 from workbench.data.iterator import DatasetIterator, Optional
 from workbench.data.options import (
     AutoShardPolicy,
@@ -36,6 +37,7 @@ __all__ = [
     "AutotuneAlgorithm",
     "AutotuneOptions",
     "Counter",
+    "CsvDataset",
     "DistributeOptions",
     "ExternalStatePolicy",
     "OptimizationOptions",
@@ -62,6 +64,7 @@ __all__ = [
     "group_by_window",
     "ignore_errors",
     "load",
+    "make_csv_dataset",
     "map_and_batch",
     "parallel_interleave",
     "rejection_resample",

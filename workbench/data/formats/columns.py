@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench import tree
 from workbench.data.formats.splits import PositionedTable
 from workbench.data.spec import STRING, TensorSpec
-from workbench.data.structure import Array, Structure, flatten
+from workbench.data.structure import Array, Structure
 from workbench.data.tables import Rows, Run
 from workbench.errors import DataLossError, InvalidArgumentError
 
@@ -69,14 +70,22 @@ class ColumnReading:
                     f"{specs.get(name, 'missing')}; write all files with one schema, or choose columns= they share"
                 )
 
-    def run(self, batch: pa.RecordBatch, names: Sequence[str], positions: Rows, path: str) -> Run:
+    def run(
+        self,
+        batch: pa.RecordBatch | pa.Table,
+        names: Sequence[str],
+        positions: Rows,
+        path: str,
+        structure: Structure | None = None,
+    ) -> Run:
         """The rows of a record batch.
 
         Args:
-          batch: Holds at least the columns `names`.
+          batch: Holds at least the columns `names`, each as one array.
           names: Of the components.
           positions: Of the rows in the file.
           path: Of the file, for errors.
+          structure: Of an element, with the components in the order of `names`; None for a dict.
 
         Raises:
           DataLossError: if a null has no default.
@@ -86,16 +95,17 @@ class ColumnReading:
             _Column(name, path, positions, self.defaults.get(name)).array(batch.column(name))
             for name in names
         ]
-        order, structure = _layout(tuple(names))
-        return Run(
-            PositionedTable([arrays[index] for index in order], structure, positions), range(batch.num_rows)
-        )
+        if structure is None:
+            order, structure = _layout(tuple(names))
+            arrays = [arrays[index] for index in order]
+        return Run(PositionedTable(arrays, structure, positions), range(batch.num_rows))
 
 
 def _layout(names: tuple[str, ...]) -> tuple[list[int], Structure]:
     """In which order a structure wants the components, which need not be that of the columns."""
-    order, structure = flatten({name: np.int64(index) for index, name in enumerate(names)})
-    return [int(index) for index in order], structure
+    # Not by structure.flatten: it gives dicts of the same names the order in which such a dict came first.
+    order, spec = tree.flatten({name: index for index, name in enumerate(names)})
+    return order, Structure(spec)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,121 @@
+"""How CSV files are written, and which type of Arrow a column is read as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.data.formats.csv_records import fields_of
+from workbench.data.spec import STRING
+from workbench.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class CsvForm:
+    """How the files are written.
+
+    Attributes:
+      header: Whether the first record of each file holds names of columns.
+      names: Of all columns, if they are known without a file.
+      delimiter: What separates fields.
+      quote: The quotation mark, "" if there is none.
+      null_values: What a missing value looks like.
+      numbered: Whether columns are called f0, f1, ... whatever the header says.
+    """
+
+    header: bool
+    names: tuple[str, ...] | None
+    delimiter: str
+    quote: str
+    null_values: tuple[str, ...]
+    numbered: bool = False
+
+    def __post_init__(self) -> None:
+        marks = {"delimiter": self.delimiter, "quote": self.quote}
+        for what, mark in marks.items():
+            if len(mark.encode()) > 1 or mark in ("\n", "\r") or (what == "delimiter" and not mark):
+                raise InvalidArgumentError(
+                    f"CSV: {what} is {mark!r}; it is one character of ASCII, no line end"
+                )
+        if self.delimiter == self.quote:
+            raise InvalidArgumentError(f"CSV: delimiter and quote are both {self.quote!r}; they must differ")
+        if self.names is not None and len(set(self.names)) != len(self.names):
+            raise InvalidArgumentError(f"CSV: column_names has a name twice: {', '.join(self.names)}")
+
+    def columns(self, record: bytes, path: str) -> tuple[str, ...]:
+        """The names of a file's columns, given its first record.
+
+        Raises:
+          InvalidArgumentError: if the file has other columns than were named.
+        """
+        try:
+            found = fields_of(record, self.delimiter, self.quote)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{path!r}: {error}") from error
+        if self.names is not None:
+            return self.names
+        if self.header and not self.numbered:
+            return tuple(found)
+        return tuple(f"f{number}" for number in range(len(found)))
+
+    def parse(
+        self, text: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *, lenient: bool = False
+    ) -> pa.Table:
+        """The columns of some records.
+
+        Args:
+          text: Whole records.
+          names: Of all columns.
+          types: Of the columns that are wanted; null to look them up.
+          lenient: Whether to leave out records with another number of fields.
+
+        Raises:
+          pyarrow.ArrowInvalid: if a record does not fit.
+        """
+        import pyarrow as pa
+        import pyarrow.csv
+
+        known = {name: kind for name, kind in types.items() if not pa.types.is_null(kind)}
+        return pyarrow.csv.read_csv(
+            pa.BufferReader(text),
+            pyarrow.csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=list(names)),
+            pyarrow.csv.ParseOptions(
+                delimiter=self.delimiter,
+                quote_char=self.quote or False,
+                newlines_in_values=bool(self.quote),
+                invalid_row_handler=(lambda row: "skip") if lenient else None,
+            ),
+            pyarrow.csv.ConvertOptions(
+                column_types=known,
+                include_columns=list(types),
+                null_values=self.null_values,
+                strings_can_be_null=True,
+            ),
+        )
+
+
+def arrow_type(dtype: np.dtype[Any]) -> pa.DataType:
+    """The type that a column is read as.
+
+    Raises:
+      InvalidArgumentError: if there is none.
+    """
+    import pyarrow as pa
+
+    try:
+        return pa.binary() if dtype == STRING else pa.from_numpy_dtype(dtype)
+    except pa.ArrowNotImplementedError as error:
+        raise InvalidArgumentError(f"CSV: no column can be read as {dtype}: {error}") from error
+
+
+def as_bytes(kind: pa.DataType) -> pa.DataType:
+    """A type that was looked up; text is bytes, which need not be UTF-8."""
+    import pyarrow as pa
+
+    return pa.binary() if pa.types.is_string(kind) else kind

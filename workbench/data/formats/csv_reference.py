@@ -1,0 +1,290 @@
+"""CSV files under the names of tf.data.experimental: tuples of columns, and batches for training."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from workbench.data.dataset import Dataset
+from workbench.data.formats.columns import ColumnReading
+from workbench.data.formats.csv import CsvFiles
+from workbench.data.formats.csv_form import CsvForm
+from workbench.data.formats.csv_inference import CSV_TYPES, CsvHeads, inferred_defaults
+from workbench.data.sources.files import file_names, matching_files
+from workbench.data.spec import STRING, dtype_of
+from workbench.data.structure import convert, flatten
+from workbench.data.transformations import AUTOTUNE
+from workbench.errors import InvalidArgumentError
+from workbench.io.compression import check_compression
+
+_TYPE_NAMES: Final = {"string", *(dtype.name for dtype in CSV_TYPES)}
+
+
+class CsvDataset(Dataset):
+    """Rows of CSV files as tuples of scalars, as tf.data.experimental.CsvDataset.
+
+    `wb.data.CsvDataset` gives dicts, and looks types up in the file. A record that cannot be read raises once, and the
+    next ones follow. Quotation marks inside of a field without them are part of it, where the reference refuses them.
+
+    Args:
+      filenames: A name, a list of names, or a dataset of names.
+      record_defaults: For each column a type, if a value must be there, or what stands for a missing one. Types are
+        int32, int64, float32, float64 and "string" (`str`, `bytes`), or an empty array of one.
+      compression_type: "GZIP", "ZLIB", or "" (None) for none.
+      buffer_size: Bytes read at a time; None for 1 MiB.
+      header: Whether the first record of each file is passed over.
+      field_delim: What separates fields.
+      use_quote_delim: Whether '"' is a quotation mark.
+      na_value: What a missing value looks like, besides an empty field.
+      select_cols: Numbers of the columns to read, ascending; `record_defaults` are those of them. None for all.
+      exclude_cols: Numbers of the columns to leave out; one of the two may be given.
+
+    Raises:
+      TypeError: if the names are no text, or a type or default is of another type than these.
+      InvalidArgumentError: if arguments do not fit each other. Reading raises it for records that do not fit.
+    """
+
+    def __init__(
+        self,
+        filenames: Any,
+        record_defaults: Sequence[Any],
+        compression_type: str | None = None,
+        buffer_size: int | None = None,
+        header: bool = False,
+        field_delim: str = ",",
+        use_quote_delim: bool = True,
+        na_value: str = "",
+        select_cols: Sequence[int] | None = None,
+        exclude_cols: Sequence[int] | None = None,
+    ) -> None:
+        columns = [_Default.of(default, number) for number, default in enumerate(record_defaults)]
+        numbers = _numbers(len(columns), select_cols, exclude_cols)
+        names = tuple(f"f{number}" for number in numbers)
+        reader = CsvFiles(
+            file_names(filenames),
+            check_compression(compression_type),
+            int(buffer_size or 0),
+            reading=ColumnReading(names, _defaults(names, columns)),
+            form=CsvForm(
+                header=bool(header),
+                names=names if select_cols is None and exclude_cols is None else None,
+                delimiter=field_delim,
+                quote='"' if use_quote_delim else "",
+                null_values=("", na_value),
+                numbered=True,
+            ),
+            dtypes={name: column.dtype for name, column in zip(names, columns, strict=True)},
+            structure=flatten(tuple(np.zeros(len(names))))[1],
+            strict=True,
+        )
+        super().__init__(reader)
+
+
+def make_csv_dataset(
+    file_pattern: Any,
+    batch_size: int,
+    column_names: Sequence[str] | None = None,
+    column_defaults: Sequence[Any] | None = None,
+    label_name: str | None = None,
+    select_columns: Sequence[int | str] | None = None,
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    header: bool = True,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    shuffle_buffer_size: int = 10000,
+    shuffle_seed: int | None = None,
+    prefetch_buffer_size: int | None = None,
+    num_parallel_reads: int | None = None,
+    sloppy: bool = False,
+    num_rows_for_inference: int | None = 100,
+    compression_type: str | None = None,
+    ignore_errors: bool = False,
+) -> Dataset:
+    """Shuffled batches of CSV files: dicts of columns `(batch_size,)`, or pairs of such a dict and the labels.
+
+    Args:
+      file_pattern: A pattern as of a shell, or a list of them.
+      batch_size: Rows per batch; the last one may be smaller only with `num_epochs`.
+      column_names: Names of all columns; None for those in the header of the first file.
+      column_defaults: For each column (that is selected) a type or what stands for a missing value, as for
+        `CsvDataset`. None to look up types; then 0 or empty text stands for missing values.
+      label_name: The column that is the label; None for no labels.
+      select_columns: Names or numbers of the columns to read; None for all.
+      field_delim: What separates fields.
+      use_quote_delim: Whether '"' is a quotation mark.
+      na_value: What a missing value looks like, besides an empty field.
+      header: Whether the first record of each file holds names.
+      num_epochs: How often to go through the files; None for without end.
+      shuffle: Whether files and rows are shuffled.
+      shuffle_buffer_size: Rows that are shuffled at a time.
+      shuffle_seed: Makes the order repeatable.
+      prefetch_buffer_size: Batches made ahead; None to let AUTOTUNE choose.
+      num_parallel_reads: Files that are read in turn; None for one.
+      sloppy: Whether their order may differ from pass to pass.
+      num_rows_for_inference: Rows in which types are looked up; None for all.
+      compression_type: "GZIP", "ZLIB", or "" (None) for none.
+      ignore_errors: Whether records that cannot be read are left out.
+
+    Raises:
+      InvalidArgumentError: if no file matches, or arguments do not fit each other or the header.
+    """
+    paths = matching_files(file_pattern)
+    content = CsvHeads(
+        paths, field_delim, '"' if use_quote_delim else "", check_compression(compression_type)
+    )
+    names = list(column_names) if column_names is not None else _header(content, header)
+    if len(set(names)) != len(names):
+        raise InvalidArgumentError(f"make_csv_dataset: a column name occurs twice: {', '.join(names)}")
+    numbers = _selected(select_columns, names)
+    if column_defaults is None:
+        rows = content.rows(header, len(names))
+        column_defaults = inferred_defaults(rows, numbers, na_value, num_rows_for_inference)
+    if len(column_defaults) != len(numbers):
+        raise InvalidArgumentError(
+            f"make_csv_dataset: {len(column_defaults)} column_defaults for {len(numbers)} column(s); give one for each"
+        )
+    chosen = [names[number] for number in numbers]
+    if label_name is not None and label_name not in chosen:
+        raise InvalidArgumentError(
+            f"make_csv_dataset: label_name {label_name!r} is none of the columns {', '.join(chosen)}"
+        )
+    columns = [_Default.of(default, number) for number, default in enumerate(column_defaults)]
+    reader = CsvFiles(
+        tuple(paths),
+        content.compression,
+        reading=ColumnReading(tuple(chosen), _defaults(chosen, columns)),
+        form=CsvForm(
+            header=header,
+            names=tuple(names),
+            delimiter=field_delim,
+            quote=content.quote,
+            null_values=("", na_value),
+        ),
+        dtypes={name: column.dtype for name, column in zip(chosen, columns, strict=True)},
+        strict=True,
+    )
+    dataset: Dataset = Dataset.from_tensor_slices(paths)
+    if shuffle:
+        dataset = dataset.shuffle(len(paths), shuffle_seed)
+    dataset = dataset.interleave(
+        _OneFile(reader, ignore_errors), num_parallel_reads or 1, deterministic=not sloppy
+    )
+    if shuffle:
+        dataset = dataset.shuffle(shuffle_buffer_size, shuffle_seed)
+    dataset = dataset.repeat(num_epochs).batch(batch_size, drop_remainder=num_epochs is None)
+    if label_name is not None:
+        dataset = dataset.map(_Labelled(label_name))
+    return dataset.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
+
+
+def _header(content: CsvHeads, there: bool) -> list[str]:
+    if not there:
+        raise InvalidArgumentError("make_csv_dataset: give column_names, as the files have no header")
+    return content.header()
+
+
+@dataclass(frozen=True, slots=True)
+class _OneFile:
+    """Gives the dataset of one file."""
+
+    reader: CsvFiles
+    ignore_errors: bool
+
+    def __call__(self, name: Any) -> Dataset:
+        dataset = Dataset(self.reader.of_one(name))
+        return dataset.ignore_errors() if self.ignore_errors else dataset
+
+
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    """Takes the label out of a batch."""
+
+    label: str
+
+    def __call__(self, columns: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        return {name: column for name, column in columns.items() if name != self.label}, columns[self.label]
+
+
+@dataclass(frozen=True, slots=True)
+class _Default:
+    """The type of a column, and what stands for a missing value, if anything."""
+
+    dtype: np.dtype[Any]
+    value: Any = None
+
+    @staticmethod
+    def of(given: Any, number: int) -> _Default:
+        if isinstance(given, type | np.dtype) or (isinstance(given, str) and given in _TYPE_NAMES):
+            default = _Default(dtype_of(given))
+        else:
+            value = convert(given)
+            values = np.ravel(np.asarray(value, STRING if isinstance(value, bytes) else None))
+            if len(values) > 1:
+                raise InvalidArgumentError(
+                    f"the default of column {number} has {len(values)} values; give one"
+                )
+            default = _Default(values.dtype, values[0] if len(values) else None)
+        if default.dtype != STRING and default.dtype not in CSV_TYPES:
+            raise TypeError(
+                f"column {number} cannot be read as {default.dtype}; use int32, int64, float32, float64 or str"
+            )
+        return default
+
+
+def _defaults(names: Sequence[str], columns: Sequence[_Default]) -> dict[str, Any]:
+    pairs = zip(names, columns, strict=True)
+    return {name: column.value for name, column in pairs if column.value is not None}
+
+
+def _numbers(count: int, select: Sequence[int] | None, exclude: Sequence[int] | None) -> list[int]:
+    """The numbers of `count` columns."""
+    if not count:
+        raise InvalidArgumentError(
+            "CsvDataset: record_defaults is empty; give a type or a default for each column"
+        )
+    if select is not None and exclude is not None:
+        raise InvalidArgumentError("CsvDataset takes select_cols or exclude_cols, not both")
+    if exclude is not None:
+        left_out = _ascending("exclude_cols", exclude)
+        return list(itertools.islice((n for n in itertools.count() if n not in left_out), count))
+    if select is None:
+        return list(range(count))
+    chosen = _ascending("select_cols", select)
+    if len(chosen) != count:
+        raise InvalidArgumentError(
+            f"CsvDataset: {len(chosen)} select_cols and {count} record_defaults; give one default for each column"
+        )
+    return chosen
+
+
+def _ascending(what: str, numbers: Sequence[int]) -> list[int]:
+    found = [int(number) for number in numbers]
+    if found != sorted(set(found)) or (found and found[0] < 0):
+        raise InvalidArgumentError(
+            f"CsvDataset: {what} is {found}; numbers of columns ascend from 0, each once"
+        )
+    return found
+
+
+def _selected(select: Sequence[int | str] | None, names: Sequence[str]) -> list[int]:
+    if select is None:
+        return list(range(len(names)))
+    numbers = []
+    for column in select:
+        if isinstance(column, str) and column in names:
+            numbers.append(names.index(column))
+        elif not isinstance(column, str) and 0 <= int(column) < len(names):
+            numbers.append(int(column))
+        else:
+            raise InvalidArgumentError(
+                f"make_csv_dataset: select_columns has {column!r}; the columns are {', '.join(names)}"
+            )
+    if len(set(numbers)) != len(numbers):
+        raise InvalidArgumentError(f"make_csv_dataset: select_columns has a column twice: {list(select)}")
+    return sorted(numbers)
