@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import datetime
 import json
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.benchmarks.environments import environments
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.report import markdown
 from tests.benchmarks.rounds import run_rounds
-from tests.benchmarks.suites import SUITES
+from tests.benchmarks.suites import INPUT_FILES, SUITES
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -34,7 +35,12 @@ def main() -> int:
     everything = ",".join(name for name in SUITES if name != "soak")
     parser.add_argument("--suite", default=everything, help=f"of {', '.join(SUITES)}; default: all but soak")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--peers", default="", metavar="PYTHON", help="has torch, jax, ipyparallel, mpi4py")
+    parser.add_argument(
+        "--peers",
+        default="",
+        metavar="PYTHON",
+        help="has torch, jax, grain and the other peers",
+    )
     parser.add_argument("--tensorflow", default="", metavar="PYTHON", help="has tensorflow-cpu")
     parser.add_argument(
         "--scale", type=float, default=1.0, help="multiplies time budgets: 0.1 for a quick look"
@@ -48,7 +54,12 @@ def main() -> int:
         parser.error(f"no such suite: {', '.join(unknown)}; there are {', '.join(SUITES)}")
     found = environments(options.peers, options.tensorflow)
     machine = Machine.this(found)
-    jobs = [(suite, job) for suite in suites for job in SUITES[suite] if options.only in job.command]
+    jobs = [
+        (suite, job)
+        for suite in suites
+        for job in SUITES[suite]
+        if options.only in job.command or job is INPUT_FILES
+    ]
     rows: list[dict[str, Any]] = []
     try:
         for row in run_rounds(jobs, found, rounds=options.rounds, scale=options.scale):
@@ -58,10 +69,11 @@ def main() -> int:
     rounds = 1 + max((row["round"] for row in rows if "round" in row), default=0)
     report = markdown(rows, machine, rounds=rounds, scale=options.scale)
     options.out.mkdir(parents=True, exist_ok=True)
-    name = f"{machine.date}-{machine.slug}"
+    name = "-".join((machine.date, machine.slug, *(suites if options.suite != everything else ())))
     (options.out / f"{name}.md").write_text(report)
     data = {
         "machine": dataclasses.asdict(machine),
+        "finished": datetime.datetime.now().isoformat(timespec="seconds"),
         "rounds": rounds,
         "scale": options.scale,
         "rows": rows,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.benchmarks import input_cases as cases
 from tests.benchmarks.measure import SIZES
 from tests.benchmarks.summary import Figure, Key, times_as_fast
 
@@ -14,7 +15,8 @@ class Bar:
 
     Attributes:
       ours: Our case.
-      limit: With a peer, how many times as fast ours must be; without, the most that ours may be.
+      limit: With a peer, how many times as fast ours must be; without, the most that ours may be, or the least if it is
+        a rate.
       peer: The case that ours is compared with, or None.
       unit: Of a limit without a peer.
     """
@@ -32,9 +34,14 @@ class Bar:
         peer = found.get(self.peer)
         return None if peer is None else times_as_fast(ours, peer)
 
+    @property
+    def sign(self) -> str:
+        """On which side of the limit the value must be: "≥" or "≤"."""
+        return "≥" if self.peer is not None or self.unit.endswith("/s") else "≤"
+
     def met(self, value: float) -> bool:
         """Whether a value reaches the bar."""
-        return value <= self.limit if self.peer is None else value >= self.limit
+        return value >= self.limit if self.sign == "≥" else value <= self.limit
 
 
 OPENMPI, GLOO = "OpenMPI (mpi4py)", "gloo (torch.distributed)"
@@ -45,6 +52,14 @@ def _most(
     suite: str, what: str, limit: float, unit: str, *, replicas: int = 2, who: str = "workbench"
 ) -> Bar:
     return Bar(Key(suite, replicas, who, what), limit, unit=unit)
+
+
+def _input(what: str, limit: float, than: str) -> Bar:
+    return _faster("input", what, limit, than, replicas=0)
+
+
+def _rate(what: str, limit: float) -> Bar:
+    return Bar(Key("input", 0, "workbench", what), limit, unit="elements/s")
 
 
 def _faster(
@@ -95,4 +110,20 @@ BARS = (
     _most("scaling", "growth", 1.5, "×", replicas=0, who="workbench, threads, 1 KB"),
     _most("scaling", "growth", 1.5, "×", replicas=0, who="workbench, one worker process, noop"),
     _most("scaling", "growth", 1.5, "×", replicas=0, who="workbench, one worker process, 1 KB"),
+    _input(cases.RANGE, 1.3, "DataLoader"),
+    _input(cases.RANGE_MAP, 1, "tf.data"),
+    *(_input(cases.SHUFFLED, 4, peer) for peer in ("tf.data", "DataLoader", "Grain")),
+    _most("input", cases.FIRST, 2, "ms", replicas=0),
+    _input(cases.LINES, 1, "DataLoader"),
+    _input(cases.LINES_SINGLE, 5, "tf.data"),
+    *(_input(cases.RECORDS, 1.6, peer) for peer in ("tf.data", "tf.data, interleaved", "DataLoader")),
+    _input(cases.RECORDS_SINGLE, 1, "Python loop"),
+    *(_input(what, 2, "tf.io.parse_example") for what in cases.PARSED.values()),
+    *(_input(what, 0.8, "pyarrow scan") for what in (cases.TABLE, cases.TABLE_COLUMNS)),
+    _rate(cases.AHEAD, 420),
+    _rate(cases.SOURCES, 2400),
+    _rate(cases.PARALLEL, 3600),
+    _input(cases.PYTHON_BOUND, 1.8, "workbench, one at a time"),
+    *(_input(what, 2, "TF MirroredStrategy") for what in (cases.ITERATED, cases.RUN)),
+    _most("input", cases.MEMORY, 256, "MiB", replicas=0),
 )

@@ -1,8 +1,9 @@
-"""The benchmarks of README.md, made of the newest results file in the repository; nothing there is written by hand.
+"""The benchmarks of README.md, made of the results files in the repository; nothing there is written by hand.
 
     python -m tests.benchmarks.readme     # after `python -m tests.benchmarks`, with the results file committed
 
-A row is one case of workbench that has a bar, with what the peers needed for the same case in the same rounds.
+A row is one case of workbench that has a bar, with what the peers needed for the same case in the same rounds. Each
+suite is that of the newest file that has it, and the text above the table dates it.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ README = Path(__file__).parents[2] / "README.md"
 BEGIN, END = "<!-- benchmarks: begin -->\n", "<!-- benchmarks: end -->"
 
 
-def newest(folder: Path = RESULTS) -> dict[str, Any]:
-    """The results that were written last, by the date in them.
+def newest(folder: Path = RESULTS) -> list[dict[str, Any]]:
+    """The results of each suite that were written last: the newest file, then older ones with the suites that it lacks.
 
     Raises:
       FileNotFoundError: if there are none.
@@ -34,18 +35,29 @@ def newest(folder: Path = RESULTS) -> dict[str, Any]:
     found = [data for data in everything if "rounds" in data]  # others are those of tests.gpu
     if not found:
         raise FileNotFoundError(f"there are no results in {folder}; `python -m tests.benchmarks` writes some")
-    return max(found, key=lambda data: data["machine"]["date"])
+    seen: set[str] = set()
+    parts = []
+    for data in sorted(found, key=_finished, reverse=True):
+        rows = [row for row in data["rows"] if row["suite"] not in seen]
+        if rows:
+            parts.append(data | {"rows": rows})
+        seen |= {row["suite"] for row in rows}
+    return parts
 
 
-def section(data: Mapping[str, Any]) -> str:
-    """What stands between the markers, for one results file."""
-    found = figures(data["rows"])
+def _finished(data: Mapping[str, Any]) -> str:
+    return str(data.get("finished", data["machine"]["date"]))  # ISO: texts have the order of times
+
+
+def section(parts: Sequence[Mapping[str, Any]]) -> str:
+    """What stands between the markers, for results of which no two have a suite in common."""
+    found = figures(row for data in parts for row in data["rows"])
     groups: dict[Key, list[Bar]] = {}
     for bar in BARS:
         groups.setdefault(bar.ours, []).append(bar)
     lines = ["| what | workbench | peers | bar | met |", "|---|---|---|---|---|"]
     lines += [_row(key, bars, found) for key, bars in groups.items()]
-    return _head(data) + "\n\n" + "\n".join(lines) + "\n" + _timeline(found) + _profile(found)
+    return _head(parts) + "\n\n" + "\n".join(lines) + "\n" + _timeline(found) + _profile(found)
 
 
 def _timeline(found: Mapping[Key, Figure]) -> str:
@@ -104,19 +116,31 @@ def between(text: str) -> str:
     return text.split(BEGIN)[1].split(END)[0]
 
 
-def _head(data: Mapping[str, Any]) -> str:
+def _head(parts: Sequence[Mapping[str, Any]]) -> str:
+    return "\n\n".join(
+        (
+            *(_measured(data) for data in parts),
+            f"A `~` says that other processes used more than {QUIET_CORES} cores meanwhile: such cells decide\n"
+            "nothing. `python -m tests.benchmarks` repeats it, `python -m tests.benchmarks.readme` writes this\n"
+            "table; CONTRIBUTING.md says how to get the peers.",
+        )
+    )
+
+
+def _measured(data: Mapping[str, Any]) -> str:
+    """Which suites one results file has, and on what machine, when, how long and how undisturbed they ran."""
     machine = Machine(**data["machine"])
+    suites = ", ".join(dict.fromkeys(row["suite"] for row in data["rows"]))
     foreign = [row["foreign_cores"] for row in data["rows"] if "foreign_cores" in row]
     busy = sum(cores > QUIET_CORES for cores in foreign)
     rounds = "one round" if data["rounds"] == 1 else f"{data['rounds']} rounds in turn"
     return "\n".join(
         (
+            f"**{suites}**:",
             f"{machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, {machine.kernel}, Python "
             f"{machine.versions['ours']['python']}, {machine.date}; the load average before was {machine.load:.1f}.",
-            f"Medians of {rounds} with the peers, with {data['scale']:g} of the usual time for each. A `~` says that",
-            f"other processes used more than {QUIET_CORES} cores meanwhile, as in {busy} of {len(foreign)} cases:",
-            "such cells decide nothing. `python -m tests.benchmarks` repeats it, `python -m tests.benchmarks.readme`",
-            "writes this table; CONTRIBUTING.md says how to get the peers.",
+            f"Medians of {rounds} with the peers, with {data['scale']:g} of the usual time for each; other",
+            f"processes were busy in {busy} of {len(foreign)} cases.",
         )
     )
 
@@ -149,7 +173,9 @@ def _told(figure: Figure) -> str:
 
 
 def _limit(bar: Bar) -> str:
-    return f"≤ {bar.limit:g} {bar.unit}" if bar.peer is None else f"≥ {bar.limit:.2g} × {bar.peer.who}"
+    return (
+        f"{bar.sign} {bar.limit:g} {bar.unit}" if bar.peer is None else f"≥ {bar.limit:.2g} × {bar.peer.who}"
+    )
 
 
 def _met(bars: Sequence[Bar], found: Mapping[Key, Figure]) -> Iterator[str]:

@@ -48,7 +48,7 @@ def _bars(found: dict[Key, Figure]) -> str:
         )
         if bar.peer is None:
             limit, measured = (
-                f"≤ {bar.limit:g} {ours.unit}",
+                f"{bar.sign} {bar.limit:g} {ours.unit}",
                 "" if value is None else f"{value:.3g} {ours.unit}",
             )
         else:

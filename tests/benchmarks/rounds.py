@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from tests.benchmarks import input_cases
 from tests.benchmarks.environments import Environment
 from tests.benchmarks.noise import wait_until_quiet
 from tests.benchmarks.suites import Job
@@ -38,16 +39,25 @@ def run_rounds(
             yield {"suite": suite, "who": job.who, "missing": lacking, "environment": job.environment}
         else:
             able.append((suite, job))
-    for number in range(rounds):
-        for suite, job in able:
-            print(f"round {number + 1} of {rounds}, {suite}: {job.command}", flush=True)
-            wait_until_quiet(_QUIET_SECONDS)
-            for row in run_job(suite, job, found[job.environment].python, scale):
-                yield row | {"round": number}
+    with tempfile.TemporaryDirectory(prefix="wb-benchmarks-") as files:
+        for number in range(rounds):
+            for suite, job in able:
+                print(f"round {number + 1} of {rounds}, {suite}: {job.command}", flush=True)
+                wait_until_quiet(_QUIET_SECONDS)
+                for row in run_job(suite, job, found[job.environment].python, scale=scale, files=files):
+                    yield row | {"round": number}
 
 
-def run_job(suite: str, job: Job, python: str, scale: float) -> Iterator[dict[str, Any]]:
-    """Runs one script and yields its rows; one with an "error" more if the script did not end well."""
+def run_job(suite: str, job: Job, python: str, *, scale: float, files: str) -> Iterator[dict[str, Any]]:
+    """Runs one script and yields its rows; one with an "error" more if the script did not end well.
+
+    Args:
+      suite: The script's suite.
+      job: The script.
+      python: The interpreter.
+      scale: Multiplies time budgets.
+      files: A folder that all scripts share.
+    """
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "rows.jsonl"
         module, *arguments = job.command.split()
@@ -57,7 +67,7 @@ def run_job(suite: str, job: Job, python: str, scale: float) -> Iterator[dict[st
             cwd=_ROOT,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": ""},
+            env=os.environ | {"PYTHONPATH": "", input_cases.FILES: files},
         )
         started, trouble = time.monotonic(), ""
         try:

@@ -49,6 +49,8 @@ def _import(library: str, environment: str = "ours", distribution: str = "") -> 
     return Job(library, f"startup --library {library} --who {library}", environment, needs)
 
 
+INPUT_FILES = Job("the files", "ours.input.files", needs=("pyarrow",))
+
 SUITES: dict[str, tuple[Job, ...]] = {
     "dispatch": (
         Job("floor", "peers.floor_dispatch"),
@@ -87,7 +89,19 @@ SUITES: dict[str, tuple[Job, ...]] = {
     ),
     "failure": (Job("workbench", "ours.failure"),),
     "telemetry": (Job("workbench", "ours.telemetry"), Job("workbench", "ours.telemetry_fold")),
-    "input": (Job("workbench", "ours.input"),),
+    "input": (
+        INPUT_FILES,
+        Job("workbench", "ours.input.memory"),
+        Job("workbench", "ours.input.readers", needs=("pyarrow",)),
+        _peer("Python loop", "input.python_loops", "google-crc32c"),
+        _peer("DataLoader", "input.torch_dataloader", "torch", "google-crc32c"),
+        _peer("Grain", "input.grain_datasets", "grain"),
+        _tensorflow("tf.data", "input.tf_datasets"),
+        Job("workbench", "ours.input.ahead"),
+        Job("workbench", "ours.input.distributed"),
+        _tensorflow("TF MirroredStrategy", "input.tf_distributed"),
+        Job("workbench", "ours.input.bounded_memory"),
+    ),
     "scaling": (
         Job("workbench, threads", "ours.scaling"),
         Job("workbench, one worker process", "ours.scaling --threads 0"),

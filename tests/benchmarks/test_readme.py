@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import bars
+from tests.benchmarks import input_cases as cases
 from tests.benchmarks.bars import BARS
 from tests.benchmarks.ours import timeline, training
 from tests.benchmarks.readme import README, between, newest, replaced, section
@@ -25,6 +28,10 @@ def results(*rows: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def section_of(*parts: dict[str, Any]) -> str:
+    return section(parts)
+
+
 def line_of(what: str, text: str) -> list[str]:
     (found,) = [line for line in text.splitlines() if line.startswith(f"| {what} |")]
     return [cell.strip() for cell in found.strip("| ").split("|")]
@@ -37,7 +44,7 @@ def test_the_readme_says_what_the_results_say() -> None:
 
 
 def test_bars_have_the_unit_of_their_figures() -> None:
-    found = figures(newest()["rows"])
+    found = figures(row for data in newest() for row in data["rows"])
 
     assert [
         bar.ours
@@ -47,7 +54,7 @@ def test_bars_have_the_unit_of_their_figures() -> None:
 
 
 def test_whether_a_bar_is_met_is_computed() -> None:
-    text = section(results(row(OURS, 0, 50), row(TF, 0, 100), row(SOCKETS, 0, 40)))
+    text = section_of(results(row(OURS, 0, 50), row(TF, 0, 100), row(SOCKETS, 0, 40)))
     assert line_of("dispatch: noop", text) == [
         "dispatch: noop", "50 µs", "TF tf.function 100 µs, bare 40 µs".replace("bare", SOCKETS.who),
         f"≥ 0.62 × {SOCKETS.who}, ≥ 3 × TF tf.function", "yes (0.8 ×), **no** (2 ×)",
@@ -55,7 +62,7 @@ def test_whether_a_bar_is_met_is_computed() -> None:
 
 
 def test_what_was_not_measured_is_said() -> None:
-    text = section(results(row(OURS, 0, 50)))
+    text = section_of(results(row(OURS, 0, 50)))
 
     assert line_of("dispatch: noop", text)[-1] == "not measured, not measured"
     _, ours, peers, bar, met = line_of("startup: import", text)
@@ -63,18 +70,18 @@ def test_what_was_not_measured_is_said() -> None:
 
 
 def test_the_load_is_said() -> None:
-    text = section(results(row(OURS, 0, 50, foreign=1.5), row(TF, 0, 100)))
+    text = section_of(results(row(OURS, 0, 50, foreign=1.5), row(TF, 0, 100)))
 
     assert "Where the time" not in text
     assert "2026-01-31; the load average before was 7.5" in text
-    assert "in 1 of 2 cases" in text
+    assert "busy in 1 of 2 cases" in text
     cells = line_of("dispatch: noop", text)
     assert (cells[1], cells[-1]) == ("~50 µs", "not measured, ~**no** (2 ×)")
 
 
 def test_where_the_time_of_a_step_goes_is_said() -> None:
     names = (*timeline.PHASES, timeline.ON_REPLICA, timeline.CALLS, timeline.CALLS_ON_REPLICA)
-    text = section(results(*(row(OURS._replace(what=name), 0, 10.4 + n) for n, name in enumerate(names))))
+    text = section_of(results(*(row(OURS._replace(what=name), 0, 10.4 + n) for n, name in enumerate(names))))
 
     assert "10 µs before it is sent, 11 to send it to both\nreplicas, 12 until the first" in text
     assert (
@@ -85,10 +92,35 @@ def test_where_the_time_of_a_step_goes_is_said() -> None:
 def test_where_the_time_of_a_training_step_goes_is_said() -> None:
     names = (*training.PARTS, training.ALL_REDUCE_ALONE, training.DRIVER)
     keys = [Key("training", 0, "workbench", name) for name in names]
-    text = section(results(*(row(key, 0, 10.4 + n) for n, key in enumerate(keys))))
+    text = section_of(results(*(row(key, 0, 10.4 + n) for n, key in enumerate(keys))))
 
     assert "10 µs of arithmetic, 11 in\nall_reduce (14 in the median" in text
     assert "12 to assign\nfour variables, 13 between two steps. The driver's thread takes 15 µs" in text
+
+
+def test_each_suite_is_that_of_the_newest_file_that_has_it(tmp_path: Path) -> None:
+    lines = Key("input", 0, "workbench", cases.LINES)
+    older = results(row(OURS, 0, 50), row(lines, 0, 1000, unit="lines/s"))
+    newer = results(row(lines, 0, 2000, unit="lines/s")) | {"finished": "2026-01-31T12:00:00", "scale": 1}
+    for name, data in (("a", older), ("b", newer)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(data))
+
+    text = section(newest(tmp_path))
+
+    assert line_of(f"input: {cases.LINES}", text)[1] == "2,000 lines/s"
+    assert line_of("dispatch: noop", text)[1] == "50 µs"
+    assert "**input**:" in text
+    assert "**dispatch**:" in text
+    assert "with 1 of the usual time" in text
+    assert "with 0.2 of the usual time" in text
+
+
+def test_a_rate_has_a_least_value() -> None:
+    ahead = Key("input", 0, "workbench", cases.AHEAD)
+    slow, fast = (section_of(results(row(ahead, 0, value, unit="elements/s"))) for value in (419, 421))
+
+    assert line_of(f"input: {cases.AHEAD}", slow)[-2:] == ["≥ 420 elements/s", "**no**"]
+    assert line_of(f"input: {cases.AHEAD}", fast)[-1] == "yes"
 
 
 def test_only_the_section_is_replaced() -> None:
