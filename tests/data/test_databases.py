@@ -12,7 +12,7 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from workbench.data import AutoShardPolicy, auto_shard
+from workbench.data import AutoShardPolicy, Options, auto_shard
 from workbench.data.experimental import SqlDataset
 from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError
 
@@ -139,6 +139,8 @@ def test_a_query_travels_and_is_sharded_by_rows(database: str) -> None:
     rest = [auto_shard(dataset, 2, index) for index in range(2)]
     assert [part.choice.used for part in rest] == [AutoShardPolicy.DATA] * 2
     assert [[int(row[0]) for row in part.dataset.take(2)] for part in rest] == [[0, 2], [1, 3]]
-    dataset.options().experimental_distribute.auto_shard_policy = AutoShardPolicy.FILE
+    options = Options()
+    options.experimental_distribute.auto_shard_policy = AutoShardPolicy.FILE
+    dataset = dataset.with_options(options)
     with pytest.raises(NotFoundError, match="source is a query"):
         auto_shard(dataset, 2, 0)

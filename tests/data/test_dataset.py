@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -197,13 +199,45 @@ def test_options_are_carried_on_and_merged() -> None:
     assert dataset.options().experimental_slack is True
 
 
-def test_setting_an_option_of_one_dataset_leaves_its_relatives_alone() -> None:
+def test_the_options_of_a_dataset_cannot_be_changed() -> None:
+    dataset = Dataset.range(3)
+    for options in (dataset.options(), dataset.batch(2).options(), dataset.with_options(Options()).options()):
+        with pytest.raises(ValueError, match=r"no effect.*with_options"):
+            options.experimental_slack = True
+        with pytest.raises(ValueError, match="no effect"):
+            options.deterministic = False
+        with pytest.raises(ValueError, match="no effect"):
+            options.experimental_distribute.num_devices = 1
+        assert options == Options()
+
+
+def test_options_set_for_one_dataset_leave_its_relatives_alone() -> None:
+    options = Options()
+    options.experimental_slack = True
     parent = Dataset.range(3)
-    child = parent.batch(2)
-    child.options().experimental_slack = True
+    child = parent.batch(2).with_options(options)
+    options.experimental_slack = False  # the dataset has its own
     assert parent.options().experimental_slack is None
-    assert child.options().experimental_slack is True
     assert child.take(1).options().experimental_slack is True
+
+
+def test_what_was_made_of_the_options_of_a_dataset_can_be_changed() -> None:
+    made = Dataset.range(3).options().merge(Options())
+    made.experimental_slack = True
+    made.experimental_distribute.num_devices = 2
+    assert (made.experimental_slack, made.experimental_distribute.num_devices) == (True, 2)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda options: pickle.loads(pickle.dumps(options))])
+def test_options_travel_as_they_are(copied: Callable[[Options], Options]) -> None:
+    options = Options()
+    options.threading.private_threadpool_size = 2
+    assert copied(options) == options
+    copied(options).deterministic = True
+    frozen = copied(Dataset.range(3).with_options(options).options())
+    assert frozen == options
+    with pytest.raises(ValueError, match="no effect"):
+        frozen.deterministic = True
 
 
 def test_misspelt_options_and_unknown_policies_are_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +18,8 @@ from workbench.data.stored.methods import DatasetFiles
 from workbench.data.tables import Run
 from workbench.data.transformations import Transformations
 from workbench.errors import InvalidArgumentError, OutOfRangeError
+
+_DEFAULTS = Options().frozen()
 
 
 class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
@@ -37,8 +38,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
     ) -> None:
         self.source = source
         self.stages = stages
-        self._options = options or Options()
-        self._options_are_own = False
+        self._options = options or _DEFAULTS
         self._epoch = 0
         self._element_spec: Any = None
 
@@ -82,14 +82,12 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
     # Options
 
     def options(self) -> Options:
-        """The options of this dataset; later transformations carry them on."""
-        if not self._options_are_own:
-            self._options, self._options_are_own = copy.deepcopy(self._options), True
+        """The options of this dataset; later transformations carry them on. `with_options` sets others."""
         return self._options
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
         """The same dataset with `options` merged into its own; where both set one, the new value wins."""
-        return Dataset(self.source, self.stages, self._options.merge(options))
+        return Dataset(self.source, self.stages, self._options.merge(options).frozen())
 
     # Looking
 

@@ -46,13 +46,16 @@ class AutotuneAlgorithm(enum.IntEnum):
 class _Settings:
     """Attributes with defaults, None where the default may change.
 
-    Unknown names and values of another type are refused, so that a mistake is no silent no-op.
+    Unknown names and values of another type are refused, so that a mistake is no silent no-op, and so is a change of
+    options that a dataset has.
     """
 
+    __slots__ = ("__dict__", "_frozen")  # which is no setting, so it is not among the attributes
     _kinds: ClassVar[dict[str, type]] = {}
     _aliases: ClassVar[dict[str, str]] = {}
 
     def __init__(self) -> None:
+        object.__setattr__(self, "_frozen", False)
         for name, kind in self._kinds.items():
             object.__setattr__(self, name, self._default(name, kind))
 
@@ -65,6 +68,14 @@ class _Settings:
         return getattr(self, self._aliases[name])
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "_frozen":  # set by copies, which are made attribute by attribute
+            object.__setattr__(self, name, value)
+            return
+        if self._frozen:
+            raise InvalidArgumentError(
+                f"setting {name!r} of the options that a dataset has would have no effect; set it of a new Options(), "
+                "and use dataset.with_options(options), which gives another dataset"
+            )
         name = self._aliases.get(name, name)
         if name not in self._kinds:
             raise AttributeError(self._unknown(name))
@@ -98,9 +109,20 @@ class _Settings:
         changed = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if v != getattr(fresh, k))
         return f"{type(self).__name__}({changed})"
 
+    def frozen(self) -> Any:
+        """A copy that refuses changes."""
+        return self._copy(True)
+
+    def _copy(self, frozen: bool) -> Any:
+        result = copy.deepcopy(self)
+        for part in (result, *vars(result).values()):
+            if isinstance(part, _Settings):
+                object.__setattr__(part, "_frozen", frozen)
+        return result
+
     def merge(self, options: _Settings) -> Any:
         """A new object with the settings of both; where they differ, `options` wins, with a warning."""
-        result = copy.deepcopy(self)
+        result = self._copy(False)
         fresh = type(self)()
         for name, new in vars(options).items():
             old = getattr(result, name)

@@ -175,7 +175,9 @@ def test_files_of_another_schema_are_refused_and_the_next_file_follows(tmp_path:
 def test_each_row_reaches_one_host_by_every_policy(tmp_path: Path, policy: str, hosts: int) -> None:
     paths = [numbers(tmp_path / "a", 0, 45), numbers(tmp_path / "b", 45, 18)]
     dataset = ParquetDataset(paths)
-    dataset.options().experimental_distribute.auto_shard_policy = wb.data.AutoShardPolicy[policy]
+    options = wb.data.Options()
+    options.experimental_distribute.auto_shard_policy = wb.data.AutoShardPolicy[policy]
+    dataset = dataset.with_options(options)
     parts = [[int(row["x"]) for row in auto_shard(dataset, hosts, host).dataset] for host in range(hosts)]
     assert sorted(x for part in parts for x in part) == list(range(63))
     assert all(parts)

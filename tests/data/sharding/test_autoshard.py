@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from workbench.data import SHARD_HINT, AutoShardPolicy, Dataset, TextLineDataset, auto_shard
+from workbench.data import SHARD_HINT, AutoShardPolicy, Dataset, Options, TextLineDataset, auto_shard
 from workbench.data.sharding.autoshard import choose_policy, is_file_based
 from workbench.data.stages.select import Prefetch, Shard
 from workbench.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
@@ -22,8 +22,9 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def with_policy(dataset: Dataset, policy: str) -> Dataset:
-    dataset.options().experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
-    return dataset
+    options = Options()
+    options.experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
+    return dataset.with_options(options)
 
 
 def parts(dataset: Dataset, hosts: int) -> list[list[Any]]:

@@ -17,6 +17,7 @@ from workbench.data import (
     InputContext,
     InputOptions,
     InputReplicationMode,
+    Options,
     TensorSpec,
     distribute_for_host,
     distribute_function_for_host,
@@ -28,8 +29,9 @@ PER_REPLICA = InputReplicationMode.PER_REPLICA
 
 
 def with_policy(dataset: Dataset, policy: str) -> Dataset:
-    dataset.options().experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
-    return dataset
+    options = Options()
+    options.experimental_distribute.auto_shard_policy = AutoShardPolicy[policy]
+    return dataset.with_options(options)
 
 
 def hosts_of(dataset: Dataset, hosts: int, replicas: int) -> list[HostPipeline]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.dataset import Dataset
-from workbench.data.options import AutoShardPolicy
+from workbench.data.options import AutoShardPolicy, Options
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, compute_batch_size
@@ -58,8 +58,9 @@ def explain_sharding(
         )
     where = shape_of(shape)
     if policy is not None:
-        dataset = dataset.with_source(dataset.source, dataset.stages)
-        dataset.options().experimental_distribute.auto_shard_policy = policy  # type: ignore[assignment]  # names will do
+        asked = dataset.options().merge(Options())
+        asked.experimental_distribute.auto_shard_policy = policy
+        dataset = Dataset(dataset.source, dataset.stages, asked.frozen())
     pipelines = [
         distribute_for_host(
             dataset, num_hosts=where.hosts, host=host, replicas_per_host=where.replicas_per_host

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import read_only
+from workbench.data.spec import UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.structure import Structure
 from workbench.data.tables import ArrayTable, Failed, Leaves, ListTable, RangeTable, Run
@@ -32,11 +33,14 @@ class _Memory:
 class Cache(Stage):
     """Gives the elements of the first complete pass from then on.
 
-    A pass that stops early leaves nothing, nor does one in which an element failed.
+    A pass is complete with its last element, as far as the number of elements is known beforehand, or else with its
+    end. One that stops early leaves nothing, nor does one in which an element failed.
 
     Attributes:
       filename: Prefix of the file to keep them in; "" for memory. A file stays, and wins over a changed
         pipeline.
+      memory: What was kept in this process.
+      expected: How many elements a pass has, if that is known.
     """
 
     name: ClassVar[str] = "cache"
@@ -44,6 +48,11 @@ class Cache(Stage):
     keeps_batches: ClassVar[bool] = True
     filename: str = ""
     memory: _Memory = field(default_factory=_Memory, compare=False)
+    expected: int = field(default=UNKNOWN_CARDINALITY, compare=False)
+
+    def after(self, pipeline: Pipeline) -> Cache:
+        """The stage for a pass over `pipeline`, of which it knows the number of elements."""
+        return replace(self, expected=pipeline.cardinality())
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
@@ -52,6 +61,7 @@ class Cache(Stage):
             return
         if self.memory.runs is None:
             runs = []
+            count = 0
             failed = False
             for run in upstream():
                 if isinstance(run, Failed):
@@ -62,6 +72,9 @@ class Cache(Stage):
                     run if isinstance(run.table, ArrayTable | RangeTable) else _kept(run, current.provenance)
                 )
                 runs.append(kept)
+                count += len(kept)
+                if count == self.expected and not failed:
+                    self.memory.runs = runs  # before the element is given: nobody may ask for the end
                 yield kept
             if not failed:
                 self.memory.runs = runs
@@ -83,8 +96,10 @@ class Cache(Stage):
                 continue
             structure = run.table.structure
             rows.extend(run.elements())
+            if len(rows) == self.expected and not failed:
+                _save(path, rows, structure)
             yield run
-        if structure is not None and not failed:
+        if structure is not None and not failed and len(rows) != self.expected:
             _save(path, rows, structure)
 
     def describe(self) -> str:

@@ -49,16 +49,15 @@ class PaddedBatch(Stage):
         size = Batch.of(int(batch_size), drop_remainder).batch_size
         specs, structure = tree.flatten(element_spec)
         shapes = _shapes(specs, padded_shapes)
-        if padding_values is None:
-            values = [b"" if spec.dtype == STRING else spec.dtype.type(0) for spec in specs]
-        else:
-            given = tree.flatten(padding_values)[0]
-            given = given * len(specs) if len(given) == 1 else given
-            if len(given) != len(specs):
-                raise InvalidArgumentError(
-                    f"padded_batch: {len(given)} padding values for {len(specs)} components of {structure}"
-                )
-            values = [_value(value, spec) for value, spec in zip(given, specs, strict=True)]
+        # None is a value here, not a part of the structure: it means the default of its component.
+        given, nested = tree.flatten(padding_values, is_leaf=lambda node: node is None)
+        given = given * len(specs) if nested.is_leaf() else given
+        if len(given) != len(specs):
+            raise InvalidArgumentError(
+                f"padded_batch: {len(given)} padding values for {len(specs)} components of {structure}; give one for "
+                "all, or one per component, None for its default"
+            )
+        values = [_value(value, spec) for value, spec in zip(given, specs, strict=True)]
         return PaddedBatch(size, tuple(shapes), tuple(values), drop_remainder)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
@@ -133,6 +132,8 @@ def _shapes(specs: list[TensorSpec], padded_shapes: Any) -> list[tuple[int | Non
 
 
 def _value(value: Any, spec: TensorSpec) -> Any:
+    if value is None:
+        return b"" if spec.dtype == STRING else spec.dtype.type(0)
     converted = convert(value)
     if isinstance(converted, bytes) != (spec.dtype == STRING):
         raise InvalidArgumentError(

@@ -159,7 +159,7 @@ class Shard(Stage):
 
 @dataclass(frozen=True)
 class Repeat(Stage):
-    """The upstream again and again; forever if `count` is negative."""
+    """The upstream again and again; forever if `count` is negative, then up to a pass without elements."""
 
     name: ClassVar[str] = "repeat"
     keeps_batches: ClassVar[bool] = True
@@ -173,7 +173,7 @@ class Repeat(Stage):
             for run in upstream():
                 empty = False
                 yield run
-            if empty:  # repeating nothing forever would never end
+            if empty and self.count < 0:  # repeating nothing forever would never end
                 return
             done += 1
 
