@@ -308,3 +308,16 @@ def test_an_axis_that_does_not_exist_is_named(strategy: Any) -> None:
 def test_a_deadline_that_is_none_is_refused(seconds: Any) -> None:
     with pytest.raises(ValueError, match="timeout_seconds must be a number above 0"):
         wb.distribute.RunOptions(timeout_seconds=seconds)
+
+
+def test_assertions_check_shapes_and_dtypes_and_refuse_numbers(strategy: Any) -> None:
+    def asserts_shapes(x: Any) -> Any:
+        wb.debugging.assert_shapes([(x, ("N", 2))])
+        wb.debugging.assert_type(x, np.float32)
+        wb.debugging.assert_rank(x, 2)
+        return x
+
+    rows = np.ones((3, 2), np.float32)
+    assert np.asarray(strategy.run(asserts_shapes, args=(rows,)).values[0]).shape == (3, 2)
+    with pytest.raises(TracingError, match="assert_positive looks at numbers, and this value has none while"):
+        strategy.run(lambda x: wb.debugging.assert_positive(x), args=(rows,))

@@ -1,0 +1,411 @@
+"""Assertions about numbers: element-wise comparisons, closeness, signs (as those of tf.debugging)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from workbench.debugging.numerics import check_numerics
+from workbench.debugging.operands import (
+    array_of,
+    described,
+    each_replica,
+    is_plain,
+    named,
+    pair,
+    prefix,
+    shape_of,
+    text,
+)
+from workbench.errors import InvalidArgumentError
+
+_Compare = Callable[[Any, Any], Any]
+_SYMBOLS: dict[_Compare, str] = {
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+}
+_SCALARS = frozenset({int, float, *(np.dtype(code).type for code in "bBhHiIlLqQefd")})
+
+
+def assert_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
+    """Checks that `x == y` holds element by element (as tf.debugging.assert_equal). NaN equals nothing.
+
+    Args:
+      x: An array or number of any shape, texts, or a value with a component per replica, each of which is checked.
+      y: Of the same dtype, and a shape that `x` can be broadcast with; a Python number takes the dtype of `x`.
+      message: What the error begins with.
+      summarize: How many elements of each the error shows: 3 by default, all if negative.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit.
+    """
+    _compare("assert_equal", operator.eq, x, y, message=message, summarize=summarize)
+
+
+def assert_none_equal(
+    x: Any, y: Any, summarize: int | None = None, message: str | None = None, name: str | None = None
+) -> None:
+    """Checks that `x != y` holds for every pair of elements (as tf.debugging.assert_none_equal).
+
+    Args:
+      x: As for `assert_equal`.
+      y: As for `assert_equal`.
+      summarize: How many elements of each the error shows; stands before `message`, as in the reference.
+      message: What the error begins with.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If two elements are equal; dtypes or shapes do not fit.
+    """
+    _compare("assert_none_equal", operator.ne, x, y, message=message, summarize=summarize)
+
+
+def assert_less(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
+    """Checks that `x < y` holds element by element (as tf.debugging.assert_less).
+
+    Args:
+      x: Real numbers, otherwise as for `assert_equal`.
+      y: As for `assert_equal`.
+      message: What the error begins with.
+      summarize: How many elements of each the error shows.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit.
+    """
+    _compare("assert_less", operator.lt, x, y, message=message, summarize=summarize)
+
+
+def assert_less_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
+    """Checks that `x <= y` holds element by element (as tf.debugging.assert_less_equal).
+
+    Args:
+      x: Real numbers, otherwise as for `assert_equal`.
+      y: As for `assert_equal`.
+      message: What the error begins with.
+      summarize: How many elements of each the error shows.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit.
+    """
+    _compare("assert_less_equal", operator.le, x, y, message=message, summarize=summarize)
+
+
+def assert_greater(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
+    """Checks that `x > y` holds element by element (as tf.debugging.assert_greater).
+
+    Args:
+      x: Real numbers, otherwise as for `assert_equal`.
+      y: As for `assert_equal`.
+      message: What the error begins with.
+      summarize: How many elements of each the error shows.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit.
+    """
+    _compare("assert_greater", operator.gt, x, y, message=message, summarize=summarize)
+
+
+def assert_greater_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
+    """Checks that `x >= y` holds element by element (as tf.debugging.assert_greater_equal).
+
+    Args:
+      x: Real numbers, otherwise as for `assert_equal`.
+      y: As for `assert_equal`.
+      message: What the error begins with.
+      summarize: How many elements of each the error shows.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit.
+    """
+    _compare("assert_greater_equal", operator.ge, x, y, message=message, summarize=summarize)
+
+
+def assert_positive(
+    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
+    """Checks that every element is above zero (as tf.debugging.assert_positive); NaN is not.
+
+    Args:
+      x: Real numbers of any shape, or a value with a component per replica.
+      message: What the error begins with.
+      summarize: How many elements the error shows: 3 by default, all if negative.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If one is not.
+    """
+    _compare_with_zero("assert_positive", operator.gt, x, message=message, summarize=summarize)
+
+
+def assert_negative(
+    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
+    """Checks that every element is below zero (as tf.debugging.assert_negative); NaN is not.
+
+    Args:
+      x: As for `assert_positive`.
+      message: What the error begins with.
+      summarize: How many elements the error shows.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If one is not.
+    """
+    _compare_with_zero("assert_negative", operator.lt, x, message=message, summarize=summarize)
+
+
+def assert_non_negative(
+    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
+    """Checks that no element is below zero or NaN (as tf.debugging.assert_non_negative); -0.0 passes.
+
+    Args:
+      x: As for `assert_positive`.
+      message: What the error begins with.
+      summarize: How many elements the error shows.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If one is.
+    """
+    _compare_with_zero("assert_non_negative", operator.ge, x, message=message, summarize=summarize)
+
+
+def assert_non_positive(
+    x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+) -> None:
+    """Checks that no element is above zero or NaN (as tf.debugging.assert_non_positive); -0.0 passes.
+
+    Args:
+      x: As for `assert_positive`.
+      message: What the error begins with.
+      summarize: How many elements the error shows.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If one is.
+    """
+    _compare_with_zero("assert_non_positive", operator.le, x, message=message, summarize=summarize)
+
+
+def assert_near(
+    x: Any,
+    y: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    message: str | None = None,
+    summarize: int | None = None,
+    name: str | None = None,
+) -> None:
+    """Checks that `|x - y| < atol + rtol * |y|` holds element by element (as tf.debugging.assert_near).
+
+    The bound itself is outside: 0 is not near 0 with tolerances of 0. Infinities are near nothing.
+
+    Args:
+      x: Floating or complex numbers of any shape, or a value with a component per replica.
+      y: Of the same dtype, and a shape that `x` can be broadcast with.
+      rtol: Relative to `y`; 10 times the dtype's epsilon by default.
+      atol: Absolute; 10 times the dtype's epsilon by default.
+      message: What the error begins with.
+      summarize: How many elements of each the error shows: 3 by default, all if negative.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit, or are not floating.
+    """
+    if rtol is None and atol is None and _are_surely_near(x, y):
+        return
+
+    def check(x: Any, y: Any) -> None:
+        first, second = pair(x, y, "assert_near")
+        if first.dtype == np.float64 and is_plain(x) and is_plain(y):  # float32 in the reference
+            first, second = first.astype(np.float32), second.astype(np.float32)
+        if first.dtype.kind not in "fcV":
+            raise InvalidArgumentError(
+                f"{prefix(message)}assert_near compares floating and complex numbers, got {named(first.dtype)}; "
+                "assert_equal compares integers"
+            )
+        absolute, relative = (_tolerance(value, first.dtype) for value in (atol, rtol))
+        with np.errstate(invalid="ignore", over="ignore"):  # inf - inf is NaN, which is near nothing
+            difference = _broadcast(operator.sub, first, second, "assert_near", message)
+            near = np.abs(difference) < absolute + relative * np.abs(second)
+        if not near.all():
+            rule = f"|x - y| < {absolute} + {relative} * |y|"
+            _fail("assert_near", rule, near, (first, second), message=message, summarize=summarize)
+
+    each_replica(check, x, y)
+
+
+def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
+    """Returns `x` if all elements are finite (as tf.debugging.assert_all_finite); see `check_numerics`.
+
+    Args:
+      x: Floating numbers of any shape, or a value with a component per replica.
+      message: What the error begins with.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      NotFinite: For NaN and infinity.
+      InvalidArgumentError: For other dtypes.
+    """
+    each_replica(lambda part: _finite(part, message), x)
+    return x
+
+
+def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | None = None) -> None:
+    """Checks that `condition` is true (as tf.debugging.Assert).
+
+    Args:
+      condition: A bool, a scalar array, or a value with such a component per replica.
+      data: A list of arrays and texts that the error shows.
+      summarize: How many elements of each the error shows: 3 by default, all if negative.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If it is false, or has more than one element.
+    """
+
+    def check(condition: Any, *data: Any) -> None:
+        if shape_of(condition) != ():
+            raise InvalidArgumentError(
+                f"Assert takes one bool, got shape {shape_of(condition)}: use .all() or .any()"
+            )
+        if not array_of(condition, "Assert"):
+            shown = [
+                part if isinstance(part, str) else described(f"data {index}", part, summarize)
+                for index, part in enumerate(data)
+            ]
+            raise InvalidArgumentError("assertion failed" + (": " + "; ".join(shown) if shown else ""))
+
+    each_replica(check, condition, *data)
+
+
+def _compare(
+    which: str, compare: _Compare, x: Any, y: Any, *, message: str | None, summarize: int | None
+) -> None:
+    if _are_scalars_of_one_dtype(x, y) and compare(x, y):  # what most programs check, in a microsecond
+        return
+    each_replica(partial(_check, which, compare, message=message, summarize=summarize), x, y)
+
+
+def _are_scalars_of_one_dtype(x: Any, y: Any) -> bool:
+    kind, other = type(x), type(y)
+    return kind in _SCALARS and (
+        kind is other or other is int or (other is float and issubclass(kind, np.floating))
+    )
+
+
+def _are_surely_near(x: Any, y: Any) -> bool:
+    """Whether two scalars are near by a margin above the rounding of their dtype: a microsecond, for what passes."""
+    if not _are_scalars_of_one_dtype(x, y) or not isinstance(x, float | np.floating):
+        return False
+    dtype = x.dtype if isinstance(x, np.floating) else np.dtype(np.float32)
+    first, second = float(x), float(y)
+    return abs(first - second) < 0.9 * float(_default_tolerance(dtype)) * (1 + abs(second))
+
+
+def _compare_with_zero(
+    which: str, compare: _Compare, x: Any, *, message: str | None, summarize: int | None
+) -> None:
+    if type(x) in _SCALARS and compare(x, 0):
+        return
+
+    def check(x: Any) -> None:
+        array = array_of(x, which)
+        if array.dtype.kind not in "iufV":
+            raise TypeError(f"{prefix(message)}{which} takes real numbers, got {named(array.dtype)}")
+        _check(which, compare, array, array.dtype.type(0), message=message, summarize=summarize)
+
+    each_replica(check, x)
+
+
+def _check(
+    which: str, compare: _Compare, x: Any, y: Any, *, message: str | None, summarize: int | None
+) -> None:
+    first, second = pair(x, y, which)
+    if compare not in (operator.eq, operator.ne) and first.dtype.kind not in "iufV":
+        raise InvalidArgumentError(
+            f"{prefix(message)}{which} needs numbers with an order, got {named(first.dtype)}"
+        )
+    holds = _broadcast(compare, first, second, which, message)
+    if not holds.all():
+        rule = f"x {_SYMBOLS[compare]} y"
+        _fail(which, rule, holds, (first, second), message=message, summarize=summarize)
+
+
+def _broadcast(operation: _Compare, x: np.ndarray, y: np.ndarray, which: str, message: str | None) -> Any:
+    try:
+        return operation(x, y)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"{prefix(message)}{which}: shapes {x.shape} and {y.shape} cannot be broadcast to one"
+        ) from error
+
+
+def _fail(
+    which: str,
+    rule: str,
+    holds: Any,
+    operands: tuple[np.ndarray, np.ndarray],
+    *,
+    message: str | None,
+    summarize: int | None,
+) -> None:
+    holds = np.asarray(holds)
+    first = tuple(int(index) for index in np.argwhere(~holds)[0])
+    x, y = (text(np.broadcast_to(operand, holds.shape)[first]) for operand in operands)
+    values = f"x = {x}, y = {y}"
+    if first:
+        shown = "; ".join(described(name, part, summarize) for name, part in zip("xy", operands, strict=True))
+        where = f" at {np.count_nonzero(~holds)} of {holds.size} elements, the first at {list(first)}"
+        values = f"{values} ({shown})"
+    else:
+        where = ""
+    raise InvalidArgumentError(f"{prefix(message)}{which}: {rule} does not hold{where}: {values}")
+
+
+def _tolerance(given: Any, dtype: np.dtype[Any]) -> Any:
+    if given is None:
+        return _default_tolerance(dtype)
+    return array_of(given, "assert_near").astype(_real(dtype))
+
+
+@cache
+def _default_tolerance(dtype: np.dtype[Any]) -> Any:
+    """10 times the distance from 1 to the next number; `np.finfo` knows no bfloat16."""
+    number = _real(dtype).type
+    one = epsilon = number(1)
+    while one + epsilon / number(2) != one:
+        epsilon = epsilon / number(2)
+    return number(10) * epsilon
+
+
+def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.empty(0, dtype).real.dtype if dtype.kind == "c" else dtype
+
+
+def _finite(part: Any, message: str) -> None:
+    check_numerics(part, message)

@@ -1,0 +1,185 @@
+"""What assertions are given: arrays of any library, Python numbers, texts, values with a component per replica."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from workbench.backends.from_gpu import fetched
+from workbench.backends.numpy import require_values, view
+from workbench.errors import InvalidArgumentError, TracingError
+
+STRING = np.dtype(object)
+DEFAULT_SUMMARIZE = 3
+_OF_PYTHON: dict[type, np.dtype[Any]] = {
+    bool: np.dtype(np.bool_),
+    int: np.dtype(np.int32),
+    float: np.dtype(np.float32),
+    complex: np.dtype(np.complex128),
+    str: STRING,
+    bytes: STRING,
+}
+
+
+def each_replica(check: Callable[..., None], *operands: Any) -> None:
+    """Calls `check` with the operands; once per replica if some of them have a component for each.
+
+    Raises:
+      InvalidArgumentError: If operands have different numbers of components; what `check` raises, naming the replica.
+    """
+    distributed = [value for value in operands if _is_distributed(value)]
+    if not distributed:
+        check(*operands)
+        return
+    size = len(distributed[0].values)
+    columns = [value.values_for(size) if _is_distributed(value) else (value,) * size for value in operands]
+    for replica, components in enumerate(zip(*columns, strict=True)):
+        try:
+            check(*components)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"on replica {replica} of {size}: {error}") from error
+
+
+def _is_distributed(value: Any) -> bool:
+    # By a method: the class is one of a layer above. Variables have it, too, and are read as arrays.
+    return hasattr(value, "values_for") and not hasattr(value, "assign")
+
+
+def pair(x: Any, y: Any, which: str) -> tuple[np.ndarray, np.ndarray]:
+    """Both operands as arrays of one dtype; what has no dtype, such as a Python number, takes the other's.
+
+    Args:
+      x: An array, a number, a text, or nested lists of them.
+      y: Another one.
+      which: The assertion, for errors.
+
+    Raises:
+      InvalidArgumentError: If the dtypes differ, or a number does not fit the other's dtype.
+    """
+    first, second = array_of(x, which), array_of(y, which)
+    if first.dtype != second.dtype:
+        if is_plain(y):
+            second = _as_dtype(second, first.dtype, which)
+        elif is_plain(x):
+            first = _as_dtype(first, second.dtype, which)
+        else:
+            raise InvalidArgumentError(
+                f"{which}: x and y must have one dtype, got {named(first.dtype)} and {named(second.dtype)}; convert "
+                f"one: y.astype({named(first.dtype)!r})"
+            )
+    return first, second
+
+
+def array_of(x: Any, which: str) -> np.ndarray:
+    """The operand as an array on the host; texts become objects of type bytes.
+
+    Raises:
+      TracingError: If JAX is tracing it: it has no numbers yet.
+      TypeError: If it is no array, number or text, nor lists of them.
+    """
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
+        return x
+    if isinstance(x, str | bytes | list | tuple) or getattr(x, "dtype", None) == STRING:
+        plain = np.asarray(x)
+        if plain.dtype.kind in "USO":
+            return _texts(plain, which)
+    try:
+        require_values(x)
+        return view(fetched(x))
+    except TracingError as error:
+        raise TracingError(
+            f"{which} looks at numbers, and this value has none while the function is being traced: return it from the "
+            "replica function and check what run returns. Checks of shapes and dtypes work here"
+        ) from error
+
+
+def dtype_of(x: Any) -> np.dtype[Any]:
+    """The dtype of an array, also a traced one; Python integers count as int32, floats as float32, as in TensorFlow."""
+    if (dtype := _OF_PYTHON.get(type(x))) is not None:
+        return dtype
+    known = getattr(x, "dtype", None)
+    if isinstance(known, np.dtype):
+        return STRING if known.kind in "US" else known
+    if isinstance(x, list | tuple):
+        leaves = {dtype_of(leaf) for leaf in _leaves(x)}
+        return leaves.pop() if len(leaves) == 1 else array_of(x, "dtype").dtype
+    return array_of(x, "dtype").dtype
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of an array, also a traced one, of a number, or of nested lists."""
+    shape = getattr(x, "shape", None)
+    if shape is not None:
+        return tuple(int(size) for size in shape)
+    return np.shape(x)
+
+
+def named(dtype: np.dtype[Any]) -> str:
+    """The dtype's name, "string" for texts."""
+    return "string" if dtype == STRING else dtype.name
+
+
+def described(name: str, x: Any, summarize: int | None) -> str:
+    """An operand in an error: name, dtype and shape, and its first `summarize` elements (3; all if negative)."""
+    array = array_of(x, name)
+    sizes = "[" + ",".join(map(str, array.shape)) + "]" if array.shape else ""
+    count = DEFAULT_SUMMARIZE if summarize is None else int(summarize)
+    flat = array.reshape(-1)
+    shown = flat if count < 0 else flat[:count]
+    more = ", …" if len(shown) < len(flat) else ""
+    values = ", ".join(text(value) for value in shown)
+    return f"{name} {named(array.dtype)}{sizes} = " + (f"[{values}{more}]" if array.shape else values)
+
+
+def text(value: Any) -> str:
+    """One element in an error, at most 80 characters."""
+    return (repr(value) if isinstance(value, bytes) else str(value))[:80]
+
+
+def prefix(message: str | None) -> str:
+    """What an error begins with: the user's message."""
+    return f"{message}: " if message else ""
+
+
+def is_plain(x: Any) -> bool:
+    """Whether the operand has no dtype of its own: a Python number, a text, or lists of them."""
+    return not hasattr(x, "dtype") and all(not hasattr(leaf, "dtype") for leaf in _leaves(x))
+
+
+def _leaves(x: Any) -> Iterator[Any]:
+    if isinstance(x, list | tuple):
+        for part in x:
+            yield from _leaves(part)
+    else:
+        yield x
+
+
+def _as_dtype(array: np.ndarray, dtype: np.dtype[Any], which: str) -> np.ndarray:
+    order = "biufc"  # a number may become one of a kind further right
+    if dtype.kind == "V" or array.dtype.kind not in order or dtype.kind not in order:
+        fits = dtype.kind == "V" and array.dtype.kind in "iuf"  # bfloat16 and its like
+    else:
+        integers = array.dtype.kind in "iu" and dtype.kind in "iu"
+        fits = integers or (
+            array.dtype.kind != "b" and order.index(array.dtype.kind) <= order.index(dtype.kind)
+        )
+        if integers and array.size:
+            limits = np.iinfo(dtype)
+            fits = limits.min <= int(array.min()) and int(array.max()) <= limits.max
+    if not fits:
+        raise InvalidArgumentError(
+            f"{which}: {text(array.tolist())} does not fit the dtype of the other operand, {named(dtype)}; give an "
+            "array of that dtype"
+        )
+    return array.astype(dtype)
+
+
+def _texts(plain: np.ndarray, which: str) -> np.ndarray:
+    texts = np.empty(plain.shape, STRING)
+    for index, value in np.ndenumerate(plain):
+        if not isinstance(value, str | bytes):
+            raise TypeError(f"{which} takes numbers or texts, got {type(value).__name__}: {value!r:.80}")
+        texts[index] = value.encode() if isinstance(value, str) else value
+    return texts

@@ -1,0 +1,204 @@
+"""Assertions about shapes, which hold for traced values, too (as those of tf.debugging)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from workbench.debugging.operands import described, each_replica, prefix, shape_of
+from workbench.errors import InvalidArgumentError
+
+_ANY = (None, ".")
+_LEADING = (..., "...", "*")
+
+
+def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
+    """Checks that `x` has `rank` dimensions (as tf.debugging.assert_rank).
+
+    Args:
+      x: An array, a number, or a value with a component per replica.
+      rank: A whole number.
+      message: What the error begins with.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If it has more or fewer.
+    """
+    wanted = _rank(rank, "assert_rank")
+
+    def check(x: Any) -> None:
+        if len(shape_of(x)) != wanted:
+            raise InvalidArgumentError(
+                f"{prefix(message)}assert_rank: x must have rank {wanted}, got {_shaped(x)}"
+            )
+
+    each_replica(check, x)
+
+
+def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
+    """Checks that `x` has `rank` dimensions or more (as tf.debugging.assert_rank_at_least).
+
+    Args:
+      x: An array, a number, or a value with a component per replica.
+      rank: A whole number.
+      message: What the error begins with.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If it has fewer.
+    """
+    least = _rank(rank, "assert_rank_at_least")
+
+    def check(x: Any) -> None:
+        if len(shape_of(x)) < least:
+            raise InvalidArgumentError(
+                f"{prefix(message)}assert_rank_at_least: x must have rank {least} or more, got {_shaped(x)}"
+            )
+
+    each_replica(check, x)
+
+
+def assert_rank_in(x: Any, ranks: Iterable[Any], message: str | None = None, name: str | None = None) -> None:
+    """Checks that the number of dimensions of `x` is among `ranks` (as tf.debugging.assert_rank_in).
+
+    Args:
+      x: An array, a number, or a value with a component per replica.
+      ranks: Whole numbers.
+      message: What the error begins with.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If it is not.
+    """
+    wanted = [_rank(rank, "assert_rank_in") for rank in ranks]
+
+    def check(x: Any) -> None:
+        if len(shape_of(x)) not in wanted:
+            raise InvalidArgumentError(
+                f"{prefix(message)}assert_rank_in: x must have a rank of {wanted}, got {_shaped(x)}"
+            )
+
+    each_replica(check, x)
+
+
+def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> None:
+    """Checks that `tensor` has no dimensions (as tf.debugging.assert_scalar).
+
+    Args:
+      tensor: An array, a number, or a value with a component per replica.
+      message: What the error begins with.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: If it has some; an array of one element has, too.
+    """
+
+    def check(tensor: Any) -> None:
+        if shape_of(tensor) != ():
+            raise InvalidArgumentError(
+                f"{prefix(message)}assert_scalar: expected a scalar, got {_shaped(tensor)}"
+            )
+
+    each_replica(check, tensor)
+
+
+def assert_shapes(
+    shapes: Any,
+    data: Sequence[Any] | None = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> None:
+    """Checks shapes, and that sizes with one symbol are equal (as tf.debugging.assert_shapes).
+
+    A shape has an entry per dimension: a number or a text of digits is a size; None and "." are any size; everything
+    else is a symbol that stands for one size in all shapes. A leading `...` or "*" leaves all but the last dimensions
+    open. A text is read letter by letter: "NQ" is ("N", "Q"). Scalars count as one dimension of size 1.
+
+        wb.debugging.assert_shapes([(x, ("N", "Q")), (y, ("N", "D")), (parameters, ("Q",)), (loss, ())])
+
+    Args:
+      shapes: Pairs of array and shape, or a dict from hashable arrays to shapes. Values with a component per replica
+        are checked replica by replica.
+      data: Arrays and texts that the error shows; by default the array that does not fit.
+      summarize: How many elements of each the error shows: 3 by default, all if negative.
+      message: What the error begins with.
+      name: Taken for compatibility, without effect.
+
+    Raises:
+      InvalidArgumentError: For the first array that does not fit; for `...` that does not lead.
+    """
+    pairs = list(shapes.items() if isinstance(shapes, dict) else shapes)
+    wanted = [_entries(shape) for _, shape in pairs]
+
+    def check(*arrays: Any) -> None:
+        sizes: dict[Any, tuple[int, int]] = {}
+        for index, (array, (leading, entries)) in enumerate(zip(arrays, wanted, strict=True)):
+            if problem := _misfit(shape_of(array), leading, entries, sizes, index):
+                shown = [array] if data is None else data
+                texts = [
+                    part
+                    if isinstance(part, str)
+                    else described(f"array {index}" if data is None else "data", part, summarize)
+                    for part in shown
+                ]
+                raise InvalidArgumentError(f"{prefix(message)}assert_shapes: {problem} ({'; '.join(texts)})")
+
+    each_replica(check, *(array for array, _ in pairs))
+
+
+def _entries(shape: Any) -> tuple[bool, list[Any]]:
+    """Whether leading dimensions are left open, and the others' entries: None, a size or a symbol."""
+    if isinstance(shape, int):
+        raise InvalidArgumentError(f"assert_shapes: a shape is a tuple, got {shape}; write ({shape},)")
+    given = list(shape)
+    leading = bool(given) and any(given[0] is mark or given[0] == mark for mark in _LEADING)
+    entries = given[1:] if leading else given
+    if any(entry is ... or entry in ("...", "*") for entry in entries if not isinstance(entry, int)):
+        raise InvalidArgumentError(f"assert_shapes: ... and * stand only first in a shape, got {shape!r}")
+    return leading, [_entry(entry) for entry in entries]
+
+
+def _entry(entry: Any) -> Any:
+    if entry in _ANY:
+        return None
+    return int(entry) if isinstance(entry, int) or (isinstance(entry, str) and entry.isdigit()) else entry
+
+
+def _misfit(
+    shape: tuple[int, ...], leading: bool, entries: list[Any], sizes: dict[Any, tuple[int, int]], index: int
+) -> str:
+    """Why the shape of array `index` does not fit, or ""; notes the sizes of symbols, and which array said so."""
+    text = f"array {index} has shape {shape}"
+    if leading:
+        if len(shape) < len(entries):
+            return f"{text}, expected {len(entries)} dimensions or more"
+        inner = shape[len(shape) - len(entries) :]
+    else:
+        if len(shape) <= 1 and len(entries) <= 1 and not (len(shape) == len(entries) == 1):
+            # Scalars and shape [] are one dimension of size 1.
+            inner, entries = shape or (1,), entries or [1]
+        else:
+            inner = shape
+        if len(inner) != len(entries):
+            return f"{text}, expected {len(entries)} dimensions"
+    for size, entry in zip(inner, entries, strict=True):
+        if isinstance(entry, int):
+            if size != entry:
+                return f"{text}, expected a size of {entry} where it has {size}"
+        elif entry is not None:
+            known, origin = sizes.setdefault(entry, (size, index))
+            if known != size:
+                return f"{text}, where {entry!r} is {size}; it is {known} in array {origin}"
+    return ""
+
+
+def _rank(rank: Any, which: str) -> int:
+    if isinstance(rank, bool) or shape_of(rank) != () or int(rank) != rank:
+        raise InvalidArgumentError(f"{which}: a rank is one whole number, got {rank!r:.80}")
+    return int(rank)
+
+
+def _shaped(x: Any) -> str:
+    shape = shape_of(x)
+    return f"rank {len(shape)} with shape {shape}"
