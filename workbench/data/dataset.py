@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from workbench.data.constructors import Constructors
@@ -10,6 +10,7 @@ from workbench.data.describe import DatasetText
 from workbench.data.failing import guarded, opened
 from workbench.data.fold import fold
 from workbench.data.iterator import DatasetIterator, Elements, elements_of
+from workbench.data.meter import StageMeter
 from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
@@ -151,7 +152,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts a pass; gives runs of elements."""
-        return self._opener(len(self.stages), current)()
+        return self._opener(len(self.stages), current, current.meter.input_of(self))()
 
     @classmethod
     def of_source(cls, source: Source, name: str | None = None) -> Dataset:
@@ -176,11 +177,18 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
         """This dataset without its last stage; None if there is none."""
         return Dataset(self.source, self.stages[:-1], self._options) if self.stages else None
 
-    def _opener(self, depth: int, current: Pass) -> Opener:
+    def _opener(self, depth: int, current: Pass, meters: Sequence[StageMeter] | None) -> Opener:
+        if meters is None:
+            return self._unmeasured(depth, current, None)
+        meter = meters[depth]
+        opener = self._unmeasured(depth, current.measured_by(meter), meters)
+        return lambda: meter.around(opener)
+
+    def _unmeasured(self, depth: int, current: Pass, meters: Sequence[StageMeter] | None) -> Opener:
         if depth == 0:
             return lambda: guarded(self.source.open(current))
         stage = self.stages[depth - 1].after(self.with_source(self.source, self.stages[: depth - 1]))
-        below = self._opener(depth - 1, current)
+        below = self._opener(depth - 1, current, meters)
         if stage.sees_failures:
             return lambda: guarded(stage.open(below, current))
         return lambda: opened(lambda upstream: stage.open(upstream, current), below)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from workbench.data.meter import UNMEASURED, StageMeter, Unmeasured
 from workbench.data.provenance import OffsetTable
 from workbench.data.tables import Failed, Run
 
@@ -26,13 +27,19 @@ class Pass:
       provenance: Whether stages keep track of which source elements their results came from.
       visits: How often a stage with a certain seed was opened in this pass; `repeat` opens it once per
         repetition.
+      meter: Of the stage that is opened; before a dataset is opened, of whoever opens it.
     """
 
     dataset: Callable[[Any], Any]
     epoch: int = 0
     provenance: bool = False
     visits: Counter[int] = field(default_factory=Counter)
+    meter: StageMeter | Unmeasured = UNMEASURED
     _offset: dict[tuple[int, int], OffsetTable] = field(default_factory=dict)
+
+    def measured_by(self, meter: StageMeter) -> Pass:
+        """The same pass, as a stage sees it that is measured by `meter`."""
+        return replace(self, meter=meter)
 
     def generator(self, seed: int, *, reshuffle: bool) -> np.random.Generator:
         """Random numbers for one opening of a stage, the same on every host."""

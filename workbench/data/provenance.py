@@ -7,6 +7,7 @@ top 7 the dataset of a concatenation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ DATASET_MASK = (1 << DATASET_SHIFT) - 1
 class OffsetTable:
     """A table whose ids are moved by `offset`, to tell them from those of other files or datasets."""
 
+    at_rest: ClassVar[bool] = False
     table: Table
     offset: int
 

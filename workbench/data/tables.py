@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -39,6 +39,10 @@ class Segment(Protocol):
 
 class Table(Protocol):
     """Elements that can be fetched by row number."""
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether its elements exist, so that fetching one takes no work worth measuring."""
 
     @property
     def structure(self) -> Structure:
@@ -172,6 +176,7 @@ class Joined:
 class ArrayTable:
     """Elements stored as columns: arrays of one length. Element ids are row numbers."""
 
+    at_rest: ClassVar[bool] = True
     columns: Sequence[Array]
     structure: Structure
 
@@ -201,6 +206,7 @@ class ArrayTable:
 class RangeTable:
     """The numbers `start + step * row`, computed when asked for."""
 
+    at_rest: ClassVar[bool] = True
     start: int
     step: int
     dtype: np.dtype[Any]
@@ -232,6 +238,7 @@ class RangeTable:
 class ListTable:
     """Elements that exist one by one, such as the results of a user's function."""
 
+    at_rest: ClassVar[bool] = True
     items: list[Leaves]
     structure: Structure
     item_ids: list[Array] | None = None
@@ -259,6 +266,7 @@ class ListTable:
 class BatchTable:
     """Batches of `size` consecutive rows of a run, gathered when asked for."""
 
+    at_rest: ClassVar[bool] = False
     run: Run
     size: int
 
@@ -290,6 +298,7 @@ class BatchTable:
 class SegmentTable:
     """Batches of any size, gathered when asked for."""
 
+    at_rest: ClassVar[bool] = False
     segments: list[Segment]
     structure: Structure
 
@@ -355,6 +364,11 @@ def attempts(runs: Iterator[Run], provenance: bool) -> Iterator[Item | Failed]:
             except Exception as error:  # batches are put together only here
                 item = Failed(error)
             yield item
+
+
+def nbytes(leaves: Leaves) -> int:
+    """Memory of an element's components, without what Python adds."""
+    return sum(len(leaf) if isinstance(leaf, bytes) else getattr(leaf, "nbytes", 0) for leaf in leaves)
 
 
 def as_slab(leaves: Leaves, ids: Array) -> Slab:

@@ -78,6 +78,7 @@ class TextLines(FileReader):
 class LineTable:
     """Bytes in a list; an object array is made only of those that go into a batch."""
 
+    at_rest: ClassVar[bool] = True
     lines: list[bytes]
 
     @property
