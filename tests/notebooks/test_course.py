@@ -31,7 +31,8 @@ PLAUSIBLE: dict[str, dict[str, tuple[str, str]]] = {
         "batch-size": ("batch_size = 120", "batch_size = 126"),
         "rows": ("(1, 1, 0, 0)", "(2, 0, 0, 0)"),
         "global-mean": ("return total / count", 'return ctx.all_reduce("mean", x.mean())'),
-        "policy": ("AutoShardPolicy.DATA", "AutoShardPolicy.OFF"),
+        "policy": ("policies.DATA", "policies.OFF"),
+        "groups": ("rows_per_group = 30", "rows_per_group = 15"),
     },
     VARIABLES: {
         "aggregation": ('aggregation="MEAN"', 'aggregation="ONLY_FIRST_REPLICA"'),
@@ -69,6 +70,7 @@ SAID = {
     "rows-check": "rows per step and replica: expected",
     "global-mean-check": "is not finite on replica",
     "policy-check": "elements too many are read",
+    "groups-check": "larger groups do, too: [30]",
     "aggregation-check": "the mean of 10 and 11 is not [10. 10. 10.]",
     "count-check": "were counted, there are [143 146",
     "repaired-check": "'weights:0' is not in sync",
@@ -112,7 +114,9 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
             "mean": "replicas 1, 3 got an empty batch",
             "files": r"22\s+22 8 8",
             "what-if": r"policy OFF .* 30 30 30 30, dup 60",
-            "proof": "60 lines read; as often as in the files: True",
+            "parquet": r"18\s+18 12 12",
+            "columns": "{'label': array",
+            "proof": "TFRecord: 60, as written: True\nParquet: 60, as written: True",
         },
         VARIABLES: {
             "drift": "diverged at step 0, .* first replica 1",
