@@ -5,11 +5,14 @@ from workbench.io.examples import decode_sequence_example as decode_sequence_exa
 from workbench.io.examples import encode_example as encode_example
 from workbench.io.examples import encode_sequence_example as encode_sequence_example
 from workbench.io.features import FixedLenFeature as FixedLenFeature
+from workbench.io.features import FixedLenSequenceFeature as FixedLenSequenceFeature
 from workbench.io.features import PaddedValues as PaddedValues
 from workbench.io.features import VarLenFeature as VarLenFeature
 from workbench.io.parsing import parse_example as parse_example
 from workbench.io.parsing import parse_single_example as parse_single_example
 from workbench.io.record_writer import TFRecordOptions as TFRecordOptions
 from workbench.io.record_writer import TFRecordWriter as TFRecordWriter
+from workbench.io.sequences import parse_sequence_example as parse_sequence_example
+from workbench.io.sequences import parse_single_sequence_example as parse_single_sequence_example
 from workbench.io.tensors import parse_tensor as parse_tensor
 from workbench.io.tensors import serialize_tensor as serialize_tensor

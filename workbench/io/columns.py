@@ -1,221 +1,125 @@
-"""The values of many serialized examples, feature by feature.
-
-Examples that one program wrote are mostly alike: those of one length have the same bytes between their values. So
-the first one of a length is looked at closely, the others are cut at the same places by `struct`, in C, and compared.
-"""
+"""The values of many serialized examples, feature by feature."""
 
 from __future__ import annotations
 
-import struct
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from workbench.io.examples import BYTES, FLOAT, Feature, part, read_features
-from workbench.io.wire import Malformed, floats, read_varint, unpacked_varints
+from workbench.io.example_bytes import Apart, ExampleBytes, Joined, Places, fields_at
+from workbench.io.examples import BYTES, part, read_features
+from workbench.io.headers import ENTRY, Template, learned, merged
+from workbench.io.layouts import Flags, Found, Layout, located
+from workbench.io.values import Array, Column, decoded
+from workbench.io.wire import Malformed
 
-Array = np.ndarray[Any, np.dtype[Any]]
-_LEAST_ALIKE = 16
-_ENTRY, _KEY, _VALUE = 0x0A, 0x0A, 0x12
-_FEATURE_TAGS = {0x0A: 1, 0x12: 2, 0x1A: 3}
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """The values of a feature in some examples, of which each has as many.
-
-    Attributes:
-      rows: Which examples.
-      kind: Of the values, as `Feature` has it.
-      values: Shape `(len(rows), n)`.
-    """
-
-    rows: list[int]
-    kind: int
-    values: Array
+# As much of a batch as stays in a core's cache.
+_CHUNK_BYTES = 1 << 20
+# Above so many bytes per feature a copy costs more than looking into each example.
+_LONG_BYTES = 1024
+_LEAST_ALIKE = 8
+_MOST_TEMPLATES = 8
 
 
-def columns(serialized: list[bytes], names: Collection[str]) -> dict[str, list[Block]]:
-    """The values of the named features; examples that do not have one are in none of its blocks.
+@dataclass(slots=True)
+class _Seen:
+    """What examples looked like when the same features were last asked for: a guess, which any thread may replace."""
+
+    layout: Layout | None = None
+    template: Template = field(default_factory=dict)
+
+
+def columns(serialized: list[bytes], names: Collection[str]) -> dict[str, list[Column]]:
+    """The values of the named features; examples that do not have one are in none of its columns.
+
+    What other features hold is not looked at.
 
     Raises:
       Malformed: if the bytes of an example are damaged; the text has its number.
     """
-    found: dict[str, list[Block]] = {name: [] for name in names}
-    by_length: dict[int, list[int]] = defaultdict(list)
-    for row, data in enumerate(serialized):
-        by_length[len(data)].append(row)
-    others = []
-    for rows in by_length.values():
-        alike = _alike([serialized[row] for row in rows], names) if len(rows) >= _LEAST_ALIKE else None
-        if alike is None:
-            others += rows
-            continue
-        for name, kind, values in alike:
-            found[name].append(Block(rows, kind, values))
-    for name, blocks in _gathered(serialized, others, names):
-        found[name] += blocks
+    found: dict[str, list[Column]] = {name: [] for name in names}
+    seen = _seen(frozenset(names))
+    for first, chunk in _chunks(serialized):
+        rest = np.arange(len(chunk))
+        if len(chunk) >= _LEAST_ALIKE:
+            rest = _alike(chunk, first, seen, found)
+        for name, column in _one_by_one(serialized, (rest + first).tolist(), names):
+            found[name].append(column)
     return found
 
 
-def _gathered(
-    serialized: list[bytes], rows: list[int], names: Collection[str]
-) -> Iterator[tuple[str, list[Block]]]:
-    """The values of examples that are not alike: found one by one, read feature by feature."""
-    strips: dict[tuple[str, int], list[tuple[int, list[bytes]]]] = defaultdict(list)
-    for row in rows:
-        data = serialized[row]
+@lru_cache(64)
+def _seen(names: frozenset[str]) -> _Seen:
+    return _Seen()
+
+
+def _chunks(serialized: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    total = sum(map(len, serialized))
+    # Long examples are not joined, so they need not be cut.
+    rows = max(_LEAST_ALIKE, len(serialized) * _CHUNK_BYTES // max(total, 1), len(serialized) // 16)
+    for start in range(0, len(serialized), rows):
+        yield start, serialized[start : start + rows]
+
+
+def _alike(chunk: list[bytes], first: int, seen: _Seen, found: dict[str, list[Column]]) -> Places:
+    """Adds the columns of examples of which many are alike; gives the rows of those that are not."""
+    long = sum(map(len, chunk)) > len(chunk) * _LONG_BYTES * max(1, len(seen.template))
+    examples: ExampleBytes = Apart(chunk) if long else Joined(chunk)
+    rows = np.arange(len(chunk))
+    tags, places, stops = fields_at(examples, rows, examples.starts)
+    formed = (tags == ENTRY) & (stops == examples.stops) & (places < stops)
+    odd, rest = rows[~formed], rows[formed]
+
+    def taken(whole: list[Found], done: Flags) -> None:
+        nonlocal rest
+        wanted = [
+            each.named([index for index, name in enumerate(each.names) if name in found]) for each in whole
+        ]
+        numbers = rest + first
+        for name, column in decoded(examples, rest, wanted, done):
+            found[name].append(column.of_rows(numbers))
+        rest = rest[~done]
+
+    if seen.layout is not None:
+        taken(*seen.layout.match(examples, rest, places[rest]))
+    for _ in range(_MOST_TEMPLATES):
+        if len(rest) < _LEAST_ALIKE:
+            break
+        row = int(rest[0])
         try:
-            places = list(_places(data))
-            if len({name for name, *_ in places}) < len(places):
-                raise Malformed("a name stands there twice")
-        except (Malformed, UnicodeDecodeError):
-            for name, (kind, values) in _one(data, row):
-                if name in names:
-                    yield name, [Block([row], kind, _row(kind, values))]
+            new = learned(chunk[row], int(places[row] - examples.starts[row]))
+        except Malformed:
+            odd, rest = np.append(odd, row), rest[1:]
             continue
-        for name, kind, pieces in places:
-            if name in names:
-                strips[name, kind].append((row, [data[start:stop] for start, stop in pieces]))
-    for (name, kind), strip in strips.items():
+        if not seen.template or 2 * len(rest) > len(chunk):
+            seen.layout = Layout(new)
+            taken(*seen.layout.match(examples, rest, places[rest]))
+        seen.template = merged(seen.template, new)
+        taken(*located(chunk, examples, rest, places[rest], seen.template))
+    return np.sort(np.append(odd, rest))
+
+
+def _one_by_one(
+    serialized: list[bytes], rows: list[int], names: Collection[str]
+) -> Iterator[tuple[str, Column]]:
+    """The values of examples in whatever form."""
+    strips: dict[tuple[str, int], list[tuple[int, Any]]] = defaultdict(list)
+    for row in rows:
         try:
-            yield name, list(_blocks(kind, strip))
-        except Malformed:  # only one by one can tell which
-            for row, _ in strip:
-                _one(serialized[row], row)
-            raise
-
-
-def _blocks(kind: int, strip: list[tuple[int, list[bytes]]]) -> Iterator[Block]:
-    """Rows with equally many values together."""
-    if kind == BYTES:
-        by_count: dict[int, list[tuple[int, list[bytes]]]] = defaultdict(list)
-        for row, pieces in strip:
-            by_count[len(pieces)].append((row, pieces))
-        for count, same in by_count.items():
-            texts = np.fromiter((text for _, pieces in same for text in pieces), object, count * len(same))
-            yield Block([row for row, _ in same], kind, texts.reshape(len(same), count))
-        return
-    packed = [pieces[0] if pieces else b"" for _, pieces in strip]
-    joined = b"".join(packed)
-    stops = np.cumsum([0, *map(len, packed)])
-    if kind == FLOAT:
-        values: Array = floats(joined)
-        ends = stops // 4
-    else:
-        last = np.frombuffer(joined, np.uint8) < 0x80
-        if not last[stops[1:][np.diff(stops) > 0] - 1].all():
-            raise Malformed("a packed number has no end")
-        values = unpacked_varints(joined)
-        ends = np.concatenate([[0], np.cumsum(last)])[stops]
-    counts = np.diff(ends)
-    for count in np.unique(counts).tolist():
-        same_rows = np.flatnonzero(counts == count)
-        places = ends[same_rows][:, None] + np.arange(count)
-        yield Block([strip[index][0] for index in same_rows.tolist()], kind, values[places])
-
-
-def _one(data: bytes, row: int) -> list[tuple[str, Feature]]:
-    try:
-        return read_features(part(data, 1))
-    except (Malformed, UnicodeDecodeError) as error:
-        raise Malformed(f"example {row} of the batch is damaged: {error}") from error
-
-
-def _row(kind: int, values: Any) -> Array:
-    if kind != BYTES:
-        return values[None]  # type: ignore[no-any-return]
-    return np.fromiter(values, object, len(values))[None]
-
-
-def _alike(serialized: list[bytes], names: Collection[str]) -> list[tuple[str, int, Array]] | None:
-    """Name, kind and values `(n, k)` of each feature, if all examples are cut at the same places; else None."""
-    try:
-        places = list(_places(serialized[0]))
-    except (Malformed, IndexError, UnicodeDecodeError):
-        return None
-    if len({name for name, *_ in places}) < len(places):
-        return None
-    wanted = [place for place in places if place[0] in names]
-    sizes: list[int] = []
-    position = 0
-    for _, _, pieces in places:
-        for start, stop in pieces:
-            sizes += [start - position, stop - start]
-            position = stop
-    sizes.append(len(serialized[0]) - position)
-    cut = struct.Struct("".join(f"{size}s" for size in sizes)).unpack
-    stripes = list(zip(*map(cut, serialized), strict=True))
-    if any(stripe.count(stripe[0]) < len(stripe) for stripe in stripes[::2]):
-        return None
-    numbers = iter(range(1, len(stripes), 2))
-    at = {name: [stripes[next(numbers)] for _ in pieces] for name, _, pieces in places}
-    result = []
-    for name, kind, _ in wanted:
-        values = _stacked(kind, at[name], len(serialized))
-        if values is None:
-            return None
-        result.append((name, kind, values))
-    return result
-
-
-def _stacked(kind: int, stripes: list[tuple[bytes, ...]], count: int) -> Array | None:
-    if kind == BYTES:
-        values = np.empty((count, len(stripes)), object)
-        for index, stripe in enumerate(stripes):
-            values[:, index] = np.fromiter(stripe, object, count)
-        return values
-    if not stripes:
-        return np.empty((count, 0), np.float32 if kind == FLOAT else np.int64)
-    (stripe,) = stripes
-    packed = b"".join(stripe)
-    if kind == FLOAT:
-        return floats(packed).reshape(count, -1)
-    ends = (np.frombuffer(packed, np.uint8) < 0x80).reshape(count, -1)
-    each = ends.sum(axis=1)
-    if not ends[:, -1].all() or (each != each[0]).any():
-        return None
-    return unpacked_varints(packed).reshape(count, -1)
-
-
-def _places(data: bytes) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
-    """Name, kind, and where the values are, of each feature of an example in the order that all writers use.
-
-    Raises:
-      Malformed: if it is in another, which is no error.
-    """
-    position, end = _message(data, 0, _ENTRY, len(data))
-    if end != len(data):
-        raise Malformed("something follows the features")
-    while position < end:
-        position, entry_end = _message(data, position, _ENTRY, end)
-        position, key_end = _message(data, position, _KEY, entry_end)
-        name = data[position:key_end].decode()
-        position, value_end = _message(data, key_end, _VALUE, entry_end)
-        kind = _FEATURE_TAGS.get(data[position], 0) if position < value_end else 0
-        position, list_end = _message(data, position, data[position] if kind else -1, value_end)
-        if not kind or not entry_end == value_end == list_end:
-            raise Malformed("a feature of another form")
-        pieces = []
-        while position < list_end:
-            start, position = _message(data, position, 0x0A, list_end)
-            pieces.append((start, position))
-        odd = kind == FLOAT and any((stop - start) % 4 for start, stop in pieces)
-        if odd or (kind != BYTES and (len(pieces) > 1 or any(start == stop for start, stop in pieces))):
-            raise Malformed("numbers in several parts")
-        yield name, kind, pieces
-
-
-def _message(data: bytes, position: int, tag: int, end: int) -> tuple[int, int]:
-    """Where the content of the field at `position` starts and ends."""
-    if position >= end or data[position] != tag:
-        raise Malformed("another field")
-    start = position + 2
-    if start > end or (size := data[start - 1]) > 0x7F:  # mostly a length is one byte
-        size, start = read_varint(data, position + 1)
-    if start + size > end:
-        raise Malformed("a field is cut off")
-    return start, start + size
+            for name, (kind, values) in read_features(part(serialized[row], 1), names):
+                strips[name, kind].append((row, values))
+        except (Malformed, UnicodeDecodeError) as error:
+            raise Malformed(f"example {row} of the batch is damaged: {error}") from error
+    for (name, kind), strip in strips.items():
+        if kind == BYTES:
+            texts = [text for _, values in strip for text in values]
+            joined: Array = np.fromiter(texts, object, len(texts))
+        else:
+            joined = np.concatenate([values for _, values in strip])
+        counts = np.array([len(values) for _, values in strip])
+        each = int(counts[0]) if (counts == counts[0]).all() else -1
+        yield name, Column(np.array([row for row, _ in strip]), kind, joined, counts, each)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,24 +81,38 @@ def decode_sequence_example(serialized: Any) -> tuple[dict[str, Array], dict[str
     return context, {name: [_column(kind, values) for kind, values in steps] for name, steps in lists}
 
 
-def read_features(message: bytes) -> list[tuple[str, Feature]]:
+def read_features(message: bytes, names: Container[str] | None = None) -> list[tuple[str, Feature]]:
     """Names and features of the message `Features`; one without a kind is left out.
+
+    Args:
+      message: The bytes.
+      names: Of which features; what the others hold is not looked at. None for all.
 
     Raises:
       Malformed: if the bytes are damaged.
     """
-    named = ((name, read_feature(value)) for name, value in _entries(message))
+    named = (
+        (name, read_feature(value)) for name, value in _entries(message) if names is None or name in names
+    )
     return [(name, feature) for name, feature in named if feature is not None]
 
 
-def read_feature_lists(message: bytes) -> list[tuple[str, list[Feature]]]:
+def read_feature_lists(
+    message: bytes, names: Container[str] | None = None
+) -> list[tuple[str, list[Feature]]]:
     """Names and steps of the message `FeatureLists`.
+
+    Args:
+      message: The bytes.
+      names: Of which features; None for all.
 
     Raises:
       Malformed: if the bytes are damaged.
     """
     found = []
     for name, value in _entries(message):
+        if names is not None and name not in names:
+            continue
         steps = [read_feature(_message(step, kind)) for field, kind, step in fields(value) if field == 1]
         found.append((name, [step if step is not None else (INT64, np.empty(0, np.int64)) for step in steps]))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,11 +68,38 @@ class VarLenFeature:
         kind_of(self.dtype)
 
 
+@dataclass(frozen=True, slots=True)
+class FixedLenSequenceFeature:
+    """A feature of which each example has its own number of steps, and each step as many values as `shape` says.
+
+    Steps that an example does not have are filled up.
+
+    Attributes:
+      shape: Of one step.
+      dtype: float32, int64 or "string".
+      allow_missing: Whether an example without the feature has no steps, instead of being an error.
+      default_value: What missing steps are filled with in `parse_example`: one value; None for 0 or b"".
+
+    Raises:
+      InvalidArgumentError: if examples cannot hold the dtype.
+    """
+
+    shape: Sequence[int]
+    dtype: Any
+    allow_missing: bool = False
+    default_value: Any = None
+
+    def __post_init__(self) -> None:
+        kind_of(self.dtype)
+
+
+@lru_cache
 def dtype_of(dtype: Any) -> np.dtype[Any]:
     """The NumPy dtype; objects, which are bytes, for text."""
     return np.dtype(object) if dtype in ("string", str, bytes) else np.dtype(dtype)
 
 
+@lru_cache
 def kind_of(dtype: Any) -> int:
     """The kind of feature that holds a dtype.
 

@@ -9,37 +9,56 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import InvalidArgumentError
-from workbench.io.columns import Block, columns
+from workbench.io.columns import columns
 from workbench.io.examples import BYTES, KIND_NAMES
-from workbench.io.features import Array, FixedLenFeature, PaddedValues, VarLenFeature, dtype_of, kind_of
+from workbench.io.features import (
+    Array,
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    PaddedValues,
+    VarLenFeature,
+    dtype_of,
+    kind_of,
+)
+from workbench.io.values import Column
 from workbench.io.wire import Malformed
 
-Wanted = FixedLenFeature | VarLenFeature
+Wanted = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature
 Values = Array | PaddedValues
+_MOST_PADDED_BYTES = 1 << 30
+_MOST_PADDING = 64
 
 
 def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, Values]:
-    """The wanted features of a batch of examples.
+    """The wanted features of a batch of examples. What other features hold is not looked at.
 
     Args:
       serialized: The bytes of each, such as a batch of a `TFRecordDataset`, shape `(batch,)`.
       features: Name to what is wanted.
 
     Returns:
-      A `FixedLenFeature` as an array `(batch, *shape)`; a `VarLenFeature` as `PaddedValues`, where tf.io gives a sparse
-      tensor.
+      A `FixedLenFeature` as an array `(batch, *shape)`; a `FixedLenSequenceFeature` as an array
+      `(batch, most steps, *shape)`; a `VarLenFeature` as `PaddedValues`, where tf.io gives a sparse tensor.
 
     Raises:
       InvalidArgumentError: if an example is damaged, lacks a feature without a default, or has one of another dtype
         or number of values.
-      ValueError: if `features` is empty.
+      ValueError: if `features` is empty, holds something else, or a sequence that must not be missing.
     """
     if not features:
         raise ValueError("parse_example: features is empty; name what you want of the examples")
-    batch = np.asarray(serialized, object).ravel().tolist()
-    for row, data in enumerate(batch):
-        if not isinstance(data, bytes):
-            raise InvalidArgumentError(f"parse_example: example {row} is {type(data).__name__}, not bytes")
+    for name, wanted in features.items():
+        if not isinstance(wanted, Wanted):
+            raise ValueError(
+                f"parse_example: feature {name!r} is {wanted!r:.80}; use FixedLenFeature, VarLenFeature or "
+                "FixedLenSequenceFeature"
+            )
+        if isinstance(wanted, FixedLenSequenceFeature) and not wanted.allow_missing:
+            raise ValueError(
+                f"parse_example: feature {name!r} may be missing in an example, which is then as one without steps; "
+                "set allow_missing=True"
+            )
+    batch = batch_of(serialized, "parse_example")
     try:
         found = columns(batch, features.keys())
     except Malformed as error:
@@ -47,8 +66,23 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
     return {name: _parsed(name, wanted, found[name], len(batch)) for name, wanted in features.items()}
 
 
+def batch_of(serialized: Any, function: str) -> list[bytes]:
+    """The examples that a function was given.
+
+    Raises:
+      InvalidArgumentError: if one is not bytes.
+    """
+    batch: list[bytes] = np.asarray(serialized, object).ravel().tolist()
+    if set(map(type, batch)) - {bytes}:
+        row = next(row for row, data in enumerate(batch) if type(data) is not bytes)
+        raise InvalidArgumentError(f"{function}: example {row} is {type(batch[row]).__name__}, not bytes")
+    return batch
+
+
 def parse_single_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, Array]:
-    """The wanted features of one example: a `FixedLenFeature` of its shape, a `VarLenFeature` of shape `(n,)`.
+    """The wanted features of one example.
+
+    A `FixedLenFeature` has its own shape, a `VarLenFeature` `(n,)`, a `FixedLenSequenceFeature` `(steps, *shape)`.
 
     Raises:
       InvalidArgumentError: as `parse_example`.
@@ -61,29 +95,32 @@ def parse_single_example(serialized: Any, features: Mapping[str, Wanted]) -> dic
     }
 
 
-def _parsed(name: str, wanted: Wanted, blocks: list[Block], count: int) -> Values:
+def _parsed(name: str, wanted: Wanted, found: list[Column], count: int) -> Values:
     kind = kind_of(wanted.dtype)
-    for block in blocks:
-        if block.kind != kind:
+    for column in found:
+        if column.kind != kind:
             raise InvalidArgumentError(
-                f"feature {name!r} of example {block.rows[0]} holds {KIND_NAMES[block.kind]}, not {KIND_NAMES[kind]}"
+                f"feature {name!r} of example {column.rows[0]} holds {KIND_NAMES[column.kind]}, not {KIND_NAMES[kind]}"
             )
     if isinstance(wanted, VarLenFeature):
-        return _padded(kind, dtype_of(wanted.dtype), blocks, count)
+        return _padded(name, wanted, found, count)
+    if isinstance(wanted, FixedLenSequenceFeature):
+        return _steps(name, wanted, found, count)
     shape, size = tuple(wanted.shape), math.prod(wanted.shape)
-    for block in blocks:
-        if block.values.shape[1] != size:
+    for column in found:
+        if column.each != size:
+            others = np.flatnonzero(column.counts != size)
             raise InvalidArgumentError(
-                f"feature {name!r} of example {block.rows[0]} has {block.values.shape[1]} values, shape {shape} "
-                f"takes {size}; use VarLenFeature if their number varies"
+                f"feature {name!r} of example {column.rows[others[0]]} has {column.counts[others[0]]} values, shape "
+                f"{shape} takes {size}; use VarLenFeature if their number varies"
             )
-    if len(blocks) == 1 and len(blocks[0].rows) == count:
-        return blocks[0].values.reshape(count, *shape)
+    if len(found) == 1 and len(found[0].rows) == count:
+        return found[0].values.reshape(count, *shape)  # all rows, so they are in order
     result = np.empty((count, size), dtype_of(wanted.dtype))
     missing = np.ones(count, bool)
-    for block in blocks:
-        result[block.rows] = block.values
-        missing[block.rows] = False
+    for column in found:
+        result[column.rows] = column.values.reshape(-1, size)
+        missing[column.rows] = False
     if missing.any():
         if wanted.default_value is None:
             raise InvalidArgumentError(
@@ -91,6 +128,19 @@ def _parsed(name: str, wanted: Wanted, blocks: list[Block], count: int) -> Value
             )
         result[missing] = _default(name, wanted.default_value, kind, shape)
     return result.reshape(count, *shape)
+
+
+def _steps(name: str, wanted: FixedLenSequenceFeature, found: list[Column], count: int) -> Array:
+    shape, size = tuple(wanted.shape), max(1, math.prod(wanted.shape))
+    for column in found:
+        uneven = np.flatnonzero(column.counts % size)
+        if len(uneven):
+            raise InvalidArgumentError(
+                f"feature {name!r} of example {column.rows[uneven[0]]} has {column.counts[uneven[0]]} values, which "
+                f"are no whole number of steps of shape {shape}"
+            )
+    values, _ = _padded(name, wanted, found, count, filler=wanted.default_value)
+    return values.reshape(count, -1 if count else 0, *shape)
 
 
 def _default(name: str, value: Any, kind: int, shape: tuple[int, ...]) -> Array:
@@ -107,11 +157,46 @@ def _default(name: str, value: Any, kind: int, shape: tuple[int, ...]) -> Array:
         ) from error
 
 
-def _padded(kind: int, dtype: np.dtype[Any], blocks: list[Block], count: int) -> PaddedValues:
+def _padded(
+    name: str,
+    wanted: VarLenFeature | FixedLenSequenceFeature,
+    found: list[Column],
+    count: int,
+    *,
+    filler: Any = None,
+) -> PaddedValues:
     lengths = np.zeros(count, np.int64)
-    for block in blocks:
-        lengths[block.rows] = block.values.shape[1]
-    values = np.full((count, int(lengths.max(initial=0))), b"" if kind == BYTES else 0, dtype)
-    for block in blocks:
-        values[block.rows, : block.values.shape[1]] = block.values
+    for column in found:
+        lengths[column.rows] = column.counts
+    if filler is None:
+        filler = b"" if kind_of(wanted.dtype) == BYTES else 0
+    elif isinstance(filler, str):
+        filler = filler.encode()
+    shape, dtype = (count, int(lengths.max(initial=0))), dtype_of(wanted.dtype)
+    check_padding(name, shape, dtype, int(lengths.sum()))
+    values = np.full(shape, filler, dtype)
+    for column in found:
+        rows = np.repeat(column.rows, column.counts)
+        firsts = np.cumsum(column.counts) - column.counts
+        values[rows, np.arange(len(rows)) - np.repeat(firsts, column.counts)] = column.values
     return PaddedValues(values, lengths)
+
+
+def check_padding(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], held: int) -> None:
+    """Refuses to fill up gigabytes around a few values, as one damaged or hostile example may ask for.
+
+    Args:
+      name: Of the feature.
+      shape: Of the padded values.
+      dtype: Of the padded values.
+      held: How many values there are.
+
+    Raises:
+      InvalidArgumentError: if it takes more than 1 GiB, and 64 times what the values themselves take.
+    """
+    size_bytes = math.prod(shape) * dtype.itemsize
+    if size_bytes > max(_MOST_PADDED_BYTES, _MOST_PADDING * held * dtype.itemsize):
+        raise InvalidArgumentError(
+            f"feature {name!r}: {held:,} values padded to shape {shape} take {size_bytes:,} bytes, since one example "
+            "has many more than the others; parse fewer examples at a time, or sort them by length first"
+        )

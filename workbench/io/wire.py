@@ -18,6 +18,7 @@ _LONGEST_VARINT = 10
 _SIGN = 1 << 63
 _MASK = (1 << 64) - 1
 VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
+Octets = np.ndarray[Any, np.dtype[np.uint8]]
 Int64s = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -102,7 +103,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
         position += size
 
 
-def unpacked_varints(data: bytes) -> Int64s:
+def unpacked_varints(data: bytes | Octets) -> Int64s:
     """The packed whole numbers in `data`, signed, shape `(n,)`.
 
     Raises:

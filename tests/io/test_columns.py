@@ -1,0 +1,156 @@
+"""Batches of examples that are alike, nearly alike, and written in every form that the wire format allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import InvalidArgumentError
+from workbench.io import FixedLenFeature, VarLenFeature, decode_example, encode_example, parse_example
+from workbench.io.columns import columns
+from workbench.io.wire import delimited, varint
+
+NAMES = ("a", "bb", "c" * 200, "é", "e")
+
+
+def wide_delimited(number: int, payload: bytes) -> bytes:
+    """A field whose length takes a byte more than it needs, which is legal."""
+    length = bytearray(varint(len(payload)))
+    length[-1] |= 0x80
+    return varint(number << 3 | 2) + bytes(length) + b"\0" + payload
+
+
+def feature(rng: np.random.Generator, kind: int, count: int, form: int) -> bytes:
+    """The message `Feature`; `form` 0 is the usual one."""
+    field = wide_delimited if form == 1 else delimited
+    if kind == 1:
+        items = b"".join(field(1, rng.bytes(int(rng.integers(0, 200)))) for _ in range(count))
+        return field(1, items)
+    if kind == 2:
+        parts = [np.float32(rng.random()).tobytes() for _ in range(count)]
+        apart = b"".join(b"\x0d" + part for part in parts)
+    else:
+        parts = [
+            varint(int(rng.integers(-(2**63), 2**63 - 1) >> int(rng.integers(64)))) for _ in range(count)
+        ]
+        apart = b"".join(b"\x08" + part for part in parts)
+    packed = field(1, b"".join(parts)) if parts else b""
+    match form:
+        case 2:
+            return delimited(kind, apart)
+        case 3:
+            return delimited(kind, packed + apart + packed)
+        case 4:
+            return delimited(kind, packed) + b"\x7a\x01x"
+    return field(kind, packed)
+
+
+def random_example(rng: np.random.Generator, strange: float) -> bytes:
+    """An example with some of `NAMES`, of kinds that depend on the name."""
+    entries = []
+    for number, name in enumerate(NAMES):
+        if rng.random() < 0.1:
+            continue
+        form = int(rng.integers(1, 5)) if rng.random() < strange else 0
+        count = 1 if rng.random() < 0.5 else int(rng.integers(0, 40))
+        value = feature(rng, number % 3 + 1, count, form)
+        if rng.random() < strange / 4:
+            value = b""
+        entry = delimited(1, name.encode()) + delimited(2, value)
+        if rng.random() < strange:
+            entry = delimited(2, value) + delimited(1, name.encode())
+        entries.append(delimited(1, entry))
+    if rng.random() < strange:
+        entries.reverse()
+    if rng.random() < strange and entries:
+        again = delimited(1, NAMES[0].encode()) + delimited(2, feature(rng, 1, 2, 0))
+        entries.append(delimited(1, again))  # the last of a name counts
+    features = b"".join(entries)
+    if rng.random() < strange:
+        half = len(entries) // 2
+        return delimited(1, b"".join(entries[:half])) + delimited(1, b"".join(entries[half:])) + b"\x78\x05"
+    return delimited(1, features)
+
+
+def values_by_row(batch: list[bytes], names: tuple[str, ...] = NAMES) -> list[dict[str, list[Any]]]:
+    """What `columns` finds, example by example."""
+    rows: list[dict[str, list[Any]]] = [{} for _ in batch]
+    for name, found in columns(batch, names).items():
+        for column in found:
+            assert column.each == (column.counts[0] if len(set(column.counts.tolist())) == 1 else -1)
+            stops = np.cumsum(column.counts)
+            for row, start, stop in zip(column.rows, stops - column.counts, stops, strict=True):
+                assert name not in rows[row], "a row is in one column only"
+                rows[row][name] = column.values[start:stop].tolist()
+    return rows
+
+
+@pytest.mark.parametrize("strange", [0.0, 0.02, 0.3])
+@pytest.mark.parametrize("count", [3, 40, 300])
+def test_batches_hold_what_each_example_holds(strange: float, count: int) -> None:
+    rng = np.random.default_rng(count)
+    for _ in range(1 + 80 // count):
+        batch = [random_example(rng, strange) for _ in range(count)]
+        expected = [
+            {name: values.tolist() for name, values in decode_example(data).items()} for data in batch
+        ]
+        assert values_by_row(batch) == expected
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1, 40, 3000]))
+def test_long_examples_are_read_as_short_ones(seed: int, size: int) -> None:
+    rng = np.random.default_rng(seed)
+    images = [rng.bytes(int(rng.integers(size, 2 * size))) for _ in range(20)]
+    batch = [encode_example({"image": image, "label": row * 37}) for row, image in enumerate(images)]
+    wanted = {"image": FixedLenFeature([], "string"), "label": FixedLenFeature([], np.int64)}
+    read = parse_example(batch, wanted)
+    assert read["image"].tolist() == images
+    assert read["label"].tolist() == [row * 37 for row in range(20)]
+
+
+def test_batches_of_many_chunks_keep_their_order() -> None:
+    batch = [
+        encode_example({"x": np.full(300, row, np.float32), **({"y": [row] * (row % 5)} if row % 5 else {})})
+        for row in range(4000)
+    ]
+    read = parse_example(batch, {"x": FixedLenFeature([300], np.float32), "y": VarLenFeature(np.int64)})
+    assert read["x"][:, 7].tolist() == list(range(4000))
+    assert read["y"].lengths.tolist() == [row % 5 for row in range(4000)]
+    assert read["y"].values[3999].tolist() == [3999] * 4
+
+
+def test_what_is_not_wanted_is_not_looked_at() -> None:
+    odd = delimited(1, delimited(1, delimited(1, b"z") + delimited(2, b"\x0a\x7f")))
+    for count in (1, 30):
+        batch = [encode_example({"a": 1}) + odd] * count
+        assert parse_example(batch, {"a": FixedLenFeature([], np.int64)})["a"].tolist() == [1] * count
+        with pytest.raises(InvalidArgumentError, match="example 0"):
+            parse_example(batch, {"z": FixedLenFeature([], np.int64)})
+
+
+@pytest.mark.parametrize("name", ["a", "bb", "e"])
+def test_every_flipped_bit_of_an_example_is_read_as_alone_or_refused(name: str) -> None:
+    rng = np.random.default_rng(4)
+    kinds = {"a": 1, "bb": 2, "e": 3}
+    entries = [
+        [delimited(1, text.encode()) + delimited(2, feature(rng, kind, 2, 0)) for text, kind in kinds.items()]
+        for _ in range(12)
+    ]
+    good = [delimited(1, b"".join(delimited(1, entry) for entry in each)) for each in entries]
+    expected = values_by_row(good, (name,))
+    for place in range(min(map(len, good))):
+        for bit in range(8):
+            bad = bytearray(good[5])
+            bad[place] ^= 1 << bit
+            batch = [*good[:5], bytes(bad), *good[6:]]
+            try:
+                alone = values_by_row([bytes(bad)], (name,))
+            except InvalidArgumentError:
+                with pytest.raises(InvalidArgumentError, match="example 5"):
+                    columns(batch, (name,))
+                continue
+            assert values_by_row(batch, (name,)) == [*expected[:5], *alone, *expected[6:]]

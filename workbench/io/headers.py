@@ -1,0 +1,142 @@
+"""The bytes of an example before the values of its features, learned from one example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from workbench.io.example_bytes import Octets
+from workbench.io.wire import Malformed, read_varint
+
+ENTRY: Final = 0x0A
+ITEM: Final = 0x0A
+LONGEST_HEADER: Final = 256
+_KEY: Final = 0x0A
+_VALUE: Final = 0x12
+_KINDS: Final = {0x0A: 1, 0x12: 2, 0x1A: 3}
+_LONGEST_LENGTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Bytes of a header that say how long something is: it ends where the feature ends.
+
+    Attributes:
+      start: Where in the header they start.
+      stop: Where what they tell of starts.
+    """
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The bytes of a feature before its values: those of its lengths vary, the others do not.
+
+    Attributes:
+      name: Of the feature.
+      kind: Of its values.
+      single: Whether the values are one item, of which the header is a part: one text, or packed numbers.
+      key: The bytes from the name's own length to the tag behind it.
+      same: All bytes, shape `(size,)`.
+      lengths: Those of the entry, the feature, the list of values, and the item if it is single.
+    """
+
+    name: str
+    kind: int
+    single: bool
+    key: Octets
+    same: Octets
+    lengths: tuple[Length, ...]
+
+
+Template = dict[str, Header]
+
+
+def learned(data: bytes, start: int) -> Template:
+    """The headers of the features of one example, in their order.
+
+    Args:
+      data: The example.
+      start: Where its features start.
+
+    Raises:
+      Malformed: if they have another form, or one comes twice.
+    """
+    template: Template = {}
+    while start < len(data):
+        header, start = header_at(data, start)
+        if header.name in template:
+            raise Malformed("a name stands there twice")
+        template[header.name] = header
+    return template
+
+
+def merged(known: Template, new: Template) -> Template:
+    """A template for examples of either; `new` alone if their orders contradict each other."""
+    common = [name for name in new if name in known]
+    if common != [name for name in known if name in new]:
+        return new
+    result: Template = {}
+    rest = iter(known.items())
+    for name, header in new.items():
+        if name in known:
+            for other, known_header in rest:
+                result[other] = known_header
+                if other == name:
+                    break
+        else:
+            result[name] = header
+    result.update(rest)
+    return result
+
+
+def header_at(data: bytes, start: int) -> tuple[Header, int]:
+    """The header of the feature at `start` of an example, and where the feature ends.
+
+    Raises:
+      Malformed: if it has another form than most writers give it, which need not be an error.
+    """
+    entry, entry_end = _message(data, start, ENTRY, len(data))
+    key, key_end = _message(data, entry, _KEY, entry_end)
+    value, value_end = _message(data, key_end, _VALUE, entry_end)
+    kind = _KINDS.get(data[value], 0) if value < value_end else 0
+    content, end = _message(data, value, data[value] if kind else -1, value_end)
+    if not entry_end == value_end == end:
+        raise Malformed("a feature of another form")
+    lengths = [
+        Length(1, entry - start),
+        Length(key_end + 1 - start, value - start),
+        Length(value + 1 - start, content - start),
+    ]
+    size = content - start
+    try:
+        item, item_end = _message(data, content, ITEM, end)
+    except Malformed:
+        single = False
+    else:
+        single = item_end == end
+        if single:
+            lengths.append(Length(content + 1 - start, item - start))
+            size = item - start
+    try:
+        name = data[key:key_end].decode()
+    except UnicodeDecodeError as error:
+        raise Malformed("a name is no text") from error
+    if size > LONGEST_HEADER:
+        raise Malformed("a name is long")
+    same = np.frombuffer(data, np.uint8, size, start)
+    return Header(name, kind, single, same[entry - start : key_end + 1 - start], same, tuple(lengths)), end
+
+
+def _message(data: bytes, position: int, tag: int, end: int) -> tuple[int, int]:
+    """Where the content of the field at `position` starts and ends."""
+    if position >= end or data[position] != tag:
+        raise Malformed("another field")
+    size, start = read_varint(data, position + 1)
+    if start + size > end or start - position - 1 > _LONGEST_LENGTH:
+        raise Malformed("a field is cut off")
+    return start, start + size
