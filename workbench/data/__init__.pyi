@@ -5,6 +5,7 @@ from workbench.data.context import InputReplicationMode as InputReplicationMode
 from workbench.data.dataset import Dataset as Dataset
 from workbench.data.formats.arrow import ArrowDataset as ArrowDataset
 from workbench.data.formats.csv import CsvDataset as CsvDataset
+from workbench.data.formats.npy import NumpyDataset as NumpyDataset
 from workbench.data.formats.parquet import ParquetDataset as ParquetDataset
 from workbench.data.iterator import DatasetIterator as DatasetIterator
 from workbench.data.iterator import DatasetIterator as Iterator

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import workbench as wb
-from workbench.data import ArrowDataset, CsvDataset, Dataset, ParquetDataset
+from workbench.data import ArrowDataset, CsvDataset, Dataset, NumpyDataset, ParquetDataset
 
 ROWS = 40
 TABLE = pa.table({"x": np.arange(ROWS)})
@@ -31,6 +31,16 @@ def of_csv(folder: Path) -> Dataset:
     return CsvDataset([folder / "a", folder / "b"])
 
 
+def of_npy(folder: Path) -> Dataset:
+    np.save(folder / "a.npy", np.arange(ROWS))
+    return NumpyDataset(folder / "a.npy").map(lambda x: {"x": x})
+
+
+def of_npz(folder: Path) -> Dataset:
+    np.savez(folder / "a.npz", x=np.arange(ROWS))
+    return NumpyDataset(folder / "a.npz")
+
+
 def of_parquet(folder: Path) -> Dataset:
     pa.parquet.write_table(TABLE, folder / "a", row_group_size=7)
     return ParquetDataset(folder / "a")
@@ -41,7 +51,7 @@ def of_arrow(folder: Path) -> Dataset:
     return ArrowDataset(folder / "a")
 
 
-@pytest.mark.parametrize("make", [of_csv, of_parquet, of_arrow])
+@pytest.mark.parametrize("make", [of_csv, of_npy, of_npz, of_parquet, of_arrow])
 def test_each_row_arrives_once_and_where_the_explanation_says(
     hosts: Any, tmp_path: Path, make: Callable[[Path], Dataset]
 ) -> None:

@@ -96,12 +96,12 @@ class ColumnReading:
             for name in names
         ]
         if structure is None:
-            order, structure = _layout(tuple(names))
+            order, structure = columns_layout(names)
             arrays = [arrays[index] for index in order]
         return Run(PositionedTable(arrays, structure, positions), range(batch.num_rows))
 
 
-def _layout(names: tuple[str, ...]) -> tuple[list[int], Structure]:
+def columns_layout(names: Sequence[str]) -> tuple[list[int], Structure]:
     """In which order a structure wants the components, which need not be that of the columns."""
     # Not by structure.flatten: it gives dicts of the same names the order in which such a dict came first.
     order, spec = tree.flatten({name: index for index, name in enumerate(names)})

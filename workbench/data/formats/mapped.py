@@ -1,0 +1,89 @@
+"""Rows of an array that lies in a file, which the process maps into its memory."""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass
+from typing import IO, ClassVar, Literal
+
+import numpy as np
+
+from workbench.data.formats.npy_header import NpyHeader
+from workbench.data.structure import LEAF, Array, Structure, convert
+from workbench.data.tables import Leaves, Rows, Segment, as_slab, row_numbers
+from workbench.errors import DataLossError
+
+
+@dataclass(slots=True, eq=False)
+class MappedTable:
+    """Rows of a mapped array; rows are copied out of the map, and only those that are handed over.
+
+    A file that somebody makes shorter would end the process with SIGBUS: as an exception there is none. So its size is
+    compared each time before the map is read, and nobody outside of this class gets a view of the map. What is left
+    is a file that is cut while rows are copied.
+
+    Attributes:
+      array: The map as an array.
+      memory: The map.
+      path: Of the file, for errors.
+    """
+
+    at_rest: ClassVar[bool] = False  # pages may have to come from the disk
+    array: Array
+    memory: mmap.mmap
+    path: str
+
+    @staticmethod
+    def of(file: IO[bytes], header: NpyHeader, path: str) -> MappedTable:
+        """Maps an array.
+
+        Args:
+          file: As opened; may be closed afterwards.
+          header: Of the array.
+          path: Of the file.
+        """
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        order: Literal["F", "C"] = "F" if header.fortran else "C"
+        array: Array = np.ndarray(header.shape, header.dtype, memory, header.start, order=order)
+        return MappedTable(array, memory, path)
+
+    @property
+    def structure(self) -> Structure:
+        """The structure of an element."""
+        return LEAF
+
+    def row(self, index: int) -> Leaves:
+        """The components of one element."""
+        self._check()
+        return [native(self.array[index].copy())]
+
+    def take(self, rows: Rows) -> Leaves:
+        """The components of several elements, stacked."""
+        self._check()
+        if isinstance(rows, range):
+            stop = rows.stop if rows.stop >= 0 else None
+            return [native(np.array(self.array[rows.start : stop : rows.step]))]
+        return [native(self.array.take(rows, axis=0))]
+
+    def ids(self, rows: Rows) -> Array:
+        """Numbers of the source elements behind `rows`."""
+        return row_numbers(rows).copy()
+
+    def segment(self, index: int) -> Segment:
+        """One element seen as a batch of rows."""
+        return as_slab(self.row(index), self.ids(range(index, index + 1)))
+
+    def _check(self) -> None:
+        size = self.memory.size()
+        if size < len(self.memory):
+            raise DataLossError(
+                f"{self.path!r} was made shorter while it was read: from {len(self.memory):,} to {size:,} bytes; write "
+                "another file and rename it instead"
+            )
+
+
+def native(values: Array) -> Array:
+    """Values in the byte order of the machine, text as bytes."""
+    if values.dtype.kind in "SU":
+        return convert(values)  # type: ignore[no-any-return]
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
