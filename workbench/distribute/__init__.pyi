@@ -4,8 +4,10 @@ from workbench.communicators.core.options import CommunicationOptions as Communi
 from workbench.data.context import InputContext as InputContext
 from workbench.data.context import InputOptions as InputOptions
 from workbench.data.context import InputReplicationMode as InputReplicationMode
+from workbench.distribute import cluster_resolver as cluster_resolver
 from workbench.distribute import experimental as experimental
 from workbench.distribute.arrays.reduce_op import ReduceOp as ReduceOp
+from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec as ClusterSpec
 from workbench.distribute.contexts import experimental_set_strategy as experimental_set_strategy
 from workbench.distribute.contexts import has_strategy as has_strategy
 from workbench.distribute.contexts import in_cross_replica_context as in_cross_replica_context

@@ -1,0 +1,65 @@
+"""ClusterSpec: jobs, tasks, addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import workbench as wb
+
+ClusterSpec = wb.distribute.ClusterSpec
+
+
+def test_a_cluster_answers_by_job_and_number() -> None:
+    spec = ClusterSpec({"chief": ["a:1"], "worker": {3: "d:1", 1: "b:1"}})
+
+    assert spec.jobs == ["chief", "worker"]
+    assert spec.as_dict() == {"chief": ["a:1"], "worker": {1: "b:1", 3: "d:1"}}
+    assert spec.num_tasks("worker") == 2
+    assert spec.task_indices("worker") == [1, 3]
+    assert spec.task_address("worker", 3) == "d:1"
+    assert spec.job_tasks("worker") == [None, "b:1", None, "d:1"]
+    assert repr(spec) == "ClusterSpec({'chief': ['a:1'], 'worker': {1: 'b:1', 3: 'd:1'}})"
+
+
+def test_numbers_without_gaps_are_a_list() -> None:
+    assert ClusterSpec({"worker": {1: "b", 0: "a"}}).as_dict() == {"worker": ["a", "b"]}
+    assert ClusterSpec({"worker": ["a", "b"]}) == ClusterSpec({"worker": {0: "a", 1: "b"}})
+    assert len({ClusterSpec({"worker": ["a"]}), ClusterSpec({"worker": {0: "a"}})}) == 1
+
+
+def test_a_spec_is_independent_of_what_it_was_made_of() -> None:
+    given = {"worker": ["a"]}
+    spec = ClusterSpec(given)
+    given["worker"].append("b")
+    spec.as_dict()["worker"] = []
+
+    assert ClusterSpec(spec) == spec
+    assert spec.num_tasks("worker") == 1
+
+
+def test_what_is_not_there_is_named_with_what_is() -> None:
+    spec = ClusterSpec({"worker": ["a"]})
+
+    with pytest.raises(ValueError, match=r"no job 'ps': it has \['worker'\]"):
+        spec.job_tasks("ps")
+    with pytest.raises(ValueError, match=r"job 'worker' has no task 4: it has \[0\]"):
+        spec.task_address("worker", 4)
+    assert not ClusterSpec({})
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["a:1"], "a cluster is a dict from job to addresses, got list"),
+        ({"worker": "a:1"}, r"takes a list of addresses .* write \['a:1'\]"),
+        ({"worker": [1]}, "the address of task 0 of job 'worker' is a text, got int"),
+        ({"worker": {"0": "a"}}, r"tasks have whole numbers from 0, got \['0'\]"),
+        ({"worker": {-1: "a"}}, "tasks have whole numbers from 0"),
+        ({1: ["a"]}, "the name of a job is a text, got int"),
+    ],
+)
+def test_anything_else_is_refused(given: Any, says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        ClusterSpec(given)

@@ -1,0 +1,187 @@
+"""Resolvers that read the environment: given clusters, TF_CONFIG, unions, Slurm. `tests/reference` has more cases."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.errors import InvalidArgumentError, NotFoundError
+
+resolvers = wb.distribute.cluster_resolver
+TWO = wb.distribute.ClusterSpec({"worker": ["a:1", "b:1"]})
+
+
+@pytest.fixture(autouse=True)
+def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("SLURM_") or name in ("TF_CONFIG", "CUDA_VISIBLE_DEVICES", "TPU_NAME"):
+            monkeypatch.delenv(name)
+
+
+def _step(monkeypatch: pytest.MonkeyPatch, rank: int, tasks: int, hosts: str, per_node: str) -> None:
+    """The environment that srun gives a task."""
+    for name, value in {
+        "PROCID": rank,
+        "STEP_NUM_TASKS": tasks,
+        "STEP_NODELIST": hosts,
+        "STEP_TASKS_PER_NODE": per_node,
+    }.items():
+        monkeypatch.setenv(f"SLURM_{name}", str(value))
+
+
+def test_a_resolver_of_ones_own_needs_a_spec_and_a_master() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        resolvers.ClusterResolver()  # type: ignore[abstract]
+
+    class Fixed(resolvers.ClusterResolver):
+        def cluster_spec(self) -> Any:
+            return TWO
+
+        def master(self, task_type: Any = None, task_id: Any = None, rpc_layer: Any = None) -> str:
+            return self.address_of("worker", 0, rpc_layer)
+
+    assert Fixed().master(rpc_layer="grpc") == "grpc://a:1"
+    assert Fixed().environment == ""
+    assert (Fixed().task_type, Fixed().task_id) == (None, None)
+    assert resolvers.UnionResolver(Fixed()).cluster_spec() == TWO
+
+
+def test_a_given_cluster() -> None:
+    resolver = resolvers.SimpleClusterResolver(TWO, task_type="worker", num_accelerators={"GPU": 2})
+    resolver.task_id, resolver.rpc_layer = 1, "grpc"
+
+    assert resolver.master("worker", 0) == "grpc://a:1"
+    assert resolver.num_accelerators() == {"GPU": 2}
+    assert resolvers.SimpleClusterResolver(TWO).num_accelerators() == {}
+    with pytest.raises(TypeError, match="takes a ClusterSpec, got dict"):
+        resolvers.SimpleClusterResolver({"worker": ["a:1"]})
+
+
+def test_tf_config_is_read_at_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolver = resolvers.TFConfigClusterResolver()
+    assert not resolver.cluster_spec()
+    assert resolver.master() == ""
+
+    config = {"cluster": TWO.as_dict(), "task": {"type": "worker", "index": "1"}, "rpc_layer": "grpc"}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    assert (resolver.task_type, resolver.task_id, resolver.master()) == ("worker", 1, "grpc://b:1")
+
+    resolver.task_id = 0
+    assert resolver.master() == "grpc://a:1"
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"worker": {"2": "c:1", "5": "f:1"}}}))
+    assert resolver.cluster_spec().as_dict() == {"worker": {2: "c:1", 5: "f:1"}}
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ("{not json", "TF_CONFIG is no JSON: .*line 1 column 2"),
+        (
+            '{"cluster": {"worker": ["a", "b"]}, "task": {"index": "x"}}',
+            "the task's index is a number, got 'x'",
+        ),
+        ('{"cluster": {"worker": ["a", "b"]}, "task": 3}', '"task" is a dict with "type" and "index", got 3'),
+        ('{"cluster": {"worker": ["a", "b"]}}', "TF_CONFIG names no task: add"),
+    ],
+)
+def test_a_wrong_tf_config_says_what_is_wrong(
+    config: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", config)
+    with pytest.raises(ValueError, match=says):
+        resolvers.TFConfigClusterResolver().master()
+
+
+def test_a_union_numbers_tasks_on_or_keeps_their_numbers() -> None:
+    sparse = resolvers.SimpleClusterResolver(wb.distribute.ClusterSpec({"worker": {5: "f:1"}}))
+    dense = resolvers.SimpleClusterResolver(TWO, task_type="worker", task_id=1)
+
+    assert resolvers.UnionResolver(dense, dense).cluster_spec().num_tasks("worker") == 4
+    merged = resolvers.UnionResolver(dense, sparse)
+    assert merged.cluster_spec().as_dict() == {"worker": {0: "a:1", 1: "b:1", 5: "f:1"}}
+    assert (merged.task_type, merged.task_id, merged.master("worker", 5)) == ("worker", 1, "f:1")
+    with pytest.raises(KeyError, match="two tasks of the number 5"):
+        resolvers.UnionResolver(sparse, sparse).cluster_spec()
+
+
+def test_slurm_deals_tasks_to_jobs_in_the_order_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    _step(monkeypatch, 3, 5, "n[9-10]", "2,3")
+    resolver = resolvers.SlurmClusterResolver(jobs={"worker": 4, "ps": 1})
+
+    assert resolver.get_task_info() == (None, None)
+    assert resolver.master() == ""
+    spec = resolver.cluster_spec().as_dict()
+    assert spec == {"ps": ["n10:8888"], "worker": ["n10:8889", "n10:8890", "n9:8888", "n9:8889"]}
+    assert resolver.get_task_info() == ("worker", 2)
+    assert resolver.master() == "grpc://n9:8888"
+
+
+def test_slurm_works_without_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    _step(monkeypatch, 1, 2, "n[1-2]", "1(x2)")
+    resolver = resolvers.SlurmClusterResolver()
+
+    assert resolver.cluster_spec().as_dict() == {"worker": ["n1:8888", "n2:8888"]}
+    assert resolver.num_accelerators() == {}
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+def test_slurm_gives_each_task_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # undone after the test, whatever the resolver sets
+    _step(monkeypatch, 1, 2, "n1", "2")
+    resolver = resolvers.SlurmClusterResolver(gpus_per_node=4)
+    resolver.cluster_spec()
+
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "2,3"
+    assert resolver.num_accelerators() == {"GPU": 2}
+
+
+@pytest.mark.parametrize(
+    ("step", "arguments", "says"),
+    [
+        ((0, 2, "n[1-2]", "1(x2)"), {"jobs": {"worker": 3}}, "have 3 tasks, Slurm started 2"),
+        ((0, 3, "n[1-2]", "1(x2)"), {}, "have 2 tasks, Slurm started 3"),
+        ((0, 2, "n[1-2]", "1"), {}, "names 2 hosts and numbers of tasks for 1"),
+        (
+            (0, 2, "n1", "2"),
+            {"gpus_per_node": 1, "gpus_per_task": 1},
+            "2 tasks of a host need 1 GPUs each, it has 1",
+        ),
+    ],
+)
+def test_a_step_that_does_not_add_up_is_refused(
+    step: Any, arguments: Any, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _step(monkeypatch, *step)
+    with pytest.raises(RuntimeError, match=says):
+        resolvers.SlurmClusterResolver(**arguments)
+
+
+def test_outside_of_a_step_slurm_says_which_variable_is_missing() -> None:
+    with pytest.raises(RuntimeError, match="SLURM_PROCID, the number of this task, is not set"):
+        resolvers.SlurmClusterResolver()
+
+
+def test_a_range_of_hosts_that_no_cluster_has_is_refused_at_once() -> None:
+    with pytest.raises(InvalidArgumentError, match="more than 1,000,000 hosts"):
+        resolvers.expand_hostlist("n[0-99999999999]")
+    with pytest.raises(InvalidArgumentError, match="malformed numbers of tasks"):
+        resolvers.expand_tasks_per_node("1(x99999999999)")
+    assert resolvers.expand_hostlist("rack[1-2]-gpu,m") == ["rack1-gpu", "rack2-gpu", "m"]
+
+
+def test_a_tpu_elsewhere_is_not_driven_through_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NotFoundError, match="is not the TPU of this machine"):
+        resolvers.TPUClusterResolver.connect("grpc://10.0.0.2:8470")
+    with pytest.raises(ValueError, match="no TPU is named"):
+        resolvers.TPUClusterResolver()
+    monkeypatch.setenv("TPU_NAME", "local")
+    assert resolvers.TPUClusterResolver().master() == ""
+    with (
+        wb.connect(replicas=1, processes=False),
+        pytest.raises(NotFoundError, match="a cluster without TPUs"),
+    ):
+        resolvers.TPUClusterResolver.connect()

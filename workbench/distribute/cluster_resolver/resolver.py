@@ -1,0 +1,78 @@
+"""ClusterResolver: what all resolvers answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
+from workbench.runtime.process import gpus
+
+
+class ClusterResolver(ABC):
+    """Asks an environment for the tasks of a cluster (as tf.distribute.cluster_resolver.ClusterResolver).
+
+    A cluster may change, so nothing is kept: every question asks anew.
+
+    Attributes:
+      task_type: The job that this process belongs to, such as "worker"; None if the environment does not tell it.
+      task_id: Its number in that job; None if the environment does not tell it.
+      rpc_layer: What addresses of `master` begin with, such as "grpc"; None for nothing.
+    """
+
+    task_type: str | None = None
+    task_id: int | None = None
+    rpc_layer: str | None = None
+
+    @abstractmethod
+    def cluster_spec(self) -> ClusterSpec:
+        """The jobs of the cluster and the addresses of their tasks, now."""
+
+    @abstractmethod
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        """The address of the task that leads, or of a certain one.
+
+        Args:
+          task_type: The job of the task that is asked for.
+          task_id: Its number.
+          rpc_layer: What the address begins with, in the place of the resolver's.
+
+        Returns:
+          "grpc://host:port"; "" if the environment does not tell it.
+
+        Raises:
+          InvalidArgumentError: If there is no such task.
+        """
+
+    @property
+    def environment(self) -> str | None:
+        """Where this process runs, "" if there is nothing to say."""
+        return ""
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> Mapping[str, int]:
+        """How many accelerators of each kind a task has.
+
+        Args:
+          task_type: Not used: tasks are alike.
+          task_id: Not used: tasks are alike.
+          config_proto: Taken for compatibility, without effect.
+
+        Returns:
+          Kind to number, such as `{"GPU": 2}`: of this machine; empty without accelerators.
+        """
+        count = len(gpus.visible())
+        return {"GPU": count} if count else {}
+
+    def address_of(self, task_type: str, task_id: int, rpc_layer: str | None) -> str:
+        """The address of a task, beginning with `rpc_layer`."""
+        return with_layer(self.cluster_spec().task_address(task_type, task_id), rpc_layer)
+
+
+def with_layer(address: str, rpc_layer: str | None) -> str:
+    """`address` behind "grpc://" or whatever the layer is."""
+    return f"{rpc_layer}://{address}" if rpc_layer else address

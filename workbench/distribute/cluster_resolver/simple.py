@@ -1,0 +1,75 @@
+"""SimpleClusterResolver: a cluster that the program itself knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
+from workbench.distribute.cluster_resolver.resolver import ClusterResolver, with_layer
+
+
+class SimpleClusterResolver(ClusterResolver):
+    """Answers with what it was given (as tf.distribute.cluster_resolver.SimpleClusterResolver).
+
+    Args:
+      cluster_spec: The cluster.
+      master: The address of the task that leads.
+      task_type: The job of this process.
+      task_id: Its number.
+      environment: Where it runs.
+      num_accelerators: Accelerators of each task by kind; those of this machine if None.
+      rpc_layer: What addresses begin with.
+
+    Raises:
+      TypeError: If `cluster_spec` is no `ClusterSpec`.
+    """
+
+    def __init__(
+        self,
+        cluster_spec: ClusterSpec,
+        master: str = "",
+        task_type: str | None = None,
+        task_id: int | None = None,
+        environment: str = "",
+        num_accelerators: Mapping[str, int] | None = None,
+        rpc_layer: str | None = None,
+    ) -> None:
+        if not isinstance(cluster_spec, ClusterSpec):
+            raise TypeError(
+                f"SimpleClusterResolver takes a ClusterSpec, got {type(cluster_spec).__name__}; write "
+                'wb.distribute.ClusterSpec({"worker": [...]})'
+            )
+        self._cluster_spec = cluster_spec
+        self._master = master
+        self._environment = environment
+        self._num_accelerators = num_accelerators
+        self.task_type = task_type
+        self.task_id = task_id
+        self.rpc_layer = rpc_layer
+
+    def cluster_spec(self) -> ClusterSpec:
+        """The cluster."""
+        return self._cluster_spec
+
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        """The address of a task if job and number are given, else that of the leading task; see `ClusterResolver`."""
+        layer = rpc_layer or self.rpc_layer
+        if task_type is not None and task_id is not None:
+            return self.address_of(task_type, task_id, layer)
+        return with_layer(self._master, layer)
+
+    @property
+    def environment(self) -> str:
+        """Where this process runs."""
+        return self._environment
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> Mapping[str, int]:
+        """How many accelerators of each kind a task has; see `ClusterResolver`."""
+        if self._num_accelerators is None:
+            return super().num_accelerators()
+        return dict(self._num_accelerators)

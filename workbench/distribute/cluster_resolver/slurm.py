@@ -1,0 +1,139 @@
+"""SlurmClusterResolver: the tasks of a job step of Slurm."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
+from workbench.distribute.cluster_resolver.resolver import ClusterResolver
+from workbench.distribute.cluster_resolver.slurm_lists import expand_hostlist, expand_tasks_per_node
+from workbench.runtime.process import gpus
+
+GPUS = "CUDA_VISIBLE_DEVICES"
+
+
+class SlurmClusterResolver(ClusterResolver):
+    """Deals the tasks of `srun` to jobs (as tf.distribute.cluster_resolver.SlurmClusterResolver).
+
+    Hosts and jobs are taken in the order of their names as texts, n10 before n9. The tasks of a host have the ports
+    from `port_base` on, and share its GPUs. What this process is, is known after `cluster_spec()`.
+
+    Args:
+      jobs: Number of tasks by job; all tasks are workers by default.
+      port_base: The port of the first task of a host.
+      gpus_per_node: GPUs of a host; by default those that CUDA_VISIBLE_DEVICES or the driver shows.
+      gpus_per_task: GPUs of a task; by default those of the host, divided by its tasks.
+      tasks_per_node: Tasks of each host: a number, or numbers by host; by default what Slurm says.
+      auto_set_gpu: Whether `cluster_spec()` sets CUDA_VISIBLE_DEVICES to the GPUs of this task.
+      rpc_layer: What addresses begin with.
+
+    Raises:
+      RuntimeError: Outside of a job step, or if numbers of tasks differ, or tasks need more GPUs than there are.
+    """
+
+    def __init__(
+        self,
+        jobs: Mapping[str, int] | None = None,
+        port_base: int = 8888,
+        gpus_per_node: int | None = None,
+        gpus_per_task: int | None = None,
+        tasks_per_node: int | Mapping[str, int] | None = None,
+        auto_set_gpu: bool = True,
+        rpc_layer: str = "grpc",
+    ) -> None:
+        self._rank = int(_variable("PROCID", "the number of this task"))
+        count = int(_variable("STEP_NUM_TASKS", "the number of tasks"))
+        self._jobs = dict(sorted((jobs or {"worker": count}).items()))
+        if sum(self._jobs.values()) != count:
+            raise RuntimeError(
+                f"jobs {self._jobs} have {sum(self._jobs.values())} tasks, Slurm started {count}: make them agree"
+            )
+        self._tasks = _tasks_by_host(tasks_per_node)
+        if sum(self._tasks.values()) != count:
+            raise RuntimeError(
+                f"hosts {self._tasks} have {sum(self._tasks.values())} tasks, Slurm started {count}"
+            )
+        most = max(self._tasks.values())
+        available = _gpus_here() if gpus_per_node is None else gpus_per_node
+        self._gpus_per_task = available // most if gpus_per_task is None else gpus_per_task
+        if most * self._gpus_per_task > available:
+            raise RuntimeError(
+                f"{most} tasks of a host need {self._gpus_per_task} GPUs each, it has {available}: start fewer tasks "
+                "per node, or set gpus_per_task"
+            )
+        self._port_base = port_base
+        self._auto_set_gpu = auto_set_gpu
+        self.rpc_layer = rpc_layer
+
+    def cluster_spec(self) -> ClusterSpec:
+        """The cluster; notes which task this process is, and gives it its GPUs if it may.
+
+        Returns:
+          Addresses "host:port" by job.
+        """
+        places = [(host, local) for host, count in sorted(self._tasks.items()) for local in range(count)]
+        cluster: dict[str, list[str]] = {}
+        rank = 0
+        for job, count in self._jobs.items():
+            cluster[job] = []
+            for index in range(count):
+                host, local = places[rank]
+                cluster[job].append(f"{host}:{self._port_base + local}")
+                if rank == self._rank:
+                    self.task_type, self.task_id = job, index
+                    self._take_gpus(local)
+                rank += 1
+        return ClusterSpec(cluster)
+
+    def get_task_info(self) -> tuple[str | None, int | None]:
+        """The job of this process and its number there; None both before `cluster_spec()`."""
+        return self.task_type, self.task_id
+
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        """The address of a task, of this one by default, "" before `cluster_spec()`; see `ClusterResolver`."""
+        job = self.task_type if task_type is None else task_type
+        index = self.task_id if task_id is None else task_id
+        if job is None or index is None:
+            return ""
+        return self.address_of(job, index, rpc_layer or self.rpc_layer)
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> Mapping[str, int]:
+        """How many GPUs a task has; see `ClusterResolver`."""
+        return {"GPU": self._gpus_per_task} if self._gpus_per_task else {}
+
+    def _take_gpus(self, local: int) -> None:
+        if self._auto_set_gpu and self._gpus_per_task:
+            first = local * self._gpus_per_task
+            os.environ[GPUS] = ",".join(str(gpu) for gpu in range(first, first + self._gpus_per_task))
+
+
+def _gpus_here() -> int:
+    named = os.environ.get(GPUS)  # Slurm sets it to what the step was given
+    return len(gpus.visible()) if named is None else len([name for name in named.split(",") if name.strip()])
+
+
+def _tasks_by_host(tasks_per_node: int | Mapping[str, int] | None) -> dict[str, int]:
+    if isinstance(tasks_per_node, Mapping):
+        return dict(tasks_per_node)
+    hosts = expand_hostlist(_variable("STEP_NODELIST", "the hosts"))
+    if tasks_per_node is not None:
+        return dict.fromkeys(hosts, tasks_per_node)
+    counts = expand_tasks_per_node(_variable("STEP_TASKS_PER_NODE", "the number of tasks of each host"))
+    if len(counts) != len(hosts):
+        raise RuntimeError(f"Slurm names {len(hosts)} hosts and numbers of tasks for {len(counts)}")
+    return dict(zip(hosts, counts, strict=True))
+
+
+def _variable(name: str, what: str) -> str:
+    value = os.environ.get(f"SLURM_{name}")
+    if value is None:
+        raise RuntimeError(
+            f"SLURM_{name}, {what}, is not set: run this in a job step, such as srun python train.py"
+        )
+    return value

@@ -1,0 +1,71 @@
+"""How Slurm writes hosts and numbers of tasks: "n[1-3,7]", "3(x2),1"."""
+
+from __future__ import annotations
+
+import re
+
+from workbench.errors import InvalidArgumentError
+
+_HOSTS = re.compile(r"(?P<before>[^\[\],]+)(?:\[(?P<numbers>[\d,-]+)\](?P<after>[^\[\],]*))?")
+_NUMBERS = re.compile(r"(\d+)(?:-(\d+))?")
+_TASKS = re.compile(r"(\d+)(?:\(x(\d+)\))?")
+_MAX_HOSTS = 1_000_000  # a range such as 0-999999999 is a mistake, not a list to build
+
+
+def expand_hostlist(hostlist: str) -> list[str]:
+    """The hosts of "n[1-2],m5" in their order: n1, n2, m5; zeros in front are kept.
+
+    Raises:
+      InvalidArgumentError: If the text is malformed, or names more than a million hosts.
+    """
+    hosts: list[str] = []
+    position = 0
+    while position < len(hostlist):
+        found = _HOSTS.match(hostlist, position)
+        end = found.end() if found else position
+        if found is None or (end < len(hostlist) and hostlist[end] != ","):
+            raise InvalidArgumentError(
+                f"malformed host list {hostlist!r} at character {end}: expected n[1-3,7]"
+            )
+        position = end + 1
+        if found["numbers"] is None:
+            hosts.append(found["before"])
+        else:
+            hosts += [
+                found["before"] + number + found["after"] for number in _numbers(found["numbers"], hostlist)
+            ]
+        if len(hosts) > _MAX_HOSTS:
+            raise InvalidArgumentError(f"host list {hostlist!r:.80} names more than {_MAX_HOSTS:,} hosts")
+    if hostlist.endswith(","):
+        raise InvalidArgumentError(f"malformed host list {hostlist!r}: it ends with a comma")
+    return hosts
+
+
+def expand_tasks_per_node(tasks_per_node: str) -> list[int]:
+    """The number of tasks of each node of "3(x2),1": 3, 3, 1.
+
+    Raises:
+      InvalidArgumentError: If the text is malformed.
+    """
+    counts: list[int] = []
+    for part in tasks_per_node.split(","):
+        found = _TASKS.fullmatch(part)
+        if found is None or int(found[2] or 1) > _MAX_HOSTS:
+            raise InvalidArgumentError(f"malformed numbers of tasks {tasks_per_node!r:.80}: expected 3(x2),1")
+        counts += [int(found[1])] * int(found[2] or 1)
+    return counts
+
+
+def _numbers(text: str, hostlist: str) -> list[str]:
+    numbers: list[str] = []
+    for part in text.split(","):
+        found = _NUMBERS.fullmatch(part)
+        if found is None:
+            raise InvalidArgumentError(
+                f"malformed host list {hostlist!r}: {part!r} is no number and no range"
+            )
+        first, last = found[1], found[2] or found[1]
+        if int(last) - int(first) >= _MAX_HOSTS:
+            raise InvalidArgumentError(f"host list {hostlist!r:.80} names more than {_MAX_HOSTS:,} hosts")
+        numbers += [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+    return numbers

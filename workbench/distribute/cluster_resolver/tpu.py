@@ -1,0 +1,205 @@
+"""TPUClusterResolver: the hosts of a TPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from workbench import runtime
+from workbench.distribute.cluster_resolver import google_cloud
+from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
+from workbench.distribute.cluster_resolver.resolver import ClusterResolver, with_layer
+from workbench.errors import NotFoundError
+
+_PORT = 8470
+_VARIABLE = "TPU_NAME"
+_DISCOVERY = "TPU_API_DISCOVERY_URL"
+_LOCAL = "local"
+
+
+class TPUSystemMetadata(NamedTuple):
+    """What is known of the TPU that workbench is connected to.
+
+    Attributes:
+      num_cores: TPU cores of all hosts.
+      num_hosts: Hosts.
+      num_of_cores_per_host: TPU cores of each host.
+      topology: None: how cores are wired is the business of `DeviceAssignment`.
+      devices: The cores, in replica order.
+    """
+
+    num_cores: int
+    num_hosts: int
+    num_of_cores_per_host: int
+    topology: None
+    devices: tuple[Any, ...]
+
+
+class TPUClusterResolver(ClusterResolver):
+    """Finds the hosts of a TPU (as tf.distribute.cluster_resolver.TPUClusterResolver).
+
+    Args:
+      tpu: A name, or "grpc://host:port"; "local" for the TPU of this machine; by default the variable TPU_NAME.
+      zone: The TPU's zone; by default this machine's.
+      project: The TPU's project; by default this machine's.
+      job_name: The job that the hosts belong to.
+      coordinator_name: The job of a coordinator to add to the cluster.
+      coordinator_address: Its address.
+      credentials: Those of googleapiclient; by default the application's default credentials.
+      service: A client of the Cloud TPU API to use; credentials are ignored then.
+      discovery_url: Where that API is described; the variable TPU_API_DISCOVERY_URL comes first.
+
+    Raises:
+      ValueError: If no TPU is named.
+      NotImplementedError: For a list of several TPUs.
+      BackendUnavailable: If googleapiclient is missing and is needed to look up a name.
+    """
+
+    def __init__(
+        self,
+        tpu: str | None = None,
+        zone: str | None = None,
+        project: str | None = None,
+        job_name: str = "worker",
+        coordinator_name: str | None = None,
+        coordinator_address: str | None = None,
+        credentials: Any = "default",
+        service: Any = None,
+        discovery_url: str | None = None,
+    ) -> None:
+        if isinstance(tpu, list | tuple):
+            if len(tpu) != 1:
+                raise NotImplementedError(
+                    f"one resolver is for one TPU, got {list(tpu)}; UnionResolver merges several"
+                )
+            tpu = tpu[0]
+        name = tpu or os.environ.get(_VARIABLE, "")
+        if not name:
+            raise ValueError(
+                "no TPU is named: pass tpu, such as TPUClusterResolver('grpc://10.0.0.2:8470') or 'local', or set "
+                f"{_VARIABLE}"
+            )
+        self._name = name
+        self._zone = zone
+        self._project = project
+        self._coordinator = (coordinator_name, coordinator_address)
+        self._credentials = credentials
+        self._service = service
+        self._discovery_url = os.environ.get(_DISCOVERY, discovery_url)
+        self.task_type = job_name
+        self.task_id = 0
+        self.rpc_layer = None if name == _LOCAL else "grpc"
+
+    @staticmethod
+    def connect(
+        tpu: str | None = None, zone: str | None = None, project: str | None = None
+    ) -> TPUClusterResolver:
+        """Connects workbench to the TPU of this machine, and returns its resolver.
+
+        Workbench's workers run on the hosts of a TPU: a TPU elsewhere is not driven through its address.
+
+        Args:
+          tpu: "local", which is the default.
+          zone: Not used for that.
+          project: Not used for that.
+
+        Raises:
+          NotFoundError: If there is no TPU here.
+        """
+        resolver = TPUClusterResolver(tpu or _LOCAL, zone, project)
+        if resolver._name != _LOCAL:
+            raise NotFoundError(
+                f"{resolver._name!r} is not the TPU of this machine: start workbench on the TPU's hosts, or attach to "
+                "a Dask cluster that runs there: wb.connect('tls://...')"
+            )
+        _system()
+        return resolver
+
+    def cluster_spec(self) -> ClusterSpec:
+        """The addresses of the TPU's hosts now; empty for "local".
+
+        Raises:
+          RuntimeError: If the TPU is not ready, or not healthy.
+        """
+        if self._name == _LOCAL:
+            return ClusterSpec({})
+        cluster = {str(self.task_type): self._addresses()}
+        job, address = self._coordinator
+        if job and address:
+            cluster[job] = [address]
+        return ClusterSpec(cluster)
+
+    def master(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
+    ) -> str:
+        """The address of a host, of the first one by default, "" for "local"; see `ClusterResolver`."""
+        spec = self.cluster_spec()
+        if not spec:
+            return ""
+        job = self.task_type if task_type is None else task_type
+        index = self.task_id if task_id is None else task_id
+        return with_layer(spec.task_address(str(job), int(index or 0)), rpc_layer or self.rpc_layer)
+
+    def get_master(self) -> str:
+        """The address of the first host."""
+        return self.master()
+
+    def get_job_name(self) -> str | None:
+        """The job that the hosts belong to."""
+        return self.task_type
+
+    def get_tpu_system_metadata(self) -> TPUSystemMetadata:
+        """What is known of the TPU that workbench is connected to; connects if it is not.
+
+        Raises:
+          NotFoundError: If it has no TPU.
+          RuntimeError: If hosts have different numbers of cores.
+        """
+        return _system()
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> Mapping[str, int]:
+        """How many TPU cores each host has; see `ClusterResolver` and `get_tpu_system_metadata`."""
+        return {"TPU": _system().num_of_cores_per_host}
+
+    def __enter__(self) -> TPUClusterResolver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends nothing: the cluster belongs to whoever connected."""
+
+    def _addresses(self) -> list[str]:
+        if self._name.startswith("grpc://"):
+            return [self._name.removeprefix("grpc://")]
+        node = self._node()
+        if node.get("state") != "READY":
+            raise RuntimeError(
+                f"TPU {self._name!r} is {node.get('state')}, not READY: wait for it, or start it"
+            )
+        if node.get("health", "HEALTHY") != "HEALTHY":
+            raise RuntimeError(f"TPU {self._name!r} is ready, but {node['health']}: recreate it")
+        endpoints = node.get("networkEndpoints") or [node]
+        return [f"{endpoint['ipAddress']}:{endpoint.get('port', _PORT)}" for endpoint in endpoints]
+
+    def _node(self) -> Mapping[str, Any]:
+        service = self._service or google_cloud.client("tpu", "v1", self._credentials, self._discovery_url)
+        project = self._project or google_cloud.metadata("project/project-id")
+        zone = self._zone or google_cloud.metadata("instance/zone").rpartition("/")[2]
+        name = f"projects/{project}/locations/{zone}/nodes/{self._name}"
+        node: Mapping[str, Any] = service.projects().locations().nodes().get(name=name).execute()
+        return node
+
+
+def _system() -> TPUSystemMetadata:
+    devices = [device for device in runtime.auto_connect(None).devices if device.kind == "tpu"]
+    if not devices:
+        raise NotFoundError(
+            "workbench is connected to a cluster without TPUs: wb.connect(tpu=8) emulates one"
+        )
+    hosts = list(dict.fromkeys(device.host for device in devices))
+    counts = {host: sum(device.host == host for device in devices) for host in hosts}
+    if len(set(counts.values())) > 1:
+        raise RuntimeError(f"hosts have different numbers of TPU cores: {counts}")
+    return TPUSystemMetadata(len(devices), len(hosts), counts[hosts[0]], None, tuple(devices))
