@@ -48,8 +48,8 @@ ROOMS = {
     ),
     "data": (
         "context options profile seeds spec ← rebatch structure ← tables ← failing meter provenance ← passes "
-        "← stage ← describe sources ← stages ← fold stored ← constructors iterator transformations ← dataset ← "
-        "databases readers writers ← formats ← experimental sharding"
+        "← stage ← describe sources ← stages ← fold stored ← constructors iterator transformations "
+        "← dataset ← databases readers writers ← formats ← experimental sharding ← exports"
     ),
     "distribute": (
         "arrays contexts function identity strategy_description value_context ← described_strategy values "

@@ -3,10 +3,13 @@ from workbench.data.context import InputContext as InputContext
 from workbench.data.context import InputOptions as InputOptions
 from workbench.data.context import InputReplicationMode as InputReplicationMode
 from workbench.data.dataset import Dataset as Dataset
+from workbench.data.exports.pytorch import to_torch as to_torch
+from workbench.data.exports.pytorch import to_torch_map_style as to_torch_map_style
 from workbench.data.formats.arrow import ArrowDataset as ArrowDataset
 from workbench.data.formats.csv import CsvDataset as CsvDataset
 from workbench.data.formats.npy import NumpyDataset as NumpyDataset
 from workbench.data.formats.parquet import ParquetDataset as ParquetDataset
+from workbench.data.formats.pytorch import from_torch as from_torch
 from workbench.data.iterator import DatasetIterator as DatasetIterator
 from workbench.data.iterator import DatasetIterator as Iterator
 from workbench.data.iterator import IteratorSpec as IteratorSpec

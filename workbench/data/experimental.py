@@ -22,6 +22,7 @@ from workbench.data.options import (
     ThreadingOptions,
 )
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from workbench.data.stages.random_access import from_position, obstacle
 from workbench.data.stages.reduce_by_key import ReduceByKey, Reducer
 from workbench.data.stages.select import SHARD_HINT
 from workbench.data.transformations import AUTOTUNE
@@ -366,7 +367,10 @@ def dense_to_sparse_batch(batch_size: int, row_shape: Any) -> Callable[[Dataset]
 
 
 def at(dataset: Dataset, index: int) -> Any:
-    """The element at position `index`, from 0; the elements before it are passed over.
+    """The element at position `index`, from 0.
+
+    Of arrays, ranges, and map-style datasets of PyTorch or Hugging Face, with map, batch, take, skip and shard behind
+    them, only that element is computed; else those before it are passed over.
 
     Raises:
       OutOfRangeError: if there is none.
@@ -374,6 +378,8 @@ def at(dataset: Dataset, index: int) -> Any:
     count = dataset.cardinality()
     if index < 0 or 0 <= count <= index:
         raise OutOfRangeError(f"at: position {index} of {dataset!r} does not exist")
+    if not obstacle(dataset):
+        return from_position(dataset, index).first()
     return dataset.skip(index).first()
 
 

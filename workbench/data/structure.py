@@ -109,7 +109,7 @@ def convert(value: Any) -> Any:
             return _from_list(list(value))
     if hasattr(value, "element_spec"):
         return value
-    if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+    if any(hasattr(value, name) for name in ("__array__", "__array_interface__", "__dlpack__")):
         return convert(np.asarray(value))
     raise TypeError(
         f"a dataset element cannot hold {type(value).__name__} {value!r:.60}; "

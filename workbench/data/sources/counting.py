@@ -22,6 +22,7 @@ class Counting(Source):
     """The numbers of a Python range, as scalars of one dtype."""
 
     name: ClassVar[str] = "range"
+    random_access: ClassVar[bool] = True
     count: int
     table: RangeTable
 

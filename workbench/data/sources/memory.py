@@ -21,6 +21,7 @@ class Slices(Source):
     """One element per row of arrays of equal length; not copied, handed out read-only."""
 
     name: ClassVar[str] = "memory"
+    random_access: ClassVar[bool] = True
     table: ArrayTable
 
     @staticmethod

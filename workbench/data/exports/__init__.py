@@ -1,0 +1,1 @@
+"""Datasets as what other libraries take: PyTorch, Arrow, pandas, Hugging Face."""

@@ -1,0 +1,94 @@
+"""Datasets as those of PyTorch, for its `DataLoader`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.data.dataset import Dataset
+from workbench.data.iterator import DatasetIterator
+from workbench.data.passes import Pass
+from workbench.data.sharding.autoshard import auto_shard
+from workbench.data.stages.random_access import from_position, obstacle
+
+
+def to_torch(dataset: Dataset) -> Any:
+    """The elements as a `torch.utils.data.IterableDataset` of tensors; text stays bytes.
+
+    The worker processes of a `DataLoader` are treated as hosts are: each reads its part, by the `AutoShardPolicy` of
+    the dataset's options, and no element comes twice; with OFF, too, each keeps every n-th element. A shuffle
+    has another order in each epoch, which `torch.manual_seed` repeats. Batch in the dataset, and give the loader
+    `batch_size=None`: that is faster than having it put elements together.
+
+    Raises:
+      BackendUnavailable: without PyTorch.
+      TypeError: if it is no dataset.
+    """
+    from workbench.backends.torch_datasets import IterableStyle
+
+    return IterableStyle(_Passes(_checked(dataset, "to_torch")))
+
+
+def to_torch_map_style(dataset: Dataset) -> Any:
+    """The elements as a map-style `torch.utils.data.Dataset` of tensors, which a `DataLoader` may shuffle.
+
+    Functions of `map` are called when an element is asked for.
+
+    Raises:
+      BackendUnavailable: without PyTorch.
+      TypeError: if it is no dataset, its number of elements is unknown, or a stage has to go through elements to reach
+        one, as shuffle and filter do.
+    """
+    from workbench.backends.torch_datasets import MapStyle
+
+    return MapStyle(_Rows(_checked(dataset, "to_torch_map_style"), len(dataset)))
+
+
+def _checked(dataset: Any, function: str) -> Dataset:
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"{function} takes a wb.data.Dataset, got {type(dataset).__name__}")
+    return dataset
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    dataset: Dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def whole(self) -> Iterator[Any]:
+        """Starts the next pass."""
+        return iter(self.dataset)
+
+    def part(self, index: int, count: int, seed: int) -> Iterator[Any]:
+        """Starts a pass over part `index` of `count`; all parts of one `seed` are in one order."""
+        mine = auto_shard(self.dataset, count, index).dataset
+        if (mine.source, mine.stages) == (self.dataset.source, self.dataset.stages):
+            mine = mine.shard(count, index)
+        return DatasetIterator(mine, Pass(Dataset, seed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    dataset: Dataset
+    count: int
+
+    def __post_init__(self) -> None:
+        if found := obstacle(self.dataset):
+            raise TypeError(
+                f"to_torch_map_style: {found} has to go through elements to reach one; use to_torch(dataset), or leave "
+                "shuffling to DataLoader(shuffle=True)"
+            )
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Any:
+        position = operator.index(index)
+        position += self.count if position < 0 else 0
+        if not 0 <= position < self.count:
+            raise IndexError(f"element {index} of {self.count}")  # which ends a loop over positions
+        return from_position(self.dataset, position).first()

@@ -1,0 +1,55 @@
+"""The element at a position, where that can be reached without the elements before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from workbench.data.stage import Pipeline, Stage
+from workbench.data.stages.batch import Batch
+from workbench.data.stages.functions import Map
+from workbench.data.stages.select import SHARD_HINT, Prefetch, Shard, Skip, Take
+
+_Kind = TypeVar("_Kind", bound=Pipeline)
+
+
+def obstacle(dataset: Pipeline) -> str:
+    """What keeps elements from being reached by position: the name of a source or stage, or ""."""
+    if not dataset.source.random_access:
+        return dataset.source.text
+    return next((stage.text for stage in dataset.stages if not _is_by_position(stage)), "")
+
+
+def from_position(dataset: _Kind, position: int) -> _Kind:
+    """The dataset from the element at `position` on: functions are called for that and later elements only.
+
+    Args:
+      dataset: One without an `obstacle`.
+      position: Of an element, from 0.
+    """
+    stages: list[Stage] = []
+    for stage in reversed(dataset.stages):
+        match stage:
+            case Batch():
+                position *= stage.batch_size
+            case Take() if stage.count >= 0:
+                stage = replace(stage, count=max(0, stage.count - position))
+            case Skip():
+                position += stage.count
+                continue
+            case Shard():
+                position = position * stage.num_shards + stage.index
+                stage = replace(stage, index=0)
+        stages.append(stage)
+    return dataset.with_source(dataset.source, (Skip(position), *reversed(stages)))
+
+
+def _is_by_position(stage: Stage) -> bool:
+    match stage:
+        case Skip():
+            return stage.count >= 0
+        case Shard():
+            return stage.num_shards != SHARD_HINT
+        case Map():
+            return stage.deterministic
+    return isinstance(stage, Batch | Take | Prefetch)
