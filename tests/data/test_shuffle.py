@@ -43,7 +43,7 @@ def test_a_block_of_draws_equals_drawing_one_by_one(data: st.DataObject) -> None
     reservoir = list(range(100, 100 + size))
     incoming = list(range(1000, 1000 + len(slots)))
     block = np.array(reservoir)
-    drawn = draw_block(block, np.array(incoming), Replayed(slots))  # type: ignore[arg-type]
+    drawn = draw_block(block, np.array(incoming), Replayed(slots), latest=np.empty_like(block))  # type: ignore[arg-type]
     expected, held = one_by_one(reservoir, incoming, slots)
     assert drawn.tolist() == expected
     assert block.tolist() == held

@@ -22,7 +22,7 @@ from workbench.data.structure import Array
 from workbench.data.tables import Item, Run, items, row_numbers, single
 from workbench.errors import InvalidArgumentError
 
-_BLOCK = 8192
+_BLOCK, _SMALL_BLOCK = 8192, 1024
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,10 @@ class Shuffle(Stage):
         table = feed.table
         if table is None:
             return
-        while len(reservoir) == self.buffer_size and len(incoming := feed.read(_BLOCK)):
-            yield Run(table, draw_block(reservoir, incoming, generator))
+        latest = np.empty(len(reservoir), np.int64)
+        block = min(_BLOCK, max(len(reservoir), _SMALL_BLOCK))
+        while len(reservoir) == self.buffer_size and len(incoming := feed.read(block)):
+            yield Run(table, draw_block(reservoir, incoming, generator, latest=latest))
         if feed.ended:
             generator.shuffle(reservoir)
             yield Run(table, reservoir)
@@ -79,38 +81,37 @@ class Shuffle(Stage):
         return "shuffle(all)" if self.buffer_size == sys.maxsize else f"shuffle({self.buffer_size})"
 
 
-def draw_block(reservoir: Array, incoming: Array, generator: np.random.Generator) -> Array:
+def draw_block(reservoir: Array, incoming: Array, generator: np.random.Generator, *, latest: Array) -> Array:
     """Draws `len(incoming)` times, each time refilling the drawn slot with the next of `incoming`.
 
-    A slot drawn twice within the block gives, the second time, what the first draw put there. So the draws
-    are ordered by (slot, time): the predecessor in that order, if it has the same slot, is the draw that
-    refilled it.
+    A slot drawn twice within the block gives, the second time, what the first draw put there. So all draws are done as
+    if each slot was drawn once, and those that repeat a slot are corrected: second draws first, then third ones, ...
 
     Args:
       reservoir: Rows held, shape `(buffer,)`; updated in place.
       incoming: Rows that follow, shape `(n,)`.
       generator: Source of the draws.
+      latest: Room to note a draw for each slot, int64, shape `(buffer,)`; what it holds does not matter.
 
     Returns:
       The rows drawn, shape `(n,)`.
     """
-    count = len(incoming)
-    bits = count.bit_length()
-    order = generator.integers(0, len(reservoir), count)
-    order <<= bits
-    order |= np.arange(count)
-    order.sort()
-    time = order & ((1 << bits) - 1)
-    slot = order >> bits
-    refill = incoming[time]
-    drawn = reservoir[slot]
-    again = slot[1:] == slot[:-1]
-    np.copyto(drawn[1:], refill[:-1], where=again)
-    last = np.append(~again, True)
-    reservoir[slot[last]] = refill[last]
-    result: Array = np.empty_like(drawn)
-    result[time] = drawn
-    return result
+    slots = generator.integers(0, len(reservoir), len(incoming))
+    drawn = reservoir.take(slots)
+    # Of a slot that is assigned several times NumPy keeps the last value: here that of its last draw, and below,
+    # backwards, its first.
+    reservoir[slots] = incoming
+    draws = np.arange(len(slots))
+    latest[slots[::-1]] = draws[::-1]
+    again = np.flatnonzero(latest.take(slots) != draws)
+    while len(again):
+        slot = slots.take(again)
+        before = latest.take(slot)
+        latest[slot[::-1]] = again[::-1]
+        following = latest.take(slot) == again
+        drawn[again[following]] = incoming[before[following]]
+        again = again[~following]
+    return drawn
 
 
 class _RowFeed:
