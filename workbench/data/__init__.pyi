@@ -7,6 +7,7 @@ from workbench.data.exports.pytorch import to_torch as to_torch
 from workbench.data.exports.pytorch import to_torch_map_style as to_torch_map_style
 from workbench.data.formats.arrow import ArrowDataset as ArrowDataset
 from workbench.data.formats.csv import CsvDataset as CsvDataset
+from workbench.data.formats.images import ImageFolderDataset as ImageFolderDataset
 from workbench.data.formats.npy import NumpyDataset as NumpyDataset
 from workbench.data.formats.parquet import ParquetDataset as ParquetDataset
 from workbench.data.formats.pytorch import from_torch as from_torch

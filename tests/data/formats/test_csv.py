@@ -258,8 +258,9 @@ def test_each_row_reaches_one_host_by_every_policy(tmp_path: Path, policy: str) 
         for number in range(3)
     ]
     for parallel in (None, 2):
-        dataset = CsvDataset(paths, num_parallel_reads=parallel)
-        dataset.options().experimental_distribute.auto_shard_policy = wb.data.AutoShardPolicy[policy]
+        options = wb.data.Options()
+        options.experimental_distribute.auto_shard_policy = wb.data.AutoShardPolicy[policy]
+        dataset = CsvDataset(paths, num_parallel_reads=parallel).with_options(options)
         parts = [[int(row["x"]) for row in auto_shard(dataset, 2, host).dataset] for host in range(2)]
         assert sorted(x for part in parts for x in part) == list(range(30))
         assert all(parts)

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
 import workbench as wb
-from workbench.data import ArrowDataset, CsvDataset, Dataset, NumpyDataset, ParquetDataset
+from workbench.data import ArrowDataset, CsvDataset, Dataset, ImageFolderDataset, NumpyDataset, ParquetDataset
 
 ROWS = 40
 TABLE = pa.table({"x": np.arange(ROWS)})
@@ -41,6 +42,13 @@ def of_npz(folder: Path) -> Dataset:
     return NumpyDataset(folder / "a.npz")
 
 
+def of_images(folder: Path) -> Dataset:
+    (folder / "a").mkdir()
+    for row in range(ROWS):
+        PIL.Image.new("L", (1, 1), row).save(folder / "a" / f"{row}.png")
+    return ImageFolderDataset(folder, mode="L").map(lambda image, label: {"x": image[0, 0, 0]})
+
+
 def of_parquet(folder: Path) -> Dataset:
     pa.parquet.write_table(TABLE, folder / "a", row_group_size=7)
     return ParquetDataset(folder / "a")
@@ -51,7 +59,7 @@ def of_arrow(folder: Path) -> Dataset:
     return ArrowDataset(folder / "a")
 
 
-@pytest.mark.parametrize("make", [of_csv, of_npy, of_npz, of_parquet, of_arrow])
+@pytest.mark.parametrize("make", [of_csv, of_npy, of_npz, of_images, of_parquet, of_arrow])
 def test_each_row_arrives_once_and_where_the_explanation_says(
     hosts: Any, tmp_path: Path, make: Callable[[Path], Dataset]
 ) -> None:

@@ -1,0 +1,243 @@
+"""Images in folders, one folder for each class: pairs of an array and a label."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from workbench.data.dataset import Dataset
+from workbench.data.seeds import draw
+from workbench.data.sources.files import FileReader
+from workbench.data.sources.opening import opened
+from workbench.data.spec import TensorSpec
+from workbench.data.stages.shuffle import Shuffle
+from workbench.data.structure import Array, Structure, flatten
+from workbench.data.tables import ListTable, Run
+from workbench.errors import (
+    BackendUnavailable,
+    DataLossError,
+    InvalidArgumentError,
+    NotFoundError,
+    WorkbenchError,
+)
+from workbench.extras import install_command
+
+_ENDINGS: Final = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+_FORMATS: Final = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
+_CHANNELS: Final = {"L": 1, "RGB": 3, "RGBA": 4}
+_MOST_PIXELS: Final = 89_478_485
+"""As Pillow's own limit for warnings: 256 MiB of RGB."""
+
+
+class ImageFolderDataset(Dataset):
+    """Images below a folder that has one folder for each class, as pairs `(image, label)`.
+
+    An image is uint8 of shape `(height, width, channels)`, turned as its camera says; a label is an int64 scalar, the
+    number of the class in `class_names`. Images are BMP, GIF, JPEG, PNG, TIFF and WebP, told by how their names end;
+    other files are passed over, and so are names that begin with a dot. Of animations the first image is read. An
+    image that cannot be read raises once, and the next ones follow. `AutoShardPolicy.FILE` deals images to hosts.
+
+    Args:
+      folder: Holds a folder for each class; images may also lie deeper inside of these.
+      size: Height and width to which images are brought (bilinear); None for those of each image.
+      mode: "RGB", "RGBA" or "L" (grey).
+      class_names: Folders to read, in the order of their labels; None for all, sorted.
+      shuffle: Whether each iteration has an order of its own; else they are sorted by class and name. Only names are
+        shuffled, so it takes no memory.
+      seed: Of that order.
+      most_pixels: Images with more are refused before they are decoded. Pillow's own limit,
+        `PIL.Image.MAX_IMAGE_PIXELS`, holds as well.
+
+    Attributes:
+      class_names: Names of the classes, by label.
+
+    Raises:
+      BackendUnavailable: if Pillow is missing.
+      NotFoundError: if the folder, or that of a class, does not exist.
+      InvalidArgumentError: if there are no images, a link leads out of the folder, or arguments cannot be. Reading
+        raises `DataLossError` for what is no image, damaged, cut off or too large.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        size: tuple[int, int] | None = None,
+        mode: str = "RGB",
+        *,
+        class_names: Sequence[str] | None = None,
+        shuffle: bool = False,
+        seed: int | None = None,
+        most_pixels: int = _MOST_PIXELS,
+    ) -> None:
+        if mode not in _CHANNELS:
+            raise InvalidArgumentError(f"ImageFolderDataset: mode is {mode!r}; use {', '.join(_CHANNELS)}")
+        if size is not None and (len(size) != 2 or min(size) < 1):
+            raise InvalidArgumentError(f"ImageFolderDataset: size is {size}; give height and width in pixels")
+        _pillow()
+        root = os.path.abspath(folder)
+        names = _class_names(root) if class_names is None else list(class_names)
+        labels = {path: label for label, name in enumerate(names) for path in _images(root, name)}
+        if not labels:
+            raise InvalidArgumentError(
+                f"{root!r} has no images in the folders of its classes ({', '.join(names) or 'there are none'}); "
+                f"images end in {', '.join(_ENDINGS)}"
+            )
+        paths = Dataset.from_tensor_slices(list(labels))
+        if shuffle:
+            paths = paths.with_stage(Shuffle.of(len(labels), draw(seed), True))
+        exact = None if size is None else (int(size[0]), int(size[1]))
+        reader = Images(
+            paths if shuffle else tuple(labels),
+            labels=labels,
+            decoding=Decoding(root, exact, mode, int(most_pixels)),
+        )
+        super().__init__(reader)
+        self.class_names = names
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How files become arrays.
+
+    Attributes:
+      root: The folder out of which no link may lead.
+      size: Height and width to which images are brought.
+      mode: "RGB", "RGBA" or "L".
+      most_pixels: Images with more are refused.
+    """
+
+    root: str
+    size: tuple[int, int] | None
+    mode: str
+    most_pixels: int
+
+    @property
+    def spec(self) -> TensorSpec:
+        """The spec of an image."""
+        return TensorSpec((*(self.size or (None, None)), _CHANNELS[self.mode]), np.uint8)
+
+    def read(self, path: str) -> Array:
+        """The image in a file, `(height, width, channels)`.
+
+        Raises:
+          DataLossError: if it is none, damaged, cut off or too large.
+          InvalidArgumentError: if the file is a link out of the folder, or has no 8 bits a channel.
+          NotFoundError: if there is no such file.
+        """
+        _check_inside(self.root, path)
+        with opened(path) as file, _damage_told(path), _pillow().open(file, formats=_FORMATS) as image:
+            width, height = image.size
+            if width * height > self.most_pixels:
+                raise DataLossError(
+                    f"{path!r} has {width:,} x {height:,} pixels, more than most_pixels={self.most_pixels:,}: it may "
+                    "be made to fill the memory"
+                )
+            if image.mode.startswith(("I", "F")):
+                raise InvalidArgumentError(
+                    f"{path!r} has values of {image.mode}, which 8 bits do not hold; scale and save it with 8 bits"
+                )
+            return self._array(image)
+
+    def _array(self, image: Any) -> Array:
+        from PIL import ImageOps
+
+        turned = ImageOps.exif_transpose(image).convert(self.mode)
+        if self.size is not None:
+            height, width = self.size
+            turned = turned.resize((width, height), _pillow().Resampling.BILINEAR)
+        return np.asarray(turned, np.uint8).reshape(turned.height, turned.width, _CHANNELS[self.mode])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Images(FileReader):
+    """Images out of files, with their labels.
+
+    Attributes:
+      labels: By path.
+      decoding: How files become arrays.
+    """
+
+    name: ClassVar[str] = "images"
+    labels: Mapping[str, int]
+    decoding: Decoding
+
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+        return self.decoding.spec, TensorSpec((), np.int64)
+
+    def cardinality(self) -> int:
+        """Number of images."""
+        return len(self.files) if isinstance(self.files, tuple) else self.files.cardinality()
+
+    def read(self, path: str) -> Iterator[Run]:
+        """The image in a file, and its label."""
+        leaves = [self.decoding.read(path), np.int64(self.labels[path])]
+        yield Run(ListTable([leaves], _PAIR, [np.zeros(1, np.int64)]), range(1))
+
+
+_PAIR: Final[Structure] = flatten((np.int64(0), np.int64(0)))[1]
+
+
+def _pillow() -> ModuleType:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise BackendUnavailable(f"images need Pillow: {install_command('images')}") from error
+    return Image
+
+
+def _class_names(root: str) -> list[str]:
+    try:
+        with os.scandir(root) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
+    except OSError as error:
+        raise NotFoundError(f"cannot list the folder {root!r}: {error.strerror}") from None
+
+
+def _images(root: str, class_name: str) -> list[str]:
+    """The images of a class, sorted; links are checked."""
+    folder = os.path.normpath(os.path.join(root, class_name))
+    if os.path.dirname(folder) != root:
+        raise InvalidArgumentError(
+            f"class_names has {class_name!r}, which is no name of a folder in {root!r}"
+        )
+    if not os.path.isdir(folder):
+        raise NotFoundError(f"there is no folder {folder!r} for class {class_name!r}")
+    _check_inside(root, folder)
+    found: list[str] = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name[0] != "."]
+        for name in folders:
+            _check_inside(root, os.path.join(place, name))
+        paths = [
+            os.path.join(place, name) for name in files if name[0] != "." and name.lower().endswith(_ENDINGS)
+        ]
+        for path in paths:
+            _check_inside(root, path)
+        found += [path for path in paths if os.path.isfile(path)]
+    return sorted(found)
+
+
+def _check_inside(root: str, path: str) -> None:
+    real = os.path.realpath(path)
+    if os.path.commonpath([real, os.path.realpath(root)]) != os.path.realpath(root):
+        raise InvalidArgumentError(
+            f"{path!r} is a link out of {root!r}, to {real!r}; copy what it points to, or name the folder where that is"
+        )
+
+
+@contextlib.contextmanager
+def _damage_told(path: str) -> Iterator[None]:
+    try:
+        yield
+    except WorkbenchError:
+        raise
+    except Exception as error:  # of a damaged file Pillow's decoders raise nearly anything
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise DataLossError(f"{path!r}: {said}; it is no image, damaged or cut off") from error
