@@ -52,8 +52,8 @@ ROOMS = {
         "← dataset ← databases readers writers ← formats ← experimental sharding ← exports"
     ),
     "distribute": (
-        "arrays contexts function identity strategy_description value_context ← described_strategy values "
-        "← input variables ← replica ← strategies ← default experimental"
+        "arrays cluster_resolver contexts function identity partitioners strategy_description value_context "
+        "← described_strategy values ← input variables ← replica ← strategies ← default experimental"
     ),
     "runtime": (
         "metrics placement_text user_code ← cluster_in_use comm process ← layout replica shipping ← traced ← worker "

@@ -6,6 +6,7 @@ from workbench.communicators.core.options import (
     CommunicationImplementation,
     CommunicationOptions,
 )
+from workbench.distribute import partitioners
 from workbench.distribute.strategies.central_storage import CentralStorageStrategy
 from workbench.distribute.strategies.device_assignment import DeviceAssignment
 from workbench.distribute.strategies.multi_worker import (
@@ -24,4 +25,5 @@ __all__ = [
     "MultiWorkerMirroredStrategy",
     "TPUStrategy",
     "ValueContext",
+    "partitioners",
 ]

@@ -1,0 +1,53 @@
+"""Partitioners beyond the recorded cases of tests/reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+
+partitioners = wb.distribute.experimental.partitioners
+
+
+def test_variables_without_rows_or_columns_have_no_size_to_divide() -> None:
+    assert partitioners.FixedShardsPartitioner(3)((0, 4), np.float32) == [0, 1]
+    assert partitioners.MinSizePartitioner(1, 5)((0, 4), np.float32) == [0, 1]
+    assert partitioners.MaxSizePartitioner(1)((0, 4), np.float32) == [0, 1]
+    assert partitioners.MaxSizePartitioner(1)((4, 0), np.float32) == [1, 1]
+
+
+def test_texts_count_as_many_bytes_as_one_says() -> None:
+    assert partitioners.MaxSizePartitioner(32, bytes_per_string=8)((8,), "string") == [2]
+    assert partitioners.MinSizePartitioner(32, 9, bytes_per_string=8)((8,), object) == [2]
+
+
+def test_a_partitioner_of_ones_own_is_a_subclass() -> None:
+    class PerRow(partitioners.Partitioner):
+        def __call__(self, shape: Any, dtype: Any, axis: int = 0) -> list[int]:
+            return [size if dimension == axis else 1 for dimension, size in enumerate(shape)]
+
+    assert PerRow()((3, 2), np.float32) == [3, 1]
+    with pytest.raises(TypeError, match="abstract"):
+        partitioners.Partitioner()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: partitioners.MinSizePartitioner(0), "min_shard_bytes must be at least 1, got 0"),
+        (lambda: partitioners.MaxSizePartitioner(8, -1), "max_shards must be at least 1, got -1"),
+        (lambda: partitioners.MaxSizePartitioner(8, bytes_per_string=0), "bytes_per_string must be"),
+        (lambda: partitioners.FixedShardsPartitioner(2)((), np.float32), r"shape \(\) has no dimension 0"),
+        (
+            lambda: partitioners.FixedShardsPartitioner(2)((4,), np.float32, axis=1),
+            "no dimension 1 to divide",
+        ),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(call: Callable[[], Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        call()

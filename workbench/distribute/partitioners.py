@@ -1,0 +1,130 @@
+"""`wb.distribute.experimental.partitioners`: into how many shards a variable is divided."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import InvalidArgumentError
+
+__all__ = ["FixedShardsPartitioner", "MaxSizePartitioner", "MinSizePartitioner", "Partitioner"]
+
+
+class Partitioner(ABC):
+    """Decides how a variable is divided (as tf.distribute.experimental.partitioners.Partitioner).
+
+    A partitioner of your own is a subclass with a `__call__`.
+    """
+
+    @abstractmethod
+    def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
+        """The number of partitions along each dimension.
+
+        Args:
+          shape: Of the variable.
+          dtype: Of the variable: a NumPy dtype, its name, or "string".
+          axis: The dimension that is divided.
+
+        Returns:
+          A number per dimension: 1 but for `axis`.
+        """
+
+
+class FixedShardsPartitioner(Partitioner):
+    """Makes `num_shards` shards, or one per row of smaller variables.
+
+        wb.distribute.experimental.partitioners.FixedShardsPartitioner(2)((10, 3), "float32")  # [2, 1]
+
+    Attributes:
+      num_shards: How many; not checked, as in the reference.
+    """
+
+    def __init__(self, num_shards: int) -> None:
+        self.num_shards = num_shards
+
+    def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
+        """The number of partitions along each dimension; see `Partitioner`."""
+        return _along(axis, shape, min(self.num_shards, _length(shape, axis)))
+
+
+class MinSizePartitioner(Partitioner):
+    """Makes as many shards as are not much smaller than `min_shard_bytes`.
+
+    Their number is rounded up, as in the reference, so they can be smaller than that.
+
+    Args:
+      min_shard_bytes: 256 KiB by default.
+      max_shards: The most shards, 1 by default.
+      bytes_per_string: What an element of a variable of texts counts.
+
+    Raises:
+      ValueError: If a number is below 1.
+    """
+
+    def __init__(
+        self, min_shard_bytes: int = 256 << 10, max_shards: int = 1, bytes_per_string: int = 16
+    ) -> None:
+        self.min_shard_bytes = _positive("min_shard_bytes", min_shard_bytes)
+        self.max_shards = _positive("max_shards", max_shards)
+        self.bytes_per_string = _positive("bytes_per_string", bytes_per_string)
+
+    def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
+        """The number of partitions along each dimension; see `Partitioner`."""
+        size_bytes = math.prod(shape) * _element_bytes(dtype, self.bytes_per_string)
+        wanted = math.ceil(size_bytes / self.min_shard_bytes)
+        return _along(axis, shape, min(wanted, self.max_shards, _length(shape, axis)))
+
+
+class MaxSizePartitioner(Partitioner):
+    """Makes as few shards as are not larger than `max_shard_bytes`; a shard has at least one row.
+
+    Args:
+      max_shard_bytes: The size of a shard.
+      max_shards: The most shards, which comes before their size; None and 0 for any number.
+      bytes_per_string: What an element of a variable of texts counts.
+
+    Raises:
+      ValueError: If a number is below 1 (`max_shards`: 0).
+    """
+
+    def __init__(
+        self, max_shard_bytes: int, max_shards: int | None = None, bytes_per_string: int = 16
+    ) -> None:
+        self.max_shard_bytes = _positive("max_shard_bytes", max_shard_bytes)
+        self.max_shards = _positive("max_shards", max_shards) if max_shards else None
+        self.bytes_per_string = _positive("bytes_per_string", bytes_per_string)
+
+    def __call__(self, shape: Sequence[int], dtype: Any, axis: int = 0) -> list[int]:
+        """The number of partitions along each dimension; see `Partitioner`."""
+        rows = _length(shape, axis)
+        row_bytes = math.prod(shape) * _element_bytes(dtype, self.bytes_per_string) // max(rows, 1)
+        rows_per_shard = max(1, self.max_shard_bytes // row_bytes) if row_bytes else max(rows, 1)
+        shards = math.ceil(rows / rows_per_shard)
+        return _along(axis, shape, shards if self.max_shards is None else min(shards, self.max_shards))
+
+
+def _along(axis: int, shape: Sequence[int], shards: int) -> list[int]:
+    partitions = [1] * len(shape)
+    partitions[axis] = shards
+    return partitions
+
+
+def _length(shape: Sequence[int], axis: int) -> int:
+    if not 0 <= axis < len(shape):
+        raise InvalidArgumentError(f"a variable of shape {tuple(shape)} has no dimension {axis} to divide")
+    return int(shape[axis])
+
+
+def _element_bytes(dtype: Any, bytes_per_string: int) -> int:
+    kind = np.dtype(object if dtype == "string" else dtype)
+    return bytes_per_string if kind.kind in "OSU" else kind.itemsize
+
+
+def _positive(name: str, value: int) -> int:
+    if value < 1:
+        raise InvalidArgumentError(f"{name} must be at least 1, got {value}")
+    return value
