@@ -125,5 +125,6 @@ BARS = (
     _rate(cases.PARALLEL, 3600),
     _input(cases.PYTHON_BOUND, 1.8, "workbench, one at a time"),
     *(_input(what, 2, "TF MirroredStrategy") for what in (cases.ITERATED, cases.RUN)),
+    *(_input(what, 5, "tf.data service") for what in (cases.SERVICE_SINGLE, cases.SERVICE_BATCHED)),
     _most("input", cases.MEMORY, 256, "MiB", replicas=0),
 )

@@ -32,6 +32,7 @@ SOURCES = "eight sources of 2 ms, interleaved"
 PARALLEL = "map that waits 2 ms, 8 in parallel"
 PYTHON_BOUND = "map of 2 ms of Python, 2 in parallel"
 ITERATED, RUN = "distribute 256x784, iterate", "distribute 256x784, iterate and run"
+SERVICE_SINGLE, SERVICE_BATCHED = "data service, single elements", "data service, batch(128)"
 MEMORY = "memory for a file of 1 GiB, 256 MiB allowed"
 
 NUMBERS, EXAMPLES, BATCH = 1_000_000, 60_000, 128

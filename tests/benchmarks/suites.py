@@ -100,6 +100,7 @@ SUITES: dict[str, tuple[Job, ...]] = {
         Job("workbench", "ours.input.ahead"),
         Job("workbench", "ours.input.distributed"),
         _tensorflow("TF MirroredStrategy", "input.tf_distributed"),
+        _tensorflow("tf.data service", "input.tf_service"),
         Job("workbench", "ours.input.bounded_memory"),
     ),
     "scaling": (
