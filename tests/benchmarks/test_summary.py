@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.benchmarks.bars import Bar
 from tests.benchmarks.environments import Environment
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.report import markdown
+from tests.benchmarks.suites import SUITES
 from tests.benchmarks.summary import Key, figures, times_as_fast
 
 OURS, PEER = Key("dispatch", 2, "workbench", "noop"), Key("dispatch", 2, "Dask", "noop")
@@ -86,6 +88,13 @@ def test_the_report_tells_ratios_failures_and_how_to_get_what_is_missing() -> No
     assert "ImportError: no" in text
     assert "TF: no interpreter given" in text
     assert "pip install tensorflow-cpu" in text
+
+
+def test_every_job_is_a_script_that_exists() -> None:
+    jobs = [job for jobs in SUITES.values() for job in jobs]
+    modules = {f"tests.benchmarks.{job.command.split()[0]}" for job in jobs}
+
+    assert {name for name in modules if importlib.util.find_spec(name) is None} == set()
 
 
 def test_an_environment_tells_what_it_lacks() -> None:

@@ -31,7 +31,9 @@ def main() -> None:
         (cases.SERVICE_SINGLE, 1, lambda: shared(numbers)),
         (cases.SERVICE_BATCHED, cases.BATCH, lambda: shared(numbers.batch(cases.BATCH, drop_remainder=True))),
     ):
-        cases.measure_rate(script, "tf.data service", what, make, per_item=per_item, unit="elements/s", skip=1)
+        cases.measure_rate(
+            script, "tf.data service", what, make, per_item=per_item, unit="elements/s", skip=1
+        )
     os._exit(0)  # the servers' threads would delay the exit
 
 

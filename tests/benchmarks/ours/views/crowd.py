@@ -45,7 +45,7 @@ LAYOUT = {
 }
 CELL = """
 import workbench as wb
-from tests.benchmarks.ours.views_crowd import flood
+from tests.benchmarks.ours.views.crowd import flood
 cluster = wb.connect(replicas={replicas}, processes=False)
 strategy = wb.MirroredStrategy()
 strategy.run(wb.distribute.get_replica_context)

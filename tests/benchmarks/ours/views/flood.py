@@ -26,7 +26,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 CONNECT = """
 import json, threading
 import numpy as np, workbench as wb
-from tests.benchmarks.ours.views_flood import bursts
+from tests.benchmarks.ours.views.flood import bursts
 cluster = wb.connect(replicas={replicas})
 strategy = wb.MirroredStrategy()
 strategy.run(bursts, (3,))
