@@ -20,7 +20,7 @@ import pytest
 from workbench import runtime
 from workbench.communicators import Reduction
 from workbench.runtime import Cluster, Group
-from workbench.runtime.deploy.health import process_state
+from workbench.runtime.process.process_state import process_state
 from workbench.runtime.replica.env import ReplicaEnv
 
 STALL_SECONDS = 3.0

@@ -61,6 +61,10 @@ class InputOptions:
       experimental_per_replica_buffer_size: Batches made ready ahead for a replica. Without effect: batches are
         fetched in chunks that follow the pace of the loop.
       experimental_prefetch_to_device: The earlier name of `experimental_fetch_to_device`.
+      input_process: Whether a process of its own reads for the replicas of a host, so that functions of stages take no
+        replica's time. None lets the host decide: yes where they are called or files are read, replicas are in
+        processes of their own on Linux, and there are two cores; no for arrays in memory, of which each replica gathers
+        its rows in less time than it takes to ask another process.
 
     Raises:
       ValueError: if the two names of one option have different values, or the buffer size is no whole number above 0.
@@ -71,6 +75,7 @@ class InputOptions:
     experimental_place_dataset_on_device: bool = False
     experimental_per_replica_buffer_size: int = 1
     experimental_prefetch_to_device: bool | None = None
+    input_process: bool | None = None
 
     def __post_init__(self) -> None:
         newer, older = self.experimental_fetch_to_device, self.experimental_prefetch_to_device

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data import Dataset
+from workbench.data import Dataset, InputOptions
 from workbench.distribute import get_replica_context
 from workbench.errors import CaptureError, OutOfRangeError
 
@@ -327,3 +327,13 @@ def test_replicas_cannot_ask_an_iterator(local: Any) -> None:
         with pytest.raises(ValueError, match="inside a replica function"):
             local.run(ask)
     assert _rows(local, [next(iterator)]) == [[[0], [1]]]
+
+
+def test_threads_of_the_notebook_have_no_input_process(local: Any) -> None:
+    data = Dataset.range(8).batch(4).map(lambda x: x * 0 + os.getpid())
+    dataset = local.distribute_dataset(data)
+
+    assert "read by the first replica of each host" in repr(dataset)
+    assert {int(pid) for batch in dataset for pid in local.gather(batch, 0)} == {os.getpid()}
+    with pytest.raises(ValueError, match=r"wb\.connect\(processes=True\)"):
+        local.distribute_dataset(data, InputOptions(input_process=True))

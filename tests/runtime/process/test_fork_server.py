@@ -308,7 +308,7 @@ def test_the_end_of_a_worker_is_seen_also_without_the_server() -> None:
 
 
 def test_a_server_that_is_stopped_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forking_context, "_FORK_SECONDS", 1000.0)  # it is seen, not waited for
+    monkeypatch.setattr(fork_server, "_FORK_SECONDS", 1000.0)  # it is seen, not waited for
     fork_server.start()
     os.kill(fork_server.server._pid, signal.SIGSTOP)
     with wb.connect(replicas=1):

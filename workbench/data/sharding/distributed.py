@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -87,6 +87,13 @@ class HostPipeline:
     def element_spec(self) -> Any:
         """The spec of what one replica gets; it may take trying user functions, so it travels once it is known."""
         return self.datasets[0].element_spec
+
+    def without_data(self) -> HostPipeline:
+        """What elements look like, for a process that does not read."""
+        stripped = replace(self, datasets=())
+        # It is known: `plan_input` has asked for it.
+        stripped.__dict__["element_spec"] = self.element_spec
+        return stripped
 
     @property
     def read_ahead(self) -> int:

@@ -98,6 +98,21 @@ class DistributedDataset:
         return self._plan.pipelines
 
     @property
+    def read_by(self) -> str:
+        """Where its pipelines run, in words.
+
+        An input process reads where functions of stages are called or files are read, replicas are in processes of
+        their own, and the host has a core besides one for a replica; see `InputOptions.input_process`.
+        """
+        if self.input is None:
+            return "read in this process"
+        if self.input.has_process:
+            return "read by an input process on each host"
+        if self._plan.pure:
+            return "read by each replica"
+        return "read by the first replica of each host"
+
+    @property
     def source(self) -> Dataset | None:
         """The dataset that was distributed; None if a function made one for each pipeline."""
         return self._source
@@ -138,7 +153,9 @@ class DistributedDataset:
             counted(len(self._plan.places), "replica"),
             counted(len(self._plan.pipelines), "host"),
         )
-        return one_line("DistributedDataset", f"{replicas} on {hosts}", policy, pipeline.algorithm)
+        return one_line(
+            "DistributedDataset", f"{replicas} on {hosts}", policy, pipeline.algorithm, self.read_by
+        )
 
 
 class DistributedIterator:
@@ -206,7 +223,10 @@ def distribute_dataset(
             dataset, num_hosts=hosts, host=host, replicas_per_host=per_host, options=options
         )
 
-    return DistributedDataset(strategy, partial(plan_input, make=make), dataset)
+    plan_for = partial(
+        plan_input, make=make, input_process=None if options is None else options.input_process
+    )
+    return DistributedDataset(strategy, plan_for, dataset)
 
 
 def distribute_datasets_from_function(
@@ -219,4 +239,7 @@ def distribute_datasets_from_function(
             dataset_fn, num_hosts=hosts, host=host, replicas_per_host=per_host, options=options
         )
 
-    return DistributedDataset(strategy, partial(plan_input, make=make))
+    plan_for = partial(
+        plan_input, make=make, input_process=None if options is None else options.input_process
+    )
+    return DistributedDataset(strategy, plan_for)

@@ -1,40 +1,23 @@
-"""Handing batches from the process that reads for a host to the host's other processes, through shared memory.
+"""Handing batches from the process that has them for a host to the host's other processes.
 
-The reading process puts the arrays of a chunk into a memfd. Peers, told its number by a collective, open it under
-/proc, map it privately and close it: nothing has a name, and nothing stays behind when a process is killed. Where there
-is no memfd, the bytes travel with the collective.
+Peers are told by a collective in which descriptors the batches are, open them under /proc, copy their part and close
+them. Where there is no memory that can be shared like this, the leaves travel with the collective.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.distribute.input.read_step import SHARED, ReadStep, SharedStep, share
+
 if TYPE_CHECKING:
     from workbench.communicators.communicator import Communicator
-
-_ALIGNMENT = 64
-
-
-@dataclass(frozen=True, slots=True)
-class _Slot:
-    """Where an array is.
-
-    Attributes:
-      offset: First byte in the shared memory.
-      shape: Its shape.
-      dtype: Its dtype.
-    """
-
-    offset: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,72 +25,46 @@ class Parcel:
     """A chunk on its way to the host's other processes.
 
     Attributes:
-      leader: Replica whose process read it.
-      leaves: Per position on the host, per step, the leaves: slots, or values that are no plain arrays.
-      process: Id of the process that holds the shared memory.
-      descriptor: Its file descriptor there, -1 if there is none.
-      size: Bytes of shared memory.
+      leader: Replica whose process has it.
+      process: Id of that process.
+      places: Per step, descriptor, start of the index and size of its `SharedStep`.
+      copies: Per step, the leaves by position, where memory cannot be shared.
     """
 
     leader: int
-    leaves: dict[int, list[list[Any]]]
     process: int
-    descriptor: int
-    size: int
+    places: tuple[tuple[int, int, int], ...]
+    copies: tuple[dict[int, list[Any]], ...]
 
 
-def pack(leader: int, steps: dict[int, list[list[Any]]]) -> Parcel:
-    """Puts arrays into shared memory; the caller closes `descriptor` once the peers have mapped it.
+def pack(leader: int, steps: Sequence[ReadStep], positions: Iterable[int]) -> tuple[Parcel, list[SharedStep]]:
+    """What peers are told, and what has to be kept until they have taken their parts.
 
     Args:
-      leader: The replica that packs.
-      steps: Per position on the host, per step, the leaves of one element.
+      leader: The replica that tells them.
+      steps: The steps.
+      positions: Those of the replicas in other processes.
     """
-    size = 0
-    arrays: list[tuple[_Slot, np.ndarray[Any, Any]]] = []
-    slots: dict[int, list[list[Any]]] = {}
-    shared = hasattr(os, "memfd_create")
-    for position, elements in steps.items():
-        slots[position] = []
-        for element in elements:
-            row: list[Any] = []
-            for leaf in element:
-                if shared and type(leaf) is np.ndarray and not leaf.dtype.hasobject and leaf.nbytes:
-                    slot = _Slot(size, leaf.shape, leaf.dtype)
-                    arrays.append((slot, leaf))
-                    size += -(-leaf.nbytes // _ALIGNMENT) * _ALIGNMENT
-                    row.append(slot)
-                else:
-                    row.append(leaf)
-            slots[position].append(row)
-    if not size:
-        return Parcel(leader, slots, os.getpid(), -1, 0)
-    descriptor = os.memfd_create("workbench-input", os.MFD_CLOEXEC)
-    os.ftruncate(descriptor, size)
-    with mmap.mmap(descriptor, size) as memory:
-        for slot, array in arrays:
-            target = np.ndarray(slot.shape, slot.dtype, buffer=memory, offset=slot.offset)
-            np.copyto(target, array)
-            del target  # a view would keep the mapping from being closed
-    return Parcel(leader, slots, os.getpid(), descriptor, size)
+    if not SHARED:
+        copies = tuple({other: step.leaves(other) for other in positions} for step in steps)
+        return Parcel(leader, os.getpid(), (), copies), []
+    shared = [
+        step if isinstance(step, SharedStep) else share({other: step.leaves(other) for other in positions})
+        for step in steps
+    ]
+    places = tuple((step.descriptor, step.index, step.nbytes) for step in shared)
+    return Parcel(leader, os.getpid(), places, ()), shared
 
 
 def unpack(parcel: Parcel, position: int) -> list[list[Any]]:
-    """The leaves of each step for one position of the host; arrays that this process may write to."""
-    memory: mmap.mmap | None = None
-    if parcel.size:
-        descriptor = os.open(f"/proc/{parcel.process}/fd/{parcel.descriptor}", os.O_RDONLY)
-        try:
-            memory = mmap.mmap(descriptor, parcel.size, access=mmap.ACCESS_COPY)
-        finally:
-            os.close(descriptor)  # the mapping lives on, for as long as an array needs it
-    return [[_found(leaf, memory) for leaf in element] for element in parcel.leaves[position]]
-
-
-def _found(leaf: Any, memory: mmap.mmap | None) -> Any:
-    if type(leaf) is not _Slot:
-        return leaf
-    return np.ndarray(leaf.shape, leaf.dtype, buffer=memory, offset=leaf.offset)
+    """The leaves of each step for one position of the host; arrays of this process's own."""
+    if parcel.copies:
+        return [copies[position] for copies in parcel.copies]
+    found = []
+    for descriptor, index, nbytes in parcel.places:
+        here = os.open(f"/proc/{parcel.process}/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+        found.append(SharedStep(here, index, nbytes).leaves(position))
+    return found
 
 
 def exchange(communicator: Communicator, parcel: Parcel | None) -> list[Parcel]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench import forks, tree
 from workbench.distribute.input.exchange import Parcel, exchange, pack, unpack
+from workbench.distribute.input.input_process import Open
 from workbench.distribute.input.plan import InputPlan
-from workbench.distribute.input.reader import Reader
+from workbench.distribute.input.read_step import LocalStep, ReadStep, SharedStep
+from workbench.distribute.input.reader import Chunk, Reader, Reading
+from workbench.distribute.input.remote_reader import RemotePipelines
 from workbench.errors import FailedPreconditionError
+from workbench.runtime.comm.failure_report import FailureReport
 
 if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
@@ -46,22 +49,32 @@ class Request:
 
 
 class HostInput:
-    """Reads a dataset for the replicas of this process, each of which asks on its own thread.
+    """Has a dataset read for the replicas of this process, each of which asks on its own thread.
 
     Attributes:
       plan: Who reads what.
-      readers: (iterator, host) -> what reads for it here.
+      readers: (iterator, host) -> what reads for it.
     """
 
-    def __init__(self, plan: InputPlan) -> None:
-        self.plan = plan
-        self.readers: dict[tuple[str, int], Reader] = {}
-        self._sent: dict[
-            tuple[str, int], int
-        ] = {}  # descriptor of the last parcel, which peers may be mapping
+    def __init__(self, plan: InputPlan, remote: RemotePipelines | None = None) -> None:
+        """Knows a plan.
+
+        Args:
+          plan: For the replicas that take part.
+          remote: Its pipelines in an input process, where that reads.
+        """
+        self.plan = plan if remote is None else plan.without_data()
+        self.readers: dict[tuple[str, int], Reading] = {}
+        self._remote = remote
+        self._sent: dict[tuple[str, int], list[SharedStep]] = {}  # from which peers may be copying
         self._lock = forks.lock(threading.Lock())
 
-    def fetch(self, env: ReplicaEnv, request: Request) -> tuple[Steps, Exception | None]:
+    @property
+    def has_process(self) -> bool:
+        """Whether another process than the replica's reads."""
+        return self._remote is not None
+
+    def fetch(self, env: ReplicaEnv, request: Request) -> tuple[Steps, FailureReport | None]:
         """The replica's leaves of each step, up to the end or the first that failed; and why that one did.
 
         Raises:
@@ -74,9 +87,8 @@ class HostInput:
             )
         if plan.exchanges(env.devices):
             return self._exchanged(env, request)
-        reader = self._reader(env, request)
-        steps, failure = reader.steps(request.first, request.count, keep=request.keep)
-        return _own(steps, reader.replicas.index(plan.places[env.rank][1])), failure
+        steps, failure = self._read(env, request)
+        return _own(steps, plan.places[env.rank][1]), failure
 
     def filled(self, env: ReplicaEnv, request: Request, steps: Steps) -> list[Any]:
         """The leaves of all steps that were asked for; empty arrays for those that there are not."""
@@ -88,38 +100,40 @@ class HostInput:
 
     def forget(self, iterator: str | None = None) -> None:
         """Drops what belongs to one iterator, or to all."""
-        for key in [key for key in self._sent if iterator in (None, key[0])]:
-            _close(self._sent.pop(key))
-        for key in [key for key in self.readers if iterator in (None, key[0])]:
-            self.readers.pop(key, None)
+        with self._lock:
+            for key in [key for key in self._sent if iterator in (None, key[0])]:
+                del self._sent[key]
+            closed = [self.readers.pop(key) for key in list(self.readers) if iterator in (None, key[0])]
+        for reader in closed:
+            reader.close()
+        if iterator is None and self._remote is not None:
+            self._remote.close()
 
-    def _exchanged(self, env: ReplicaEnv, request: Request) -> tuple[Steps, Exception | None]:
-        """As `fetch`, where one process of a host reads for the others."""
+    def _exchanged(self, env: ReplicaEnv, request: Request) -> tuple[Steps, FailureReport | None]:
+        """As `fetch`, where one process of a host has what the others get."""
         plan = self.plan
         host, position = plan.places[env.rank]
         leader = plan.leaders[host]
         # Where nothing was lost, nothing is read again: only the collective wants everybody.
         needed = not request.again or any(plan.places[rank][0] == host for rank in request.again)
         reads = needed and env.devices[leader].worker == env.device.worker
-        steps: list[list[list[Any]]] = []
-        failure: Exception | None = None
+        steps: list[ReadStep] = []
+        failure: FailureReport | None = None
         if reads:
-            reader = self._reader(env, request)
-            steps, failure = reader.steps(request.first, request.count, keep=request.keep)
+            steps, failure = self._read(env, request)
         parcel: Parcel | None = None
+        sent: list[SharedStep] = []
         if needed and env.rank == leader:
             others = [
                 plan.places[rank][1]
                 for rank in plan.ranks_of_host(host)
                 if env.devices[rank].worker != env.device.worker
             ]
-            parcel = pack(leader, {other: _own(steps, other) for other in others})
+            parcel, sent = pack(leader, steps, others)
         parcels = exchange(env.communicator, parcel)
         if parcel is not None:
-            # The peers have taken part in this exchange, so they have mapped the parcel of the one before.
-            key = request.iterator, host
-            _close(self._sent.pop(key, -1))
-            self._sent[key] = parcel.descriptor
+            # The peers have taken part in this exchange, so they have copied what came with the one before.
+            self._sent[request.iterator, host] = sent
         if reads:
             return _own(steps, position), failure
         if not needed:
@@ -127,26 +141,28 @@ class HostInput:
         # The replicas that read tell of a failure.
         return unpack(next(found for found in parcels if found.leader == leader), position), None
 
-    def _reader(self, env: ReplicaEnv, request: Request) -> Reader:
-        plan = self.plan
-        host = plan.places[env.rank][0]
+    def _read(self, env: ReplicaEnv, request: Request) -> Chunk:
+        return self._reader(env, request).steps(request.first, request.count, keep=request.keep)
+
+    def _reader(self, env: ReplicaEnv, request: Request) -> Reading:
+        host = self.plan.places[env.rank][0]
         key = request.iterator, host
         with self._lock:
             reader = self.readers.get(key)
             if reader is None:
-                ranks = plan.ranks_of_host(host)
-                if plan.pure:
-                    ranks = [rank for rank in ranks if env.devices[rank].worker == env.device.worker]
-                positions = [plan.places[rank][1] for rank in ranks]
-                reader = Reader(plan.pipelines[host], request.epoch, positions, ahead=not plan.pure)
-                self.readers[key] = reader
+                reader = self.readers[key] = self._new_reader(env, request, host)
         return reader
 
+    def _new_reader(self, env: ReplicaEnv, request: Request, host: int) -> Reading:
+        plan = self.plan
+        ranks = plan.ranks_of_host(host)
+        if plan.pure:
+            ranks = [rank for rank in ranks if env.devices[rank].worker == env.device.worker]
+        positions = tuple(plan.places[rank][1] for rank in ranks)
+        if self._remote is not None:
+            return self._remote.reader(Open(request.dataset, host, request.epoch, positions))
+        return Reader(plan.pipelines[host], request.epoch, positions, keep_as=LocalStep, ahead=not plan.pure)
 
-def _own(steps: list[list[list[Any]]], position: int) -> Steps:
-    return [step[position] for step in steps]
 
-
-def _close(descriptor: int) -> None:
-    if descriptor >= 0:
-        os.close(descriptor)
+def _own(steps: list[ReadStep], position: int) -> Steps:
+    return [step.leaves(position) for step in steps]

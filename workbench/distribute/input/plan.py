@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from workbench.data.sharding.distributed import HostPipeline
 from workbench.data.sharding.model import Shape
@@ -31,20 +33,26 @@ class InputPlan:
 
     A host whose replicas live in one process has one reader. With several processes there are two ways. A pipeline that
     only computes with row numbers is read in each of them: every replica gathers its own rows, and nothing has to be
-    handed on. Any other pipeline, one with user functions or files, runs once per host, in the process of the host's
-    first replica, which hands the others their batches through shared memory.
+    handed on. Any other pipeline, one with user functions or files, runs once per host: in an input process beside the
+    worker of the host's first replica (`input_process`), or in that worker. Batches go through shared memory.
 
     Attributes:
       pipelines: One per host.
       places: Per replica, its host's number and its position among the host's replicas.
       leaders: Per host, its first replica.
-      pure: Whether the pipelines only compute with row numbers.
+      pure: Whether the pipelines only compute with row numbers, in each process.
+      input_process: Whether another process than the replicas' reads what is not pure; None to let the host decide.
     """
 
     pipelines: tuple[HostPipeline, ...]
     places: tuple[tuple[int, int], ...]
     leaders: tuple[int, ...]
     pure: bool
+    input_process: bool | None = None
+
+    def without_data(self) -> InputPlan:
+        """For processes that do not read: where everything goes, and what elements look like."""
+        return replace(self, pipelines=tuple(pipeline.without_data() for pipeline in self.pipelines))
 
     def pipeline_of(self, rank: int) -> HostPipeline:
         """The pipeline that feeds a replica."""
@@ -60,6 +68,25 @@ class InputPlan:
             len({devices[rank].worker for rank in self.ranks_of_host(host)}) > 1
             for host in range(len(self.pipelines))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PickledPlan:
+    """A plan on its way to other processes.
+
+    Attributes:
+      plan: Without its pipelines.
+      pipelines: These, pickled without their arrays.
+      arrays: The bytes of these.
+    """
+
+    plan: InputPlan
+    pipelines: bytes
+    arrays: Sequence[Any]
+
+    def unpickled(self) -> InputPlan:
+        """The plan; its arrays lie in `arrays`."""
+        return replace(self.plan, pipelines=pickle.loads(self.pipelines, buffers=self.arrays))
 
 
 def input_shape(devices: Sequence[Device]) -> Shape:
@@ -78,12 +105,17 @@ def input_shape(devices: Sequence[Device]) -> Shape:
     return Shape(len(counts), len(devices) // len(counts))
 
 
-def plan_input(devices: Sequence[Device], make: Callable[[int, int, int], HostPipeline]) -> InputPlan:
+def plan_input(
+    devices: Sequence[Device],
+    make: Callable[[int, int, int], HostPipeline],
+    input_process: bool | None = None,
+) -> InputPlan:
     """Plans the input of replicas on `devices`.
 
     Args:
       devices: One per replica.
       make: Called as `make(number of hosts, host, replicas per host)` for each host.
+      input_process: See `InputOptions`.
 
     Raises:
       InvalidArgumentError: If hosts have different numbers of replicas.
@@ -101,8 +133,10 @@ def plan_input(devices: Sequence[Device], make: Callable[[int, int, int], HostPi
     leaders = tuple(
         next(r for r, (number, _) in enumerate(places) if number == host) for host in range(len(hosts))
     )
-    pure = all(is_pure(dataset) for pipeline in pipelines for dataset in pipeline.datasets)
-    return InputPlan(pipelines, tuple(places), leaders, pure)
+    pure = input_process is not True and all(
+        is_pure(dataset) for pipeline in pipelines for dataset in pipeline.datasets
+    )
+    return InputPlan(pipelines, tuple(places), leaders, pure, input_process)
 
 
 def is_pure(dataset: Pipeline) -> bool:

@@ -6,14 +6,17 @@ import pickle
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from workbench import forks
+from workbench.allowance import cores
 from workbench.distribute.input.host_input import HostInput, Request
-from workbench.distribute.input.plan import InputPlan
+from workbench.distribute.input.plan import InputPlan, PickledPlan
+from workbench.distribute.input.remote_reader import InputProcess, RemotePipelines
 from workbench.errors import FailedPreconditionError
-from workbench.runtime.comm.failure_report import report
+from workbench.runtime.process.fork_server import AVAILABLE
 
 if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
@@ -31,13 +34,31 @@ class ByReference:
 
 _opened: dict[str, HostInput] = {}
 _lock = forks.lock(threading.Lock())
+_process: Final = InputProcess()
 
 
-def open_input(env: ReplicaEnv, dataset: str, plan: bytes | ByReference) -> None:
-    """Makes a dataset known to the replica's process; not undone when a step fails."""
+def open_input(env: ReplicaEnv, dataset: str, pickled: PickledPlan | ByReference) -> bool:
+    """Makes a dataset known to the replica's process; not undone when a step fails.
+
+    Returns:
+      Whether an input process reads it.
+    """
     with _lock:
-        if dataset not in _opened:
-            _opened[dataset] = HostInput(plan.plan if isinstance(plan, ByReference) else pickle.loads(plan))
+        opened = _opened.get(dataset)
+        if opened is None:
+            opened = _opened[dataset] = _host_input(pickled)
+            env.store.at_end(dataset, partial(forget_input, [(dataset, None)]))
+    return opened.has_process
+
+
+def _host_input(pickled: PickledPlan | ByReference) -> HostInput:
+    if isinstance(pickled, ByReference):
+        return HostInput(pickled.plan)
+    plan = pickled.unpickled()
+    wanted = plan.input_process
+    if plan.pure or wanted is False or not AVAILABLE or (wanted is None and cores() < 2):
+        return HostInput(plan)
+    return HostInput(plan, RemotePipelines(_process, pickled))
 
 
 def forget_input(names: Sequence[tuple[str, str | None]]) -> None:
@@ -45,8 +66,14 @@ def forget_input(names: Sequence[tuple[str, str | None]]) -> None:
     for dataset, iterator in names:
         with _lock:
             opened = _opened.get(dataset) if iterator else _opened.pop(dataset, None)
-            if opened is not None:
-                opened.forget(iterator)
+            process_used = any(other.has_process for other in _opened.values())
+        if opened is None:
+            continue
+        opened.forget(iterator)
+        if iterator is None and opened.has_process:
+            _process.forget(dataset)
+            if not process_used:
+                _process.close()
 
 
 def fetch(env: ReplicaEnv, request: Request) -> tuple[Any, ...]:
@@ -61,7 +88,7 @@ def fetch(env: ReplicaEnv, request: Request) -> tuple[Any, ...]:
     opened = _known(env, request)
     found, failure = opened.fetch(env, request)
     waited_ns = time.monotonic_ns() - began_ns
-    data = b"" if failure is None else pickle.dumps(report(env.rank, failure), protocol=5)
+    data = b"" if failure is None else pickle.dumps(replace(failure, rank=env.rank), protocol=5)
     return (len(found), waited_ns, data, *opened.filled(env, request, found))
 
 

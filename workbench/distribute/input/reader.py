@@ -1,17 +1,36 @@
-"""Reader: goes through one host's pipeline, for the replicas of one process."""
+"""Reader: goes through one host's pipeline, for the replicas of one process or of the whole host."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from workbench import tree
 from workbench.data.sharding.distributed import HostPipeline
 from workbench.data.tables import Failed
+from workbench.distribute.input.read_step import ReadStep
+from workbench.errors import CancelledError
+from workbench.runtime.comm.failure_report import FailureReport, report
 
-_CHECK_SECONDS = 1.0
-_END = object()
+_AHEAD_BYTES: Final = 64 << 20
+"""Steps that nobody has asked for yet take up to so much memory; one may always be ready."""
+_CHECK_SECONDS: Final = 1.0
+_AHEAD_CHUNKS: Final = 2
+"""So many times as many steps as are asked for at once are read ahead: one chunk is on its way, one is being read."""
+_END: Final = object()
+Chunk = tuple[list[ReadStep], FailureReport | None]
+"""Some steps, and the failure of the one that follows, if that is why there are fewer than were asked for."""
+
+
+class Reading(Protocol):
+    """What gives the steps of a host: a `Reader` here, or one in another process."""
+
+    def steps(self, first: int, count: int, *, keep: int) -> Chunk:
+        """See `Reader.steps`."""
+
+    def close(self) -> None:
+        """Nobody asks any more."""
 
 
 class Reader:
@@ -24,103 +43,137 @@ class Reader:
       pipeline: The host's pipeline.
       epoch: Number of the epoch.
       replicas: Positions of the replicas to read for.
+      keep_as: What is kept of a step: the leaves of each position, here or in shared memory.
       ahead: Read the following steps on a thread of its own while replicas work with these.
     """
 
-    def __init__(self, pipeline: HostPipeline, epoch: int, replicas: Sequence[int], *, ahead: bool) -> None:
+    def __init__(
+        self,
+        pipeline: HostPipeline,
+        epoch: int,
+        replicas: Sequence[int],
+        *,
+        keep_as: Callable[[Mapping[int, list[Any]]], ReadStep],
+        ahead: bool,
+    ) -> None:
         self.pipeline = pipeline
         self.replicas = tuple(replicas)
         self._epoch = epoch
+        self._keep_as = keep_as
         self._ahead = ahead
         self._asking = threading.Lock()
-        self._reading = threading.Lock()
-        self._idle = threading.Event()
-        self._idle.set()
+        self._changed = threading.Condition()  # of what follows, which a thread that reads ahead changes, too
         self._elements: Iterator[Any] | None = None
         self._first = 0
-        self._steps: list[list[list[Any]] | Exception] = []
+        self._steps: list[ReadStep | FailureReport] = []
         self._ended = False
+        self._needed = 0  # up to which step somebody waits
+        self._wanted = 0  # up to which it is read ahead, as far as there is room
+        self._reads_ahead = False  # whether there is a thread for that
 
-    def steps(self, first: int, count: int, *, keep: int) -> tuple[list[list[list[Any]]], Exception | None]:
+    def steps(self, first: int, count: int, *, keep: int) -> Chunk:
         """Steps `first` to `first + count - 1`, fewer where the pipeline ends or an element fails.
 
         Args:
           first: Number of the first step. An element that failed has a number, too.
           count: How many.
           keep: Number of the first step that may be asked for again.
-
-        Returns:
-          Per step, per entry of `replicas`, the leaves of one element; and the failure of the step that follows, if
-          that is why there are fewer.
         """
         # Held while reading: the host's other replicas wait for the same steps.
         with self._asking:
             if self._elements is None or first < self._first:
-                self._wait_until_idle()
                 self._begin(min(first, keep))
-            while first + count > self._first + len(self._steps) and not self._ended:
-                if self._idle.is_set():
-                    self._read_until(first + count)
-                else:
-                    self._wait_until_idle()
-            with self._reading:
+            with self._changed:
+                self._needed = first + count
+                self._wanted = self._needed + _AHEAD_CHUNKS * count if self._ahead else self._needed
+                under_way = self._reads_ahead
+            if not under_way:  # here: what functions of the user print belongs to the replica that asks
+                while not self._has(self._needed):
+                    self._read()
+            with self._changed:
+                if not under_way and self._goes_on():
+                    self._reads_ahead = True
+                    threading.Thread(target=self._read_ahead, name="workbench-input", daemon=True).start()
+                while not self._has(self._needed):
+                    if not self._reads_ahead:
+                        raise CancelledError("the iterator of a distributed dataset was closed")
+                    self._changed.wait(_CHECK_SECONDS)
                 passed = max(0, min(first, keep) - self._first)
                 del self._steps[:passed]
                 self._first += passed
-                asked = self._steps[first - self._first :][:count]
-            if self._ahead and not self._ended and self._idle.is_set():
-                self._idle.clear()
-                until = first + 2 * count
-                threading.Thread(
-                    target=self._read_ahead, args=(until,), name="workbench-input", daemon=True
-                ).start()
-        return _until_failure(asked)
+                return _until_failure(self._steps[first - self._first :][:count])
+
+    def close(self) -> None:
+        """Reads no further; what is under way ends."""
+        with self._changed:
+            self._needed = self._wanted = 0
 
     def _begin(self, first: int) -> None:
         """Starts the epoch, at step `first` of it."""
+        self.close()
+        with self._changed:
+            while self._reads_ahead:
+                # A function of the user may take long; an interrupt must come through.
+                self._changed.wait(_CHECK_SECONDS)
         self._elements = self.pipeline.values_for(self.replicas, epoch=self._epoch, first=first)
         self._first = first
         self._steps = []
         self._ended = False
 
-    def _read_until(self, end: int) -> None:
-        """Reads up to step `end`."""
-        assert self._elements is not None
-        while not self._ended and self._first + len(self._steps) < end:
-            step: list[list[Any]] | Exception
-            try:
-                values = next(self._elements, _END)
-                if values is _END:
-                    self._ended = True
-                    return
-                step = (
-                    values.error
-                    if isinstance(values, Failed)
-                    else [tree.flatten(value)[0] for value in values]  # type: ignore[attr-defined]
-                )
-            except Exception as error:  # the pipeline cannot go on after it: the end follows
-                step = error
-            with self._reading:
-                self._steps.append(step)
+    def _has(self, end: int) -> bool:
+        return self._ended or self._first + len(self._steps) >= end
 
-    def _read_ahead(self, end: int) -> None:
+    def _goes_on(self) -> bool:
+        """Whether the next step is to be read now."""
+        if self._has(self._wanted):
+            return False
+        unasked = self._steps[max(0, self._needed - self._first) :]
+        waiting_bytes = sum(step.nbytes for step in unasked if not isinstance(step, FailureReport))
+        return not self._has(self._needed) or waiting_bytes < _AHEAD_BYTES
+
+    def _read_ahead(self) -> None:
         try:
-            self._read_until(end)
+            while True:
+                with self._changed:
+                    if not self._goes_on():
+                        self._reads_ahead = False
+                        return
+                self._read()
         finally:
-            self._idle.set()
+            with self._changed:
+                self._reads_ahead = False
+                self._changed.notify_all()
 
-    def _wait_until_idle(self) -> None:
-        # A map function may take long; an interrupt must come through.
-        while not self._idle.wait(_CHECK_SECONDS):
-            pass
+    def _read(self) -> None:
+        """Reads one step, or notices the end."""
+        assert self._elements is not None
+        step: ReadStep | FailureReport | None
+        try:
+            values = next(self._elements, _END)
+            if values is _END:
+                step = None
+            elif isinstance(values, Failed):
+                step = report(-1, values.error)
+            else:
+                leaves = [tree.flatten(value)[0] for value in values]  # type: ignore[attr-defined]
+                step = self._keep_as(dict(zip(self.replicas, leaves, strict=True)))
+        except (Exception, SystemExit) as error:  # the pipeline may not go on after it: the end follows
+            step = report(-1, error)
+        except BaseException:  # an interrupt has ended the generator in its midst: who asks again reads again
+            self._elements = None
+            raise
+        with self._changed:
+            if step is None:
+                self._ended = True
+            else:
+                self._steps.append(step)
+            self._changed.notify_all()
 
 
-def _until_failure(
-    steps: list[list[list[Any]] | Exception],
-) -> tuple[list[list[list[Any]]], Exception | None]:
-    found: list[list[list[Any]]] = []
+def _until_failure(steps: Sequence[ReadStep | FailureReport]) -> Chunk:
+    found: list[ReadStep] = []
     for step in steps:
-        if isinstance(step, Exception):
+        if isinstance(step, FailureReport):
             return found, step
         found.append(step)
     return found, None

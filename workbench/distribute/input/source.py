@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import pickle
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
+import numpy as np
 
 from workbench import tree
 from workbench.device_names import Device
 from workbench.distribute.identity import new_id
 from workbench.distribute.input.chunk import Chunk, Elements
 from workbench.distribute.input.host_input import Request
-from workbench.distribute.input.plan import InputPlan
-from workbench.distribute.input.programs import HEAD, ByReference, fetch, fetch_again, open_input
+from workbench.distribute.input.plan import InputPlan, PickledPlan
+from workbench.distribute.input.programs import (
+    HEAD,
+    ByReference,
+    fetch,
+    fetch_again,
+    open_input,
+)
+from workbench.errors import InvalidArgumentError
 from workbench.runtime.driver.handle import Handle
 from workbench.runtime.shipping.captures import explain_unpicklable
 
@@ -40,6 +49,7 @@ class InputSource:
       registry: Knows it, and tells the replicas when it is gone.
       id: Under which the replicas know it.
       places: Where the replicas are that it is for; see `Group.places`.
+      has_process: Whether an input process reads for the replicas.
     """
 
     def __init__(self, plan: InputPlan, group: Group, registry: InputRegistry, plan_for: PlanFor) -> None:
@@ -53,7 +63,14 @@ class InputSource:
 
         Raises:
           CaptureError: If a function in it cannot travel.
+          InvalidArgumentError: If it asks for an input process, and replicas are threads of this one.
         """
+        if plan.input_process and group.gang.shipping.codec.by_reference:
+            raise InvalidArgumentError(
+                "InputOptions(input_process=True) needs replicas in processes of their own, and these are threads of "
+                "this one: connect with wb.connect(processes=True), or leave the option out"
+            )
+        self.has_process = False
         self.plan = plan
         self.group = group
         self.registry = registry
@@ -143,19 +160,24 @@ class InputSource:
 
     def _open(self, ranks: Sequence[int] | None) -> None:
         group = self.group
-        plan = ByReference(self.plan) if group.gang.shipping.codec.by_reference else _pickled(self.plan)
-        group.run(group.prepare(open_input), (self.id, plan), ranks=ranks)
+        by_reference = group.gang.shipping.codec.by_reference
+        plan = ByReference(self.plan) if by_reference else _pickled(self.plan)
+        opened = group.run(group.prepare(open_input), (self.id, plan), ranks=ranks)
+        if ranks is None:
+            self.has_process = any(opened.values())
 
 
-def _pickled(plan: InputPlan) -> bytes:
+def _pickled(plan: InputPlan) -> PickledPlan:
     """The plan for other processes; functions of a notebook go by value.
 
     Raises:
       CaptureError: Naming what a function of a stage captures that cannot be pickled.
     """
     try:
-        data: bytes = cloudpickle.dumps(plan, protocol=5)
-        return data
+        buffers: list[pickle.PickleBuffer] = []
+        data: bytes = cloudpickle.dumps(plan.pipelines, protocol=5, buffer_callback=buffers.append)
+        arrays = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
+        return PickledPlan(replace(plan, pipelines=()), data, arrays)
     except Exception as error:  # pickling calls code of whatever is in there
         for dataset in plan.pipelines[0].datasets:
             for stage in dataset.stages:

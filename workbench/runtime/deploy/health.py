@@ -14,16 +14,8 @@ from workbench.runtime.deploy.embedded import WorkerExit
 from workbench.runtime.deploy.succession import Succession
 from workbench.runtime.deploy.worker_link import EndKind, WorkerEnd, WorkerLink
 from workbench.runtime.process.gpus import STUCK_EXIT_CODE
+from workbench.runtime.process.process_state import process_state
 from workbench.runtime.process.stack_dump import user_calls
-
-
-def process_state(pid: int) -> str:
-    """State letter of a process of this machine ("R", "S", "T", "Z", …), "" if there is none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    return stat.rpartition(")")[2].split()[0]
 
 
 def kernel_memory_kills() -> int:

@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing import forkserver, resource_tracker, spawn, util
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ import numpy.random
 from distributed.diskutils import WorkSpace
 
 from workbench.communicators.core.socket_folder import sweep
-from workbench.runtime.process.fork_server import MAX_DESCRIPTORS
+from workbench.runtime.process.fork_server import FORK, MAX_DESCRIPTORS, server
 
 _PRELOADED: Final = (
     "workbench.data",
@@ -38,8 +39,9 @@ _POLL_SECONDS: Final = 0.01
 def serve(driver: socket.socket) -> None:
     """Forks a process for each request, and tells how it ended, until the driver is gone.
 
-    A request is a message with descriptors: where the child reads what it shall run, where its pid and later its exit
-    code go, the resource tracker's, and those that what it runs has.
+    A request is a message with descriptors. The first is where the child's pid and later its exit code go. With `FORK`
+    follow where it reads what it shall run, the resource tracker's, and those that what it runs has. Else the message
+    names a function, which the child calls with the others. Each child has a line to the server, for its own requests.
     """
     for name in _PRELOADED:  # for the workers; the server itself needs none of them
         importlib.import_module(name)
@@ -57,43 +59,68 @@ def serve(driver: socket.socket) -> None:
     }
     signal.set_wakeup_fd(ear)
     statuses: dict[int, int] = {}  # of each living child, where to tell how it ended
+    lines = {driver.fileno(): driver}  # who may ask
     with selectors.DefaultSelector() as selector:
         selector.register(driver, selectors.EVENT_READ)
         selector.register(bell, selectors.EVENT_READ)
-        while True:
-            ready = {key.fd for key, _ in selector.select()}
-            if bell in ready:
-                os.read(bell, 65536)
-                _bury(statuses)
-            if driver.fileno() in ready:
-                message, descriptors, _, _ = socket.recv_fds(driver, 16, MAX_DESCRIPTORS)
+        while driver.fileno() >= 0:
+            for key, _ in selector.select():
+                if key.fd == bell:
+                    os.read(bell, 65536)
+                    _bury(statuses)
+                    continue
+                line = lines[key.fd]
+                try:
+                    message, descriptors, _, _ = socket.recv_fds(line, 256, MAX_DESCRIPTORS)
+                except ConnectionError:  # it was killed
+                    message, descriptors = b"", []
                 if not message:
-                    break
-                data, status, *inherited = descriptors
+                    selector.unregister(line)
+                    del lines[key.fd]
+                    line.close()
+                    continue
+                status, *given = descriptors
+                mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 pid = os.fork()
                 if not pid:
                     selector.close()
-                    unused = [driver.detach(), status, bell, ear, *statuses.values()]
-                    _run(data, inherited, unused, children)
+                    unused = [status, bell, ear, mine.detach(), *statuses.values()]
+                    unused += [other.detach() for other in lines.values()]
+                    _run(message.decode(), given, partial(_begin, children, unused, its))
+                its.close()
+                lines[mine.fileno()] = mine
+                selector.register(mine, selectors.EVENT_READ)
                 statuses[pid] = status
                 _tell(status, pid)
-                for each in (data, *inherited):
+                for each in given:
                     os.close(each)
     _leave(statuses)
 
 
-def _run(data: int, inherited: Sequence[int], unused: Sequence[int], handlers: dict[int, Any]) -> None:
-    """In the child: what `data` says, then the end."""
+def _begin(handlers: dict[int, Any], unused: Sequence[int], line: socket.socket) -> None:
+    """In the child: lets go of what is the server's; `line` leads to it."""
+    signal.set_wakeup_fd(-1)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    for each in unused:
+        os.close(each)
+    server.adopt(line)
+
+
+def _run(what: str, descriptors: Sequence[int], begin: Callable[[], None]) -> None:
+    """In the child: what was asked for, then the end."""
     code = 1
     try:
-        signal.set_wakeup_fd(-1)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        for each in unused:
-            os.close(each)
-        resource_tracker._resource_tracker._fd = inherited[0]  # type: ignore[attr-defined]
-        forkserver._forkserver._inherited_fds = list(inherited[1:])  # type: ignore[attr-defined]
-        code = spawn._main(data, os.dup(data))
+        begin()
+        if what.encode() == FORK:
+            data, tracker, *inherited = descriptors
+            resource_tracker._resource_tracker._fd = tracker  # type: ignore[attr-defined]
+            forkserver._forkserver._inherited_fds = inherited  # type: ignore[attr-defined]
+            code = spawn._main(data, os.dup(data))
+        else:
+            module, _, function = what.partition(":")
+            getattr(importlib.import_module(module), function)(*descriptors)
+            code = 0
     except Exception:
         traceback.print_exc()
         sys.stderr.flush()

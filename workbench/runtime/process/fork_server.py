@@ -15,10 +15,13 @@ import atexit
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
+import struct
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -32,6 +35,11 @@ MEMORY_ENVIRONMENT: Final = {"MALLOC_TRIM_THRESHOLD_": _KEPT_BYTES, "MALLOC_MMAP
 """Freed arrays up to 64 MiB stay in the process: taking each one anew from the system costs a page fault per 4 KiB."""
 MAX_DESCRIPTORS: Final = 64
 """So many travel with one request."""
+FORK: Final = b"fork"
+"""Asks for a process that runs what `multiprocessing` has written for it."""
+_FORK_SECONDS: Final = 60.0  # with the imports of a server that has just been started
+_CHECK_SECONDS: Final = 1.0
+_NUMBER: Final = struct.Struct("q")
 UNKNOWN_EXIT: Final = 256
 """An exit code that no process has, for one that ended after the server: nobody knows its own."""
 _PROGRAM: Final = """
@@ -47,7 +55,10 @@ driver.close()
 
 
 class ForkServer:
-    """The driver's end of the server; starts it when it is needed, and again when it is gone."""
+    """An end of the server; starts it when it is needed, and again when it is gone.
+
+    The driver has one, and so has each process that the server has forked: it can have others forked beside it.
+    """
 
     def __init__(self) -> None:
         self._lock = forks.lock(threading.Lock())
@@ -66,6 +77,10 @@ class ForkServer:
             self._socket.close()
             self._socket = None
 
+    def adopt(self, line: socket.socket) -> None:
+        """In a process that the server has forked: `line` leads to the server."""
+        self._socket, self._pid = forks.descriptor(line), 0
+
     def fileno(self) -> int:
         """The descriptor of the socket to the server; -1 while there is none."""
         return -1 if self._socket is None else self._socket.fileno()
@@ -76,8 +91,12 @@ class ForkServer:
             if self._socket is None:
                 self._start()
 
-    def request(self, descriptors: Sequence[int]) -> None:
-        """Has a process forked that gets `descriptors`; see `forked.serve`.
+    def request(self, descriptors: Sequence[int], what: bytes = FORK) -> None:
+        """Has a process forked that gets `descriptors`.
+
+        Args:
+          descriptors: See `fork_preload.serve`.
+          what: `FORK`, or the function that it calls, as "module:function".
 
         Raises:
           UnavailableError: if no server can be started.
@@ -90,13 +109,33 @@ class ForkServer:
                     self._start()
                 assert self._socket is not None
                 try:
-                    socket.send_fds(self._socket, [b"fork"], list(descriptors))
+                    socket.send_fds(self._socket, [what], list(descriptors))
                     return
                 except OSError:  # it was killed; nobody had to notice before
                     self._stop()
         raise UnavailableError(
             "the process that workers are forked off ends as soon as it is started; its messages are above"
         )
+
+    def pid(self, status: int) -> int:
+        """Waits for the pid of the process that was asked for.
+
+        Args:
+          status: Where the server writes it, the end of a pipe.
+
+        Raises:
+          TimeoutError: if the server does not answer.
+          EOFError: if it has ended.
+        """
+        deadline = time.monotonic() + _FORK_SECONDS
+        answer = select.poll()
+        answer.register(status, select.POLLIN)
+        while not answer.poll(_CHECK_SECONDS * 1000):
+            if self.is_stopped():
+                raise TimeoutError("the process that workers are forked off is stopped")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no process was forked within {_FORK_SECONDS:.0f} s")
+        return signed_number(status)
 
     def is_stopped(self) -> bool:
         """Whether a signal has stopped the server: it would not answer before another one lets it go on."""
@@ -141,6 +180,18 @@ class ForkServer:
 
 
 server = ForkServer()
+
+
+def signed_number(descriptor: int) -> int:
+    """Reads a number that the server has written, as `multiprocessing.forkserver.write_signed` does.
+
+    Raises:
+      EOFError: if there is none.
+    """
+    data = os.read(descriptor, _NUMBER.size)
+    if len(data) < _NUMBER.size:
+        raise EOFError("the process that workers are forked off has ended")
+    return int(_NUMBER.unpack(data)[0])
 
 
 def start() -> None:

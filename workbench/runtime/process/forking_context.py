@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from multiprocessing import (
     context,
-    forkserver,
     popen_forkserver,
     reduction,
     resource_tracker,
@@ -22,13 +21,11 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Final
 
 from workbench import forks
-from workbench.runtime.process.fork_server import AVAILABLE, UNKNOWN_EXIT, server
+from workbench.runtime.process.fork_server import AVAILABLE, UNKNOWN_EXIT, server, signed_number
 
 METHOD: Final = "workbench"
 """The name by which `multiprocessing.get_context` knows the context."""
 _DASK_METHOD: Final = "distributed.worker.multiprocessing-method"
-_FORK_SECONDS: Final = 60.0  # with the imports of a server that has just been started
-_CHECK_SECONDS: Final = 1.0
 _ATTEMPTS: Final = 3
 _before: Any = None
 _forking = 0
@@ -67,7 +64,7 @@ class _Popen(popen_forkserver.Popen):
         its_data, writing = os.pipe()
         try:
             tracker: Any = resource_tracker.getfd()
-            server.request([its_data, its_status, tracker, *self._fds])
+            server.request([its_status, its_data, tracker, *self._fds])
         except BaseException:
             os.close(status)
             os.close(writing)
@@ -76,13 +73,7 @@ class _Popen(popen_forkserver.Popen):
             os.close(its_data)
             os.close(its_status)
         try:
-            deadline = time.monotonic() + _FORK_SECONDS
-            while not wait([status], _CHECK_SECONDS):
-                if server.is_stopped():
-                    raise TimeoutError("the process that workers are forked off is stopped")
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"no process was forked within {_FORK_SECONDS:.0f} s")
-            self.pid = forkserver.read_signed(status)
+            self.pid = server.pid(status)
             # The child takes its parent for dead when this descriptor is closed everywhere.
             kept = os.dup(writing)
         except BaseException:
@@ -109,7 +100,7 @@ class _Popen(popen_forkserver.Popen):
         ends = None if timeout is None else time.monotonic() + timeout
         if self.returncode is None and wait([self.sentinel], timeout):
             try:
-                self.returncode = forkserver.read_signed(self.sentinel)
+                self.returncode = signed_number(self.sentinel)
             except (OSError, EOFError):  # the server is gone, the process need not be
                 left = None if ends is None else max(0.0, ends - time.monotonic())
                 if self._end < 0 or wait([self._end], left):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Hashable, MutableMapping
+from collections.abc import Callable, Hashable, MutableMapping
 from typing import Any, NamedTuple
 
 _ABSENT = object()
@@ -52,12 +52,22 @@ class ReplicaStore(dict[Hashable, Any]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._at_end: dict[Hashable, Callable[[], None]] = {}
         self._log: deque[tuple[int, Hashable, Any, Written]] = deque()
         self._written: dict[Hashable, Written] = {}
         self._logged: set[Hashable] = set()  # in the present step
         self._serial = -1
         self._step = -1
         self._latest_step = -1
+
+    def at_end(self, key: Hashable, action: Callable[[], None]) -> None:
+        """Has `action` called once the replica is gone, with its group or its notebook; one action for each key."""
+        self._at_end[key] = action
+
+    def end(self) -> None:
+        """The replica is gone, but its process may go on."""
+        while self._at_end:
+            self._at_end.popitem()[1]()
 
     def begin(self, serial: int, step: int = -1) -> None:
         """Assignments from now on belong to step `serial`, which the user knows as `step`."""

@@ -380,7 +380,9 @@ class ReplicaHost:
         if forget:
             self.mode.leave(group_id)
             for device in group.join.local.values():
-                self.stores.pop((group_id, device), None)
+                store = self.stores.pop((group_id, device), None)
+                if store is not None:
+                    store.end()
             self.rings.retire(group.join)
 
 

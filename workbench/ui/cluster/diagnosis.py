@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from workbench.errors import FailedPreconditionError, WorkbenchError
 from workbench.runtime import Cluster, current_cluster
 from workbench.runtime.comm.messages import DUMP, ReplicaStatus
-from workbench.runtime.deploy.health import process_state
 from workbench.runtime.driver.gang.silence import is_silent, silence_text, whereabouts
 from workbench.runtime.driver.membership import missing_seats
+from workbench.runtime.process.process_state import process_state
 from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cells
 from workbench.ui.cluster.flight_dump import write_dump
 from workbench.ui.cluster.reports import GroupReport, ReplicaReport, WorkerReport

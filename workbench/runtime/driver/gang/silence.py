@@ -6,8 +6,8 @@ import os
 import time
 from typing import Final
 
-from workbench.runtime.deploy.health import process_state
 from workbench.runtime.deploy.worker_link import WorkerLink
+from workbench.runtime.process.process_state import process_state
 from workbench.runtime.process.stack_dump import user_calls
 
 SILENT_SECONDS: Final = 2.0

@@ -1,0 +1,239 @@
+"""What an input process runs: it reads a host's pipelines, so that functions of their stages take no replica's time.
+
+Its worker sends what to read, and for each iterator one end of a socket, at which a thread answers. All data lies in
+shared memory; what is sent are descriptors. The process ends when its worker does: the sockets end then. Nothing else
+imports this module's `serve`; `remote_reader` is the worker's side.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from workbench.data.sharding.distributed import HostPipeline
+from workbench.distribute.input.read_step import SharedStep, in_memory, read_memory, share
+from workbench.distribute.input.reader import Chunk, Reader
+from workbench.runtime.comm.failure_report import report
+
+MESSAGE_BYTES: Final = 64 << 10
+"""No message is larger: what may be large travels as a descriptor."""
+MAX_DESCRIPTORS: Final = 64
+LINE_CHARACTERS: Final = 10_000
+"""So much of what is printed travels at once."""
+_NAME: Final = "workbench-input"  # among the processes of the machine; fifteen characters are the most
+
+
+class Surroundings(NamedTuple):
+    """What functions of the user find here as in the worker.
+
+    Attributes:
+      environment: Its variables.
+      path: Where modules are looked for.
+      folder: The current one.
+    """
+
+    environment: dict[str, str]
+    path: list[str]
+    folder: str
+
+
+class Open(NamedTuple):
+    """Asks for a reader. With it travel its end of a socket, and the memory of the pipelines of all hosts.
+
+    Attributes:
+      dataset: Id of the input source.
+      host: Whose pipeline.
+      epoch: Number of the epoch.
+      replicas: Positions of the host's replicas.
+      pipelines: Start of the index and size of that memory.
+    """
+
+    dataset: str
+    host: int
+    epoch: int
+    replicas: tuple[int, ...]
+    pipelines: tuple[int, int] = (0, 0)
+
+
+class Forget(NamedTuple):
+    """A dataset is not needed any more.
+
+    Attributes:
+      dataset: Id of the input source.
+    """
+
+    dataset: str
+
+
+class Ask(NamedTuple):
+    """Asks a reader for steps; see `Reader.steps`."""
+
+    first: int
+    steps: int
+    keep: int
+
+
+class Answer(NamedTuple):
+    """What a reader has. With it travel the memory of each step, and of the pickled `FailureReport` if there is one.
+
+    Attributes:
+      steps: Per step, start of the index and size of its `SharedStep`.
+      failed: Whether there is a failure.
+    """
+
+    steps: tuple[tuple[int, int], ...]
+    failed: bool
+
+
+class Printed(NamedTuple):
+    """What a function of the user has printed.
+
+    Attributes:
+      stream: "stdout" or "stderr".
+      text: A line with its end, or the part of one.
+    """
+
+    stream: str
+    text: str
+
+
+def send(line: socket.socket, message: Any, descriptors: list[int]) -> None:
+    """Sends a message with descriptors."""
+    socket.send_fds(line, [pickle.dumps(message, protocol=5)], descriptors)
+
+
+def receive(line: socket.socket) -> tuple[Any, list[int]]:
+    """The next message with its descriptors; the end of the other process ends the wait.
+
+    Raises:
+      EOFError: if the other end is closed.
+    """
+    try:
+        data, descriptors, _, _ = socket.recv_fds(line, MESSAGE_BYTES, MAX_DESCRIPTORS)
+    except ConnectionError:
+        data, descriptors = b"", []
+    if not data:
+        raise EOFError("the other end of a line is closed")
+    return pickle.loads(data), descriptors
+
+
+def serve(descriptor: int) -> None:
+    """Reads for the worker at the other end of the socket `descriptor`, until that is closed."""
+    Path("/proc/self/comm").write_text(_NAME)
+    control = socket.socket(fileno=descriptor)
+    try:
+        _settle(control)
+        plans: dict[str, tuple[HostPipeline, ...]] = {}
+        while True:
+            message, descriptors = receive(control)
+            if isinstance(message, Forget):
+                plans.pop(message.dataset, None)
+                continue
+            line, pipelines = (
+                socket.socket(fileno=descriptors[0]),
+                SharedStep(descriptors[1], *message.pipelines),
+            )
+            threading.Thread(
+                target=_answer, args=(line, message, pipelines, plans), name="workbench-reader", daemon=True
+            ).start()
+    except EOFError:
+        os._exit(0)  # whatever a function of the user is doing
+
+
+def _settle(control: socket.socket) -> None:
+    _, (descriptor,) = receive(control)
+    there: Surroundings = pickle.loads(read_memory(descriptor))
+    os.close(descriptor)
+    os.environ.clear()
+    # Pipelines run on the processor; JAX would claim the worker's accelerator for itself.
+    os.environ.update(there.environment | {"JAX_PLATFORMS": "cpu"})
+    sys.path[:] = there.path
+    os.chdir(there.folder)
+    for stream in ("stdout", "stderr"):
+        setattr(sys, stream, _Sent(control, stream))
+
+
+def _answer(
+    line: socket.socket, asked: Open, pipelines: SharedStep, plans: dict[str, tuple[HostPipeline, ...]]
+) -> None:
+    """On a thread of its own: one reader."""
+    with line:
+        reader: Reader | None = None
+        try:
+            while True:
+                ask, _ = receive(line)
+                if reader is None:
+                    try:
+                        known = plans.get(asked.dataset) or plans.setdefault(
+                            asked.dataset, pipelines.mapped()
+                        )
+                        reader = Reader(
+                            known[asked.host], asked.epoch, asked.replicas, keep_as=share, ahead=True
+                        )
+                    except Exception as error:  # of code that a function of the user brings with it
+                        _send_chunk(line, ([], report(-1, error)))
+                        continue
+                _send_chunk(line, reader.steps(ask.first, ask.steps, keep=ask.keep))
+        except (EOFError, BrokenPipeError):  # the iterator is gone
+            if reader is not None:
+                reader.close()
+
+
+def _send_chunk(line: socket.socket, chunk: Chunk) -> None:
+    sys.stdout.flush()
+    steps, failure = chunk
+    shared = [step for step in steps if isinstance(step, SharedStep)]
+    failed = [] if failure is None else [in_memory(pickle.dumps(failure, protocol=5))]
+    try:
+        answer = Answer(tuple((step.index, step.nbytes) for step in shared), bool(failed))
+        send(line, answer, [*(step.descriptor for step in shared), *failed])
+    finally:
+        for each in failed:
+            os.close(each)
+
+
+class _Sent(io.TextIOBase):
+    """Stands in for sys.stdout or sys.stderr: the worker writes what is written here, where its replica prints.
+
+    Lines travel whole, as several threads may print at once.
+    """
+
+    def __init__(self, control: socket.socket, stream: str) -> None:
+        super().__init__()
+        self._control = control
+        self._stream = stream
+        self._thread = threading.local()
+
+    def write(self, text: str) -> int:
+        """As `io.TextIOBase.write`; waits while the worker has much to read."""
+        lines, end, rest = (self._pending() + text).rpartition("\n")
+        if len(rest) > LINE_CHARACTERS:
+            lines, end, rest = lines + end + rest, "", ""
+        self._thread.pending = rest
+        self._send(lines + end)
+        return len(text)
+
+    def flush(self) -> None:
+        """Sends what this thread has written of its last line."""
+        rest, self._thread.pending = self._pending(), ""
+        self._send(rest)
+
+    def _pending(self) -> str:
+        return getattr(self._thread, "pending", "")
+
+    def _send(self, text: str) -> None:
+        for start in range(0, len(text), LINE_CHARACTERS):
+            try:
+                send(self._control, Printed(self._stream, text[start : start + LINE_CHARACTERS]), [])
+            except OSError:  # the worker has ended, and so will this process
+                return
+
+    def writable(self) -> bool:
+        """As `io.IOBase.writable`."""
+        return True

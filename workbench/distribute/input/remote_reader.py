@@ -1,0 +1,277 @@
+"""RemoteReader: a worker's side of its input process, which starts when it is needed, and again when it was killed."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from workbench import forks
+from workbench.distribute.input.input_process import (
+    Answer,
+    Ask,
+    Forget,
+    Open,
+    Surroundings,
+    receive,
+    send,
+    serve,
+)
+from workbench.distribute.input.plan import PickledPlan
+from workbench.distribute.input.read_step import SharedStep, in_memory, read_memory, share_pickled
+from workbench.distribute.input.reader import Chunk
+from workbench.errors import CancelledError, UnavailableError
+from workbench.runtime.comm.failure_report import FailureReport
+from workbench.runtime.process.side_process import SideProcess
+
+_CHECK_SECONDS: Final = 0.5
+_STOPPED_CHECKS: Final = 20
+"""So often it may be seen stopped by a signal in the midst of a request: ten seconds. Then it counts as lost."""
+_ENDING_SECONDS: Final = 1.0  # until its exit code is known, once its socket has ended
+_ATTEMPTS: Final = 4
+"""So often a request is made in vain because the process ends: a function of the user may be what ends it."""
+
+
+class InputProcess:
+    """The process that reads for replicas of this worker, and of the other workers of its host. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = forks.lock(threading.Lock())
+        self._process: SideProcess | None = None
+        forks.tell(self)
+
+    def disown(self) -> None:
+        """See `forks.tell`."""
+        self._process = None
+
+    @property
+    def pid(self) -> int:
+        """Of the process; 0 while there is none."""
+        process = self._process
+        return 0 if process is None else process.pid
+
+    def start(self) -> SideProcess:
+        """The process, started if there is none."""
+        with self._lock:
+            if self._process is None:
+                process = SideProcess(f"{serve.__module__}:{serve.__name__}")
+                around = Surroundings(dict(os.environ), list(sys.path), os.getcwd())
+                _send_memory(process.line, pickle.dumps(around, protocol=5))
+                self._process = process
+            return self._process
+
+    def open(self, process: SideProcess, request: Open, pipelines: SharedStep) -> socket.socket:
+        """A line to a new reader in `process`.
+
+        Args:
+          process: What `start` returned.
+          request: Whose steps it reads.
+          pipelines: Those of all hosts.
+
+        Raises:
+          OSError: if the process has ended.
+        """
+        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with its:
+                place = pipelines.index, pipelines.nbytes
+                send(process.line, request._replace(pipelines=place), [its.fileno(), pipelines.descriptor])
+        except BaseException:
+            mine.close()
+            raise
+        return forks.descriptor(mine)
+
+    def forget(self, dataset: str) -> None:
+        """A dataset is not needed any more."""
+        with self._lock:
+            if self._process is not None:
+                try:
+                    send(self._process.line, Forget(dataset), [])
+                except OSError:
+                    pass  # it has ended, and knows no dataset any more
+
+    def ended(self, process: SideProcess) -> str:
+        """Notes that a process has ended; the next `start` starts another. Says how it has ended, if that is known."""
+        with self._lock:
+            if self._process is not process:  # another thread was here before
+                return ""
+            self._process = None
+            how = process.ending(_ENDING_SECONDS)
+            process.close()
+            return how
+
+    def show_prints(self, process: SideProcess) -> None:
+        """Writes what functions of the user have printed there, as output of the replica whose thread this is."""
+        while True:
+            with self._lock:
+                if self._process is not process or not _ready(0, process.line.fileno()):
+                    return
+                try:
+                    printed, _ = receive(process.line)
+                except EOFError:
+                    return
+            getattr(sys, printed.stream).write(printed.text)
+
+    def close(self) -> None:
+        """Ends the process; it is started again when it is needed."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+
+class RemotePipelines:
+    """The pipelines of a plan in the input process. That has them by memory which is written when it is first asked."""
+
+    def __init__(self, process: InputProcess, pickled: PickledPlan) -> None:
+        self._inputs = process
+        self._pickled: PickledPlan | None = pickled
+        self._memory: SharedStep | None = None
+
+    def reader(self, request: Open) -> RemoteReader:
+        """What reads for an iterator."""
+        if self._memory is None:
+            assert self._pickled is not None
+            self._memory = share_pickled(self._pickled.pipelines, self._pickled.arrays)
+            self._pickled = None
+        return RemoteReader(self._inputs, request, self._memory)
+
+    def close(self) -> None:
+        """They are not needed any more."""
+        self._memory = self._pickled = None
+
+
+class RemoteReader:
+    """As `Reader`, in the input process. A process that is killed costs no step: the next one reads the epoch again."""
+
+    def __init__(self, process: InputProcess, request: Open, pipelines: SharedStep) -> None:
+        """Starts the process when it is first asked.
+
+        Args:
+          process: Where it is.
+          request: Whose steps it reads.
+          pipelines: Those of all hosts.
+        """
+        self._inputs = process
+        self._request = request
+        self._pipelines = pipelines
+        self._asking = threading.Lock()
+        self._place: tuple[SideProcess, socket.socket] | None = None
+        self._last: tuple[Ask | None, Chunk] = (None, ([], None))
+        self._closed = False
+
+    def steps(self, first: int, count: int, *, keep: int) -> Chunk:
+        """See `Reader.steps`.
+
+        Raises:
+          UnavailableError: if the process ends each time.
+        """
+        asked = Ask(first, count, keep)
+        with self._asking:
+            # The host's other replicas in this process ask for the same.
+            if self._last[0] is None or self._last[0][:2] != asked[:2]:
+                self._last = asked, self._come(asked)
+            return self._last[1]
+
+    def close(self) -> None:
+        """Nobody asks any more. Any thread, also while another one waits."""
+        self._closed = True
+        place = self._place
+        if place is not None:
+            try:
+                place[1].shutdown(socket.SHUT_RDWR)  # wakes who waits
+            except OSError:
+                pass  # the other end is closed
+        if self._asking.acquire(blocking=False):
+            try:
+                self._leave()
+            finally:
+                self._asking.release()
+
+    def _leave(self) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            place[1].close()
+
+    def _come(self, asked: Ask) -> Chunk:
+        how = ""
+        for _ in range(_ATTEMPTS):
+            if self._closed:
+                break
+            process = self._place[0] if self._place is not None else self._inputs.start()
+            try:
+                if self._place is None:
+                    self._place = process, self._inputs.open(process, self._request, self._pipelines)
+                line = self._place[1]
+                send(line, asked, [])
+                return self._received(process, line)
+            except (EOFError, OSError):
+                self._leave()
+                if not self._closed:
+                    how = self._inputs.ended(process) or how
+            except (
+                BaseException
+            ):  # an interrupt: the answer to this request must not be taken for that of another
+                self._leave()
+                raise
+        if self._closed:
+            self._leave()
+            raise CancelledError(
+                "the iterator of a distributed dataset was closed while a replica waited for it"
+            )
+        raise UnavailableError(
+            f"the input process of this host has ended {_ATTEMPTS} times while it read step {asked.first}"
+            f"{how and f', {how}'}; a function of the dataset may be what ends it: with "
+            f"InputOptions(input_process=False) it runs in the replica's own process"
+        )
+
+    def _received(self, process: SideProcess, line: socket.socket) -> Chunk:
+        """The answer; shows what is printed meanwhile.
+
+        Raises:
+          EOFError: if the process has ended, or was stopped for too long.
+        """
+        stopped = 0
+        while True:
+            ready = _ready(_CHECK_SECONDS, line.fileno(), process.line.fileno())
+            self._inputs.show_prints(process)
+            if line.fileno() in ready:
+                answer, descriptors = receive(line)
+                return _chunk(answer, descriptors)
+            stopped = stopped + 1 if not ready and process.is_stopped else 0
+            if stopped == _STOPPED_CHECKS:
+                process.kill()
+                raise EOFError("the process was stopped for too long")
+
+
+def _chunk(answer: Answer, descriptors: Sequence[int]) -> Chunk:
+    steps = [
+        SharedStep(descriptor, *place) for descriptor, place in zip(descriptors, answer.steps, strict=False)
+    ]
+    failure: FailureReport | None = None
+    if answer.failed:
+        failure = pickle.loads(read_memory(descriptors[-1]))
+        os.close(descriptors[-1])
+    return list(steps), failure
+
+
+def _send_memory(line: socket.socket, data: bytes) -> None:
+    descriptor = in_memory(data)
+    try:
+        send(line, None, [descriptor])
+    finally:
+        os.close(descriptor)
+
+
+def _ready(seconds: float, *descriptors: int) -> set[int]:
+    """Those of some descriptors that can be read, or have ended; waits so long for one."""
+    poll = select.poll()
+    for each in descriptors:
+        if each >= 0:
+            poll.register(each, select.POLLIN)
+    return {descriptor for descriptor, _ in poll.poll(1000 * seconds)}
