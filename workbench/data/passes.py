@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Pass:
     provenance: bool = False
     visits: Counter[int] = field(default_factory=Counter)
     meter: StageMeter | Unmeasured = UNMEASURED
-    _offset: dict[tuple[int, int], OffsetTable] = field(default_factory=dict)
+    _offset: WeakValueDictionary[tuple[int, int], OffsetTable] = field(default_factory=WeakValueDictionary)
 
     def measured_by(self, meter: StageMeter) -> Pass:
         """The same pass, as a stage sees it that is measured by `meter`."""
@@ -52,8 +53,9 @@ class Pass:
     def numbered(self, run: Run, offset: int) -> Run:
         """The run with its ids moved by `offset`, if the pass keeps track of ids.
 
-        A table is wrapped once per pass: stages tell by identity whether runs belong to one table, and must
-        take the same decisions with and without provenance.
+        A table is wrapped once as long as anything holds the wrapped one: stages tell by identity whether runs belong
+        to one table, and must take the same decisions with and without provenance. It is not kept beyond, or a reader
+        would hold all that it has read.
         """
         if not self.provenance or offset == 0 or isinstance(run, Failed):
             return run

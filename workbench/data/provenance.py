@@ -20,7 +20,7 @@ ROW_MASK = (1 << FILE_SHIFT) - 1
 DATASET_MASK = (1 << DATASET_SHIFT) - 1
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class OffsetTable:
     """A table whose ids are moved by `offset`, to tell them from those of other files or datasets."""
 

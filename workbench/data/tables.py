@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from workbench.data.spec import STRING
-from workbench.data.structure import Array, Structure
+from workbench.data.structure import LEAF, Array, Structure
 from workbench.errors import InvalidArgumentError
 
 Rows = range | Array
@@ -260,6 +260,42 @@ class ListTable:
     def segment(self, index: int) -> Segment:
         """One element seen as a batch of rows."""
         return as_slab(self.items[index], self.ids(range(index, index + 1)))
+
+
+@dataclass(slots=True, eq=False)
+class BytesTable:
+    """Bytes in a list; an object array is made only of those that go into a batch."""
+
+    at_rest: ClassVar[bool] = True
+    items: list[bytes]
+
+    @property
+    def structure(self) -> Structure:
+        """The structure of an element."""
+        return LEAF
+
+    def row(self, index: int) -> Leaves:
+        """The components of one element."""
+        return [self.items[index]]
+
+    def take(self, rows: Rows) -> Leaves:
+        """The components of several elements, stacked."""
+        chosen = self.chosen(rows)
+        return [np.fromiter(chosen, STRING, len(chosen))]
+
+    def chosen(self, rows: Rows) -> list[bytes]:
+        """Several elements, one after the other."""
+        if isinstance(rows, range):
+            return self.items[rows.start : rows.stop if rows.stop >= 0 else None : rows.step]
+        return [self.items[row] for row in rows.tolist()]
+
+    def ids(self, rows: Rows) -> Array:
+        """Numbers of the source elements behind `rows`."""
+        return row_numbers(rows)
+
+    def segment(self, index: int) -> Slab:
+        """One element seen as a batch of rows."""
+        return as_slab([self.items[index]], row_numbers(range(index, index + 1)))
 
 
 @dataclass(slots=True)

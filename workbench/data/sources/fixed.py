@@ -9,8 +9,7 @@ from typing import ClassVar
 
 from workbench.data.sources.compressed import DEFAULT_BLOCK_BYTES, blocks
 from workbench.data.sources.files import FileReader
-from workbench.data.sources.text import LineTable
-from workbench.data.tables import Run
+from workbench.data.tables import BytesTable, Run
 from workbench.errors import DataLossError, InvalidArgumentError
 
 
@@ -45,7 +44,7 @@ class FixedLength(FileReader):
             if usable:
                 records = [data[start : start + size] for start in range(0, usable, size)]
                 data = data[usable:]
-                yield Run(LineTable(records), range(len(records)))
+                yield Run(BytesTable(records), range(len(records)))
         if len(data) != self.footer_bytes and (total or self.header_bytes or self.footer_bytes):
             raise DataLossError(
                 f"{path!r}: {total:,} bytes are no whole number of {size}-byte records "

@@ -14,8 +14,7 @@ import numpy as np
 
 from workbench.data.sources.compressed import fills
 from workbench.data.sources.files import FileReader
-from workbench.data.sources.text import LineTable
-from workbench.data.tables import Run
+from workbench.data.tables import BytesTable, Run
 from workbench.errors import DataLossError, DataWarning
 from workbench.io.checksums import masked_crc32c, masked_crcs
 
@@ -46,7 +45,7 @@ class Records(FileReader):
         for count in fills(path, self.compression, parser.space):
             records = parser.filled(count)
             if records:
-                yield Run(LineTable(records), range(len(records)))
+                yield Run(BytesTable(records), range(len(records)))
             parser.check()
             if not self.compression:
                 parser.check_size(os.path.getsize(path))

@@ -7,13 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from workbench.data.sources.compressed import DEFAULT_BLOCK_BYTES, blocks
 from workbench.data.sources.files import FileReader
-from workbench.data.spec import STRING
-from workbench.data.structure import LEAF, Array, Structure
-from workbench.data.tables import Leaves, Rows, Run, Slab, as_slab, row_numbers
+from workbench.data.tables import BytesTable, Run
 from workbench.errors import DataLossError, DataWarning
 
 
@@ -33,28 +29,32 @@ class TextLines(FileReader):
 
     def read(self, path: str) -> Iterator[Run]:
         """The lines of one file."""
-        rest = b""
-        offset = 0
-        warned = False
+        begun: list[bytes] = []  # the line that goes on in the next block
+        begun_bytes = offset = 0
+        returns = warned = False
         for block in blocks(path, self.compression, self.block_bytes or DEFAULT_BLOCK_BYTES):
-            end = block.rfind(b"\n") + 1
-            if not end:  # quadratic only in the number of blocks of one line
-                rest += block
+            returns = returns or b"\r" in block
+            lines = block.split(b"\n")
+            begun.append(lines[0])
+            if len(lines) == 1:
+                begun_bytes += len(block)
                 continue
-            text = rest + block[: end - 1] if rest else block[: end - 1]
-            rest = block[end:]
-            if b"\r" in text:
+            lines[0] = b"".join(begun)
+            size = begun_bytes + len(block)
+            begun = [lines.pop()]
+            begun_bytes = len(begun[0])
+            if returns:
+                text = b"\n".join(lines)
                 warned = self._report(path, text + b"\n", offset, warned)
-                size, text = len(text), text.replace(b"\r", b"")
-            else:
-                size = len(text)
-            offset += size + 1
-            lines = text.split(b"\n")
-            yield Run(LineTable(lines), range(len(lines)))
-        if rest:
-            if b"\r" in rest:
+                lines = text.replace(b"\r", b"").split(b"\n")
+                returns = b"\r" in begun[0]
+            offset += size - begun_bytes
+            yield Run(BytesTable(lines), range(len(lines)))
+        if begun_bytes:
+            rest = b"".join(begun)
+            if returns:
                 self._report(path, rest, offset, warned)
-            yield Run(LineTable([rest.replace(b"\r", b"")]), range(1))
+            yield Run(BytesTable([rest.replace(b"\r", b"")]), range(1))
 
     def _report(self, path: str, text: bytes, offset: int, warned: bool) -> bool:
         """Tells of the first carriage return that ends no line; dos files have none such."""
@@ -72,36 +72,3 @@ class TextLines(FileReader):
             raise DataLossError(message)
         warnings.warn(message, DataWarning, stacklevel=2)
         return True
-
-
-@dataclass(slots=True, eq=False)
-class LineTable:
-    """Bytes in a list; an object array is made only of those that go into a batch."""
-
-    at_rest: ClassVar[bool] = True
-    lines: list[bytes]
-
-    @property
-    def structure(self) -> Structure:
-        """The structure of an element."""
-        return LEAF
-
-    def row(self, index: int) -> Leaves:
-        """The components of one element."""
-        return [self.lines[index]]
-
-    def take(self, rows: Rows) -> Leaves:
-        """The components of several elements, stacked."""
-        if isinstance(rows, range):
-            chosen = self.lines[rows.start : rows.stop : rows.step]
-        else:
-            chosen = [self.lines[row] for row in rows]
-        return [np.fromiter(chosen, STRING, len(chosen))]
-
-    def ids(self, rows: Rows) -> Array:
-        """Numbers of the source elements behind `rows`."""
-        return row_numbers(rows)
-
-    def segment(self, index: int) -> Slab:
-        """One element seen as a batch of rows."""
-        return as_slab([self.lines[index]], row_numbers(range(index, index + 1)))
