@@ -3,10 +3,14 @@ from workbench.data.context import InputContext as InputContext
 from workbench.data.context import InputOptions as InputOptions
 from workbench.data.context import InputReplicationMode as InputReplicationMode
 from workbench.data.dataset import Dataset as Dataset
+from workbench.data.exports.arrow import to_arrow_batches as to_arrow_batches
+from workbench.data.exports.arrow import to_dataframe as to_dataframe
+from workbench.data.exports.arrow import to_hugging_face as to_hugging_face
 from workbench.data.exports.pytorch import to_torch as to_torch
 from workbench.data.exports.pytorch import to_torch_map_style as to_torch_map_style
 from workbench.data.formats.arrow import ArrowDataset as ArrowDataset
 from workbench.data.formats.csv import CsvDataset as CsvDataset
+from workbench.data.formats.hugging_face import from_hugging_face as from_hugging_face
 from workbench.data.formats.images import ImageFolderDataset as ImageFolderDataset
 from workbench.data.formats.npy import NumpyDataset as NumpyDataset
 from workbench.data.formats.parquet import ParquetDataset as ParquetDataset
