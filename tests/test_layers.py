@@ -47,8 +47,8 @@ ROOMS = {
         "← dashboard page"
     ),
     "data": (
-        "context options profile seeds spec ← rebatch structure ← tables ← failing meter provenance ← passes "
-        "← stage ← describe sources ← stages ← fold stored ← constructors iterator transformations "
+        "context options profile seeds spec ← rebatch structure ← tables ← failing meter provenance ← background "
+        "← passes ← stage ← describe sources ← stages ← fold stored ← constructors iterator transformations "
         "← dataset ← databases readers writers ← formats ← experimental sharding ← exports"
     ),
     "distribute": (

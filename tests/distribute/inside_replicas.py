@@ -234,6 +234,7 @@ DATA: Calls = {
     "first": lambda d: d.first(),
     "get_single_element": lambda d: d.take(1).get_single_element(),
     "next_pass": lambda d: d.next_pass(),
+    "numbered_pass": lambda d: d.numbered_pass(0),
     "open": lambda d: list(d.open(d.next_pass())),
     "options": lambda d: d.options(),
     "ragged_batch": lambda d: d.ragged_batch(2),

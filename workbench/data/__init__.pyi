@@ -40,5 +40,5 @@ from workbench.data.spec import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from workbench.data.spec import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from workbench.data.spec import DatasetSpec as DatasetSpec
 from workbench.data.spec import TensorSpec as TensorSpec
+from workbench.data.stages.prefetch import AUTOTUNE as AUTOTUNE
 from workbench.data.stages.select import SHARD_HINT as SHARD_HINT
-from workbench.data.transformations import AUTOTUNE as AUTOTUNE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,12 +16,14 @@ from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Source, Stage
+from workbench.data.stages.select import Repeat
 from workbench.data.stored.methods import DatasetFiles
 from workbench.data.tables import Run
 from workbench.data.transformations import Transformations
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 _DEFAULTS = Options().frozen()
+_TWIN = 1 << 20  # the level of stages that share a seed; no pipeline has as many repetitions
 
 
 class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
@@ -139,7 +142,7 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
         Raises:
           OutOfRangeError: if there is none.
         """
-        for element in Elements(elements_of(self.open(Pass(Dataset)))):
+        for element in Elements(elements_of(self.open(self.numbered_pass(0)))):
             return element
         raise OutOfRangeError(f"{self!r} has no element")
 
@@ -148,7 +151,11 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
     def next_pass(self, *, provenance: bool = False) -> Pass:
         """The description of this dataset's next iteration."""
         self._epoch += 1  # two threads may get the same epoch: then their orders agree, nothing else
-        return Pass(Dataset, self._epoch - 1, provenance)
+        return self.numbered_pass(self._epoch - 1, provenance=provenance)
+
+    def numbered_pass(self, epoch: int, *, provenance: bool = False) -> Pass:
+        """The description of one iteration, by its number."""
+        return Pass(Dataset, epoch, provenance, options=self._options)
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts a pass; gives runs of elements."""
@@ -188,7 +195,24 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
         if depth == 0:
             return lambda: guarded(self.source.open(current))
         stage = self.stages[depth - 1].after(self.with_source(self.source, self.stages[: depth - 1]))
-        below = self._opener(depth - 1, current, meters)
-        if stage.sees_failures:
-            return lambda: guarded(stage.open(below, current))
-        return lambda: opened(lambda upstream: stage.open(upstream, current), below)
+        # `repeat` opens what is below it once per repetition; the level tells nested ones apart.
+        openings = itertools.count()
+        level = 1 + sum(isinstance(each, Repeat) for each in self.stages[:depth])
+
+        def open_stage() -> Iterator[Run]:
+            here = current.inside(level, next(openings))
+            below = self._opener(depth - 1, here, meters)
+            within = here.inside(_TWIN, self._twins(depth))
+            if stage.sees_failures:
+                return guarded(stage.open(below, within))
+            return opened(lambda upstream: stage.open(upstream, within), below)
+
+        return open_stage
+
+    def _twins(self, depth: int) -> int:
+        """How many stages with the seed of the last of `depth` ones are below it, which must not draw the same."""
+        seed = getattr(self.stages[depth - 1], "seed", None)
+        if seed is None:
+            return 0
+        below = (self.source, *self.stages[: depth - 1])
+        return sum(getattr(each, "seed", None) == seed for each in below)

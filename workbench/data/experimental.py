@@ -22,10 +22,10 @@ from workbench.data.options import (
     ThreadingOptions,
 )
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from workbench.data.stages.prefetch import AUTOTUNE
 from workbench.data.stages.random_access import from_position, obstacle
 from workbench.data.stages.reduce_by_key import ReduceByKey, Reducer
 from workbench.data.stages.select import SHARD_HINT
-from workbench.data.transformations import AUTOTUNE
 from workbench.data.writers import TFRecordWriter
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -188,7 +189,7 @@ class DatasetIterator:
         # The passes that follow have the numbers that they would have had.
         while self._pass.epoch < position.epoch:
             self._pass = self._dataset.next_pass()
-        self._pass = Pass(self._pass.dataset, position.epoch)
+        self._pass = dataclasses.replace(self._pass, epoch=position.epoch)
         self._items = elements_of(rest_of(self._dataset, position).open(self._pass))
         self._given, self._failed = position.given, position.failed
 

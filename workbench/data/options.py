@@ -173,7 +173,8 @@ class AutotuneOptions(_Settings):
       enabled: Whether it chooses at all (default True).
       initial_parallelism: Calls at a time that it begins with; without effect.
       min_parallelism: Fewest calls at a time; without effect.
-      ram_budget: Most bytes that may wait between stages, or None.
+      ram_budget: Most bytes that may wait between two stages, however large `prefetch` is; None for 256 MiB. One
+        element may always wait.
     """
 
     _kinds: ClassVar[dict[str, type]] = {

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from workbench.data.meter import UNMEASURED, StageMeter, Unmeasured
+from workbench.data.options import Options
 from workbench.data.provenance import OffsetTable
 from workbench.data.tables import Failed, Run
+
+_MOST_WAITING_BYTES: Final = 256 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -26,16 +28,18 @@ class Pass:
       dataset: Makes a dataset of a source, for stages whose elements are datasets.
       epoch: How often this dataset had been iterated before; reshuffling depends on it.
       provenance: Whether stages keep track of which source elements their results came from.
-      visits: How often a stage with a certain seed was opened in this pass; `repeat` opens it once per
-        repetition.
+      options: Those of the dataset that is iterated.
+      place: Where in the pass this opening is: level and number of each repetition, or element, that it lies in.
+        Random numbers depend on it, and not on when a thread comes there.
       meter: Of the stage that is opened; before a dataset is opened, of whoever opens it.
     """
 
     dataset: Callable[[Any], Any]
     epoch: int = 0
     provenance: bool = False
-    visits: Counter[int] = field(default_factory=Counter)
     meter: StageMeter | Unmeasured = UNMEASURED
+    options: Options = field(default_factory=Options)
+    place: tuple[int, ...] = ()
     _offset: WeakValueDictionary[tuple[int, int], OffsetTable] = field(default_factory=WeakValueDictionary)
 
     def measured_by(self, meter: StageMeter) -> Pass:
@@ -46,9 +50,24 @@ class Pass:
         """Random numbers for one opening of a stage, the same on every host."""
         if not reshuffle:
             return np.random.default_rng(seed)
-        visit = self.visits[seed]
-        self.visits[seed] += 1
-        return np.random.default_rng((seed, self.epoch, visit))
+        return np.random.default_rng((seed, self.epoch, *self.place))
+
+    def inside(self, level: int, number: int) -> Pass:
+        """The pass as stages know it that are opened several times.
+
+        Args:
+          level: Tells the ways apart in which something is opened again: which repetition, say.
+          number: How often it was opened before; the first opening is where the pass is.
+        """
+        if not number:
+            return self
+        return replace(self, place=(*self.place, level, number))
+
+    @property
+    def most_waiting_bytes(self) -> int:
+        """How many bytes may wait between two stages."""
+        budget = self.options.autotune.ram_budget
+        return _MOST_WAITING_BYTES if budget is None else budget
 
     def numbered(self, run: Run, offset: int) -> Run:
         """The run with its ids moved by `offset`, if the pass keeps track of ids.

@@ -20,17 +20,16 @@ from workbench.data.stages.functions import Filter, Map, TakeWhile, check_predic
 from workbench.data.stages.group import GroupByWindow, bucketed
 from workbench.data.stages.ignore_errors import IgnoreErrors
 from workbench.data.stages.padded import PaddedBatch
+from workbench.data.stages.prefetch import AUTOTUNE, Prefetch
 from workbench.data.stages.resample import RejectionResample
 from workbench.data.stages.scan import Scan
-from workbench.data.stages.select import AssertCardinality, Prefetch, Repeat, Shard, Skip, Take
+from workbench.data.stages.select import AssertCardinality, Repeat, Shard, Skip, Take
 from workbench.data.stages.shuffle import Shuffle
 from workbench.data.stages.split import Regroup
 from workbench.data.stages.unbatch import Unbatch
 from workbench.data.stages.unique import Unique
 from workbench.data.stages.window import Window
 from workbench.errors import InvalidArgumentError
-
-AUTOTUNE = -1
 
 
 class Transformations(ABC):
@@ -170,8 +169,19 @@ class Transformations(ABC):
         return self.with_stage(IgnoreErrors(bool(log_warning)), name)
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Self:
-        """The same elements, `buffer_size` of them made ready ahead where a host feeds its replicas."""
-        return self.with_stage(Prefetch(AUTOTUNE if buffer_size is None else int(buffer_size)), name)
+        """The same elements, made by a thread of their own, up to `buffer_size` of them ahead of their use.
+
+        What waits is bounded in bytes, too: `Options.autotune.ram_budget`, 256 MiB without it. Rows of arrays in memory
+        cost nothing to wait for; they are gathered when they are used. The thread ends with the iterator.
+
+        Args:
+          buffer_size: Elements; `AUTOTUNE` or None for as many as keep the reader from waiting, 0 for none.
+          name: Of the stage.
+
+        Raises:
+          InvalidArgumentError: if the size is below -1.
+        """
+        return self.with_stage(Prefetch.of(buffer_size), name)
 
     def cache(self, filename: str = "", name: str | None = None) -> Self:
         """Keeps the elements of the first complete pass, and gives those from then on."""

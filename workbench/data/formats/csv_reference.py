@@ -16,8 +16,8 @@ from workbench.data.formats.csv_form import CsvForm
 from workbench.data.formats.csv_inference import CSV_TYPES, CsvHeads, inferred_defaults
 from workbench.data.sources.files import file_names, matching_files
 from workbench.data.spec import STRING, dtype_of
+from workbench.data.stages.prefetch import AUTOTUNE
 from workbench.data.structure import convert, flatten
-from workbench.data.transformations import AUTOTUNE
 from workbench.errors import InvalidArgumentError
 from workbench.io.compression import check_compression
 

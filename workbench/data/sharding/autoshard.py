@@ -14,7 +14,8 @@ from workbench.data.sources.combine import Zipped
 from workbench.data.sources.files import FileReader
 from workbench.data.stage import Pipeline
 from workbench.data.stages.flat import Interleave
-from workbench.data.stages.select import SHARD_HINT, Prefetch, Shard
+from workbench.data.stages.prefetch import Prefetch
+from workbench.data.stages.select import SHARD_HINT, Shard
 from workbench.errors import NotFoundError
 
 _Kind = TypeVar("_Kind", bound=Pipeline)

@@ -21,7 +21,8 @@ from workbench.data.passes import Pass
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, batch_sizes_for_worker, compute_batch_size
 from workbench.data.sharding.autoshard import PolicyChoice, auto_shard, choose_policy
 from workbench.data.spec import TensorSpec
-from workbench.data.stages.select import Prefetch
+from workbench.data.stages.prefetch import Prefetch
+from workbench.data.stages.select import Shard
 from workbench.data.stages.split import EvenSplit, Regroup
 from workbench.data.structure import Array
 from workbench.data.tables import NO_IDS, BatchTable, Failed, SegmentTable, Table
@@ -111,7 +112,9 @@ class HostPipeline:
           epoch: Number of the epoch; all hosts must use the same one, so that they shuffle alike.
           provenance: Whether to tell which source elements every replica got.
         """
-        streams = [_stream(dataset, Pass(Dataset, epoch, provenance)) for dataset in self.datasets]
+        streams = [
+            _stream(dataset, dataset.numbered_pass(epoch, provenance=provenance)) for dataset in self._read()
+        ]
         for group in _raised(_dealt(streams, self.replicas)):
             if None in group and not self.pad_last:
                 return
@@ -131,7 +134,7 @@ class HostPipeline:
         Yields:
           One element tree per entry of `replicas`; or why there is none in this step.
         """
-        streams = [_located(dataset, Pass(Dataset, epoch)) for dataset in self.datasets]
+        streams = [_located(dataset, dataset.numbered_pass(epoch)) for dataset in self._read()]
         for number, group in enumerate(_dealt(streams, self.replicas)):
             if isinstance(group, Failed):
                 if number >= first:
@@ -146,6 +149,15 @@ class HostPipeline:
                     step = Failed(error)
                 yield step
 
+    def _read(self) -> Iterator[Dataset]:
+        """The datasets without prefetching at their ends: who reads for replicas does that, and knows which rows."""
+        for dataset in self.datasets:
+            end = len(dataset.stages)
+            while end and isinstance(dataset.stages[end - 1], Prefetch | EvenSplit | Regroup | Shard):
+                end -= 1
+            last = [stage for stage in dataset.stages[end:] if not isinstance(stage, Prefetch)]
+            yield dataset.with_source(dataset.source, (*dataset.stages[:end], *last))
+
     def _value(self, place: tuple[Table, int] | None) -> Any:
         if place is None:
             return self.empty()
@@ -154,7 +166,9 @@ class HostPipeline:
 
     def placements(self, *, epoch: int = 0) -> Iterator[list[Placement]]:
         """As `steps`, but only tells what would go where; batches in memory are not gathered."""
-        streams = [_placed(dataset, Pass(Dataset, epoch, provenance=True)) for dataset in self.datasets]
+        streams = [
+            _placed(dataset, dataset.numbered_pass(epoch, provenance=True)) for dataset in self._read()
+        ]
         for group in _raised(_dealt(streams, self.replicas)):
             if None in group and not self.pad_last:
                 return

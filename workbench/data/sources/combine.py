@@ -29,8 +29,9 @@ class Concatenated(Source):
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
+        passes = _passes(self.datasets, current)
         for number, dataset in enumerate(self.datasets):
-            for run in dataset.open(current):
+            for run in dataset.open(passes[number]):
                 yield current.numbered(run, number << DATASET_SHIFT)
 
     def element_spec(self) -> Any:
@@ -98,7 +99,10 @@ class Zipped(Source):
             if self.cardinality():
                 yield Run(self.joined, range(self.cardinality()))
             return
-        streams = [attempts(dataset.open(current), current.provenance) for dataset in self.datasets]
+        streams = [
+            attempts(dataset.open(inner), current.provenance)
+            for dataset, inner in zip(self.datasets, _passes(self.datasets, current), strict=True)
+        ]
         packed: Structure | None = None
         for attempted in zip(*streams, strict=False):
             failed = next((item for item in attempted if isinstance(item, Failed)), None)
@@ -168,9 +172,13 @@ class Chosen(Source):
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
-        streams = [attempts(dataset.open(current), current.provenance) for dataset in self.datasets]
+        *passes, choosing = _passes((*self.datasets, self.choice), current)
+        streams = [
+            attempts(dataset.open(inner), current.provenance)
+            for dataset, inner in zip(self.datasets, passes, strict=True)
+        ]
         left = set(range(len(streams)))
-        for choice in attempts(self.choice.open(current), False):
+        for choice in attempts(self.choice.open(choosing), False):
             if isinstance(choice, Failed):
                 yield choice
                 continue
@@ -270,6 +278,29 @@ def _some(datasets: tuple[Pipeline, ...], name: str) -> tuple[Pipeline, ...]:
         if not hasattr(dataset, "element_spec"):
             raise TypeError(f"{name} takes a list of datasets, got {type(dataset).__name__} in it")
     return datasets
+
+
+def _passes(datasets: Sequence[Pipeline], current: Pass) -> list[Pass]:
+    """The pass as each of the datasets has it.
+
+    Datasets that were given a seed have the order that it stands for, so that two of them can be shuffled alike; one
+    that occurs again, or what it was made of, has another order.
+    """
+    passes: list[Pass] = []
+    before: list[set[int]] = []
+    for dataset in datasets:
+        random = set(_random_parts(dataset))
+        passes.append(current.inside(0, sum(bool(random & earlier) for earlier in before)))
+        before.append(random)
+    return passes
+
+
+def _random_parts(dataset: Pipeline) -> Iterator[int]:
+    for part in (dataset.source, *dataset.stages):
+        if getattr(part, "seed", None) is not None:
+            yield id(part)
+    for inner in dataset.source.inputs():
+        yield from _random_parts(inner)
 
 
 def _joined(datasets: Sequence[Pipeline], structure: tree.Spec) -> ArrayTable | None:

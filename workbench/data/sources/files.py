@@ -70,7 +70,7 @@ class FileReader(Source):
             yield from enumerate(self.files)
             return
         for position, ((name,), _, ids) in enumerate(
-            items(raised(self.files.open(current)), current.provenance)
+            items(raised(self.files.open(current.inside(0, 1))), current.provenance)
         ):
             yield int(ids[0]) if ids is not None and len(ids) else position, os.fsdecode(name)
 

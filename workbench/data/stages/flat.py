@@ -86,7 +86,7 @@ class Interleave(Stage):
 
     def _opened(self, index: int, item: Item, current: Pass) -> Iterator[Run]:
         leaves, structure, ids = item
-        runs = self._inner(leaves, structure, index).open(current)
+        runs = self._inner(leaves, structure, index).open(current.inside(0, index))
         if ids is None or len(ids) != 1:
             return runs
         # The outer element stands where a file stands for readers: names.flat_map(reader) is numbered like

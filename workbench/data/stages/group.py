@@ -55,6 +55,7 @@ class GroupByWindow(Stage):
         """Starts one pass over what `upstream()` starts."""
         groups: dict[int, list[Item]] = {}
         sizes: dict[int, int] = {}
+        windows = 0
         for item in items(upstream(), current.provenance):
             try:
                 key = int(probe.call(self.key_func, item[1].pack(item[0])))
@@ -66,9 +67,11 @@ class GroupByWindow(Stage):
                 continue
             groups[key].append(item)
             if len(groups[key]) == sizes[key]:
-                yield from self._reduced(key, groups.pop(key), current)
+                yield from self._reduced(key, groups.pop(key), current.inside(0, windows))
+                windows += 1
         for key in sorted(groups):
-            yield from self._reduced(key, groups[key], current)
+            yield from self._reduced(key, groups[key], current.inside(0, windows))
+            windows += 1
 
     def _size(self, key: int) -> int:
         size = int(self.window_size_func(np.int64(key)))

@@ -192,26 +192,6 @@ class Repeat(Stage):
 
 
 @dataclass(frozen=True)
-class Prefetch(Stage):
-    """Asks for `buffer_size` elements to be ready ahead of their use; the elements stay the same.
-
-    Reading ahead happens where a pipeline feeds replicas: `HostPipeline.read_ahead` is this number.
-    """
-
-    name: ClassVar[str] = "prefetch"
-    keeps_batches: ClassVar[bool] = True
-    buffer_size: int
-
-    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        """Starts one pass over what `upstream()` starts."""
-        return upstream()
-
-    def describe(self) -> str:
-        """The stage as a short text."""
-        return f"prefetch({self.buffer_size})"
-
-
-@dataclass(frozen=True)
 class AssertCardinality(Stage):
     """States the number of elements, and checks it while they go by."""
 

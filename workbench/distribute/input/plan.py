@@ -15,7 +15,8 @@ from workbench.data.sources.counting import Counting
 from workbench.data.sources.memory import Slices, Whole
 from workbench.data.stage import Pipeline
 from workbench.data.stages.batch import Batch
-from workbench.data.stages.select import AssertCardinality, Prefetch, Repeat, Shard, Skip, Take
+from workbench.data.stages.prefetch import Prefetch
+from workbench.data.stages.select import AssertCardinality, Repeat, Shard, Skip, Take
 from workbench.data.stages.shuffle import Shuffle
 from workbench.data.stages.split import EvenSplit, Regroup
 from workbench.device_names import Device

@@ -1,0 +1,1 @@
+"""What works for a pipeline besides its reader: threads that read ahead, crews that call functions."""

@@ -1,0 +1,110 @@
+"""Threads that work for an iterator, and end with it."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from workbench import forks
+
+CHECK_SECONDS: Final = 1.0
+"""Who waits looks around this often; what it waits for wakes it before."""
+_GRACE_SECONDS: Final = 0.5
+"""How long closing waits for threads. One that is in a user's function then goes on until that returns."""
+_here = threading.local()
+_living: weakref.WeakSet[Threads] = weakref.WeakSet()
+
+
+class Threads:
+    """Threads of one stage of one pass.
+
+    Threads that are started by one of them end with it: a prefetch that is closed must not wait for the ones below it.
+
+    Attributes:
+      changed: Held to look at what the threads share with their reader, and notified of changes. It can be taken again
+        by the thread that has it, as the garbage collector may close iterators at any moment.
+      closed: Whether the reader is gone.
+      forked: Whether this is a copy in a forked process, which does not have the threads.
+    """
+
+    def __init__(self, changed: threading.Condition | None = None) -> None:
+        """Starts none yet; stages that wait for several of them give them one `changed`."""
+        self.changed = forks.lock(threading.Condition()) if changed is None else changed
+        self.closed = False
+        self.forked = False
+        self._threads: list[threading.Thread] = []
+        self._inner: weakref.WeakSet[Threads] = weakref.WeakSet()
+        self._ends: list[Callable[[], None]] = []
+        owner: Threads | None = getattr(_here, "owner", None)
+        if owner is not None:
+            owner._adopt(self)
+        _living.add(self)
+        forks.tell(self)
+
+    def start(self, target: Callable[..., None], *args: Any, name: str) -> None:
+        """Starts a thread; once the reader is gone, `target` should return soon."""
+        # Daemons: one that hangs in a user's function must not keep the process from ending.
+        thread = threading.Thread(target=self._run, args=(target, args), name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def at_end(self, end: Callable[[], None]) -> None:
+        """Has `end` called when the reader is gone, to wake threads that wait for something else."""
+        self._ends.append(end)
+
+    def close(self) -> None:
+        """Ends the threads; waits for them, but not for long."""
+        close_all([self])
+
+    def disown(self) -> None:
+        """See `forks.tell`: the child has no such threads, and must not wait for them."""
+        self.forked = self.closed = True
+
+    def _adopt(self, inner: Threads) -> None:
+        with self.changed:
+            self._inner.add(inner)
+            closed = self.closed
+        if closed:  # by its reader, just before this thread came here
+            inner._stop()
+
+    def _run(self, target: Callable[..., None], args: tuple[Any, ...]) -> None:
+        _here.owner = self
+        target(*args)
+
+    def _stop(self) -> list[threading.Thread]:
+        """Tells all threads to end, and gives them."""
+        with self.changed:
+            first = not self.closed
+            self.closed = True
+            inner = list(self._inner)
+            self.changed.notify_all()
+        below = [thread for each in inner for thread in each._stop()]
+        if first:
+            for end in self._ends:
+                end()
+        return [*self._threads, *below]
+
+
+def close_all(groups: Iterable[Threads]) -> None:
+    """Ends the threads of several objects at once."""
+    threads = [thread for group in groups for thread in group._stop()]
+    owner: Threads | None = getattr(_here, "owner", None)
+    if owner is not None and owner.closed:  # somebody waits for this thread, too
+        return
+    deadline = time.monotonic() + _GRACE_SECONDS
+    for thread in threads:
+        # An interrupt may have come before it ran. The collector may run in any of them, and find the reader there.
+        if thread.ident is not None and thread is not threading.current_thread():
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _close_living() -> None:
+    close_all(list(_living))
+
+
+# While the interpreter ends, threads no longer run: an iterator in a global name would wait for its own in vain.
+atexit.register(_close_living)

@@ -1,0 +1,62 @@
+"""Reading ahead of use, on a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from workbench.data.background.read_ahead import Limits, ReadAhead
+from workbench.data.passes import Pass
+from workbench.data.stage import Opener, Stage
+from workbench.data.tables import Run
+from workbench.errors import InvalidArgumentError
+
+AUTOTUNE: Final = -1
+
+
+@dataclass(frozen=True)
+class Prefetch(Stage):
+    """Makes up to `buffer_size` elements ahead of their use; they stay the same.
+
+    At the end of what feeds replicas, the process that reads for them reads ahead instead: by
+    `HostPipeline.read_ahead` elements.
+    """
+
+    name: ClassVar[str] = "prefetch"
+    keeps_batches: ClassVar[bool] = True
+    sees_failures: ClassVar[bool] = True
+    buffer_size: int
+
+    @staticmethod
+    def of(buffer_size: int | None) -> Prefetch:
+        """Checks the argument.
+
+        Raises:
+          InvalidArgumentError: if it is below -1.
+        """
+        size = AUTOTUNE if buffer_size is None else int(buffer_size)
+        if size < AUTOTUNE:
+            raise InvalidArgumentError(
+                f"prefetch: buffer_size is {size}; give a number of elements, or AUTOTUNE (-1)"
+            )
+        return Prefetch(size)
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        if self.buffer_size == 0:
+            yield from upstream()
+            return
+        elements = None if self.buffer_size == AUTOTUNE else self.buffer_size
+        limits = Limits(current.most_waiting_bytes, elements)
+        ahead = ReadAhead(
+            upstream, limits, name="wb-prefetch", provenance=current.provenance, meter=current.meter
+        )
+        try:
+            yield from ahead
+        finally:
+            ahead.close()
+
+    def describe(self) -> str:
+        """The stage as a short text."""
+        return "prefetch(AUTOTUNE)" if self.buffer_size == AUTOTUNE else f"prefetch({self.buffer_size})"
