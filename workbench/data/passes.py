@@ -69,6 +69,12 @@ class Pass:
         budget = self.options.autotune.ram_budget
         return _MOST_WAITING_BYTES if budget is None else budget
 
+    def keeps_order(self, deterministic: bool | None) -> bool:
+        """Whether a stage with parallel calls keeps the order: as it was told, or else as the options say."""
+        return (
+            self.options.experimental_deterministic is not False if deterministic is None else deterministic
+        )
+
     def numbered(self, run: Run, offset: int) -> Run:
         """The run with its ids moved by `offset`, if the pass keeps track of ids.
 

@@ -11,6 +11,7 @@ from workbench.data.sources.fixed import FixedLength
 from workbench.data.sources.records import Records
 from workbench.data.sources.text import TextLines
 from workbench.data.stages.flat import Interleave
+from workbench.data.stages.prefetch import check_parallel_calls
 from workbench.errors import InvalidArgumentError
 from workbench.io.compression import check_compression
 
@@ -24,7 +25,7 @@ class TextLineDataset(Dataset):
       filenames: A name, a list of names, or a dataset of names.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
       buffer_size: Bytes read at a time; None or 0 for the default.
-      num_parallel_reads: If above 1, that many files are read in turn, line by line.
+      num_parallel_reads: If above 1, that many files are read at a time, by threads; their lines come in turn.
       strict: Whether a lone carriage return is an error instead of a warning.
 
     Raises:
@@ -48,15 +49,16 @@ class TextLineDataset(Dataset):
 
 
 def read_files(dataset: Dataset, reader: FileReader, num_parallel_reads: int | None) -> None:
-    """Makes `dataset` read the reader's files one after the other, or several of them in turn."""
+    """Makes `dataset` read the reader's files one after the other, or several of them in turn, by threads."""
+    check_parallel_calls(type(dataset).__name__, num_parallel_reads)
     cycle = num_parallel_reads or 1
-    if cycle <= 1:
+    if cycle == 1:
         Dataset.__init__(dataset, reader)
         return
     names = (
         Dataset.from_tensor_slices(list(reader.files)) if isinstance(reader.files, tuple) else reader.files
     )
-    turn = Interleave.of(functools.partial(_one_file, reader), cycle, 1)
+    turn = Interleave.of(functools.partial(_one_file, reader), cycle, 1, cycle)
     Dataset.__init__(dataset, names.source, (*names.stages, turn))
 
 
@@ -71,7 +73,7 @@ class TFRecordDataset(Dataset):
       filenames: A name, a list of names, or a dataset of names.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
       buffer_size: Bytes read at a time; None or 0 for the default.
-      num_parallel_reads: If above 1, that many files are read in turn, record by record.
+      num_parallel_reads: If above 1, that many files are read at a time, by threads; their records come in turn.
       strict: Whether a file that ends inside a record's header is an error instead of a warning.
 
     Raises:
@@ -104,7 +106,7 @@ class FixedLengthRecordDataset(Dataset):
       footer_bytes: Bytes left out at the end of each file.
       buffer_size: Bytes read at a time; None or 0 for the default.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
-      num_parallel_reads: If above 1, that many files are read in turn, record by record.
+      num_parallel_reads: If above 1, that many files are read at a time, by threads; their records come in turn.
 
     Raises:
       TypeError: if the names are no text.

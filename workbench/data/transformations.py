@@ -417,11 +417,17 @@ class Transformations(ABC):
           map_func: Gives a dataset for an element.
           cycle_length: Datasets open at a time.
           block_length: Elements taken from one before the next has its turn.
-          num_parallel_calls: Without effect: the inner datasets are read by the caller.
-          deterministic: Without effect: the order is always the same.
+          num_parallel_calls: Inner datasets that are read at a time, by threads that are two blocks ahead and also open
+            the datasets that follow; `AUTOTUNE` for all of the cycle, None for no threads.
+          deterministic: Whether the order is that of reading without threads, True if the options do not say otherwise;
+            False takes elements of the datasets that have some.
           name: Of the stage.
+
+        Raises:
+          InvalidArgumentError: if cycle, block or number of calls is less than 1.
         """
-        return self.with_stage(Interleave.of(map_func, cycle_length, block_length), name)
+        stage = Interleave.of(map_func, cycle_length, block_length, num_parallel_calls, deterministic)
+        return self.with_stage(stage, name)
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any], name: str | None = None) -> Self:
         """Goes through the elements with a state: `state, output = scan_func(state, element)`; gives the outputs.

@@ -118,6 +118,11 @@ class ReadAhead:
         """Whether no further run comes into the queue; `changed` is held."""
         return self._ended or self.threads.closed
 
+    def is_over(self) -> bool:
+        """Whether everything was taken, so that nothing is left to close."""
+        with self._changed:
+            return self._ended and not self._ready
+
     def close(self) -> None:
         """Ends the thread; see `Threads.close`."""
         self.threads.close()

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from workbench.data.failing import raised
+from workbench import forks
+from workbench.data.background.read_ahead import Limits, ReadAhead
+from workbench.data.background.threads import CHECK_SECONDS, close_all
+from workbench.data.failing import guarded, raised
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.spec import UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages import probe
 from workbench.data.stages.functions import note_place
+from workbench.data.stages.prefetch import AUTOTUNE, check_parallel_calls
 from workbench.data.structure import Structure
-from workbench.data.tables import Failed, Item, Leaves, Run, items
+from workbench.data.tables import Failed, Item, Leaves, Run, attempts, items
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 DEFAULT_CYCLE = 4
@@ -32,19 +39,37 @@ class Interleave(Stage):
       cycle_length: Inner datasets open at a time.
       block_length: Elements taken from one before the next has its turn.
       name: "interleave" or "flat_map".
+      num_parallel_calls: How many inner datasets are read at a time by threads; 0 for the reader's own.
+      deterministic: Whether threads keep the order; None as the options say.
     """
 
     name: str  # type: ignore[misc]  # one algorithm, two public names
     fn: Callable[..., Any]
     cycle_length: int = 1
     block_length: int = 1
+    num_parallel_calls: int = 0
+    deterministic: bool | None = None
+    sees_failures: ClassVar[bool] = True
 
     @staticmethod
-    def of(fn: Callable[..., Any], cycle_length: int | None, block_length: int | None) -> Interleave:
+    def of(
+        fn: Callable[..., Any],
+        cycle_length: int | None,
+        block_length: int | None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> Interleave:
         """Checks the arguments of interleave.
 
+        Args:
+          fn: Gives a dataset for an element.
+          cycle_length: Inner datasets open at a time; None or AUTOTUNE for 4.
+          block_length: Elements taken from one in its turn; None for 1.
+          num_parallel_calls: Inner datasets that are read at a time, AUTOTUNE for all that are open, None for none.
+          deterministic: Whether the order is that of reading without threads; None as the options say.
+
         Raises:
-          InvalidArgumentError: if a cycle or block would be empty.
+          InvalidArgumentError: if a cycle or block would be empty, or nothing were to read.
         """
         cycle = DEFAULT_CYCLE if cycle_length in (None, -1) else cycle_length
         block = 1 if block_length is None else block_length
@@ -52,24 +77,40 @@ class Interleave(Stage):
             raise InvalidArgumentError(
                 f"interleave: cycle_length is {cycle}, block_length {block}; both must be at least 1"
             )
-        return Interleave("interleave", fn, cycle, block)
+        check_parallel_calls("interleave", num_parallel_calls)
+        calls = cycle if num_parallel_calls == AUTOTUNE else min(num_parallel_calls or 0, cycle)
+        return Interleave("interleave", fn, cycle, block, calls, deterministic)
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
-        outer = enumerate(items(upstream(), current.provenance))
+        inners = self._openers(upstream(), current)
+        if not self.num_parallel_calls:
+            yield from self._in_turn(
+                inner if isinstance(inner, Failed) else guarded(inner()) for inner in inners
+            )
+            return
+        in_order = current.keeps_order(self.deterministic)
+        changed = None if in_order else forks.lock(threading.Condition())
+        ahead = _ReadAhead(inners, self, current, changed)
+        current.meter.workers(self.num_parallel_calls)
+        try:
+            yield from self._in_turn(ahead) if changed is None else self._as_they_come(ahead, changed)
+        finally:
+            ahead.close()
+
+    def _in_turn(self, inners: Iterator[Iterator[Run] | Failed]) -> Iterator[Run]:
         slots: list[_Inner | None] = [None] * self.cycle_length
-        outer_ended = False
+        ended = False
         while True:
             for position in range(self.cycle_length):
-                if slots[position] is None and not outer_ended:
-                    following = next(outer, None)
+                while slots[position] is None and not ended:
+                    following = next(inners, None)
                     if following is None:
-                        outer_ended = True
+                        ended = True
+                    elif isinstance(following, Failed):
+                        yield following
                     else:
-                        try:
-                            slots[position] = _Inner(self._opened(*following, current))
-                        except Exception as error:
-                            yield Failed(error)
+                        slots[position] = _Inner(following)
                 inner = slots[position]
                 if inner is not None:
                     left, last = self.block_length, None
@@ -81,17 +122,54 @@ class Interleave(Stage):
                         yield last
                     if left:
                         slots[position] = None
-            if outer_ended and all(slot is None for slot in slots):
+            if ended and all(slot is None for slot in slots):
                 return
+
+    def _as_they_come(self, inners: _ReadAhead, changed: threading.Condition) -> Iterator[Run]:
+        """The runs of those inner datasets that have some, a block of elements of each at a time."""
+        slots: deque[ReadAhead] = deque()
+        ended = False
+        while True:
+            while len(slots) < self.cycle_length and not ended:
+                following = next(inners, None)
+                if following is None:
+                    ended = True
+                elif isinstance(following, Failed):
+                    yield following
+                else:
+                    slots.append(following)
+            if not slots:
+                return
+            with changed:
+                while not any(slot.ready for slot in slots):
+                    changed.wait(CHECK_SECONDS)
+                while not slots[0].ready:
+                    slots.rotate(-1)
+            inner, left = slots.popleft(), self.block_length
+            while left > 0 and (run := next(inner, None)) is not None:
+                left -= len(run)
+                yield run
+            if left <= 0:
+                slots.append(inner)
+
+    def _openers(self, runs: Iterator[Run], current: Pass) -> Iterator[Opener | Failed]:
+        """For each element what opens its dataset, perhaps on another thread."""
+        index = 0
+        for item in attempts(runs, current.provenance):
+            if isinstance(item, Failed):
+                yield item
+            else:
+                yield functools.partial(self._opened, index, item, current)
+                index += 1
 
     def _opened(self, index: int, item: Item, current: Pass) -> Iterator[Run]:
         leaves, structure, ids = item
-        runs = self._inner(leaves, structure, index).open(current.inside(0, index))
-        if ids is None or len(ids) != 1:
-            return runs
-        # The outer element stands where a file stands for readers: names.flat_map(reader) is numbered like
-        # reader(names).
-        return (current.numbered(run, int(ids[0]) << FILE_SHIFT) for run in runs)
+        with current.meter.working():
+            inner = self._inner(leaves, structure, index)
+        for run in inner.open(current.inside(0, index)):
+            # The outer element stands where a file stands for readers: names.flat_map(reader) is numbered like
+            # reader(names).
+            yield run if ids is None or len(ids) != 1 else current.numbered(run, int(ids[0]) << FILE_SHIFT)
 
     def _inner(self, leaves: Leaves, structure: Structure, index: int) -> Pipeline:
         try:
@@ -139,6 +217,57 @@ class Interleave(Stage):
         """The stage as a short text."""
         label = getattr(self.fn, "__name__", type(self.fn).__name__)
         return f"{self.name}({label})"
+
+
+class _ReadAhead:
+    """The inner datasets, each read by a thread that is ahead; as many as have their turn, and as many that follow."""
+
+    def __init__(
+        self,
+        inners: Iterator[Opener | Failed],
+        stage: Interleave,
+        current: Pass,
+        changed: threading.Condition | None,
+    ) -> None:
+        self._inners = inners
+        self._ahead = stage.cycle_length
+        self._current = current
+        self._changed = changed
+        # Two blocks: one to take, one to make.
+        self._limits = Limits(current.most_waiting_bytes // (2 * stage.cycle_length), 2 * stage.block_length)
+        calls = stage.num_parallel_calls
+        self._gate = threading.Semaphore(calls) if calls < stage.cycle_length else None
+        self._following: deque[ReadAhead | Failed] = deque()
+        self._open: list[ReadAhead] = []
+
+    def __iter__(self) -> _ReadAhead:
+        return self
+
+    def __next__(self) -> ReadAhead | Failed:
+        while len(self._following) <= self._ahead and (inner := next(self._inners, None)) is not None:
+            self._following.append(inner if isinstance(inner, Failed) else self._started(inner))
+        if not self._following:
+            raise StopIteration
+        return self._following.popleft()
+
+    def _started(self, opener: Opener) -> ReadAhead:
+        current = self._current
+        reading = ReadAhead(
+            opener,
+            self._limits,
+            name="wb-interleave",
+            provenance=current.provenance,
+            meter=current.meter,
+            changed=self._changed,
+            gate=self._gate,
+        )
+        self._open = [each for each in self._open if not each.is_over()]
+        self._open.append(reading)
+        reading.start()
+        return reading
+
+    def close(self) -> None:
+        close_all(reading.threads for reading in self._open)
 
 
 class _Inner:

@@ -60,3 +60,16 @@ class Prefetch(Stage):
     def describe(self) -> str:
         """The stage as a short text."""
         return "prefetch(AUTOTUNE)" if self.buffer_size == AUTOTUNE else f"prefetch({self.buffer_size})"
+
+
+def check_parallel_calls(stage: str, num_parallel_calls: int | None) -> None:
+    """Refuses a number of parallel calls that is none.
+
+    Raises:
+      InvalidArgumentError: unless it is positive, AUTOTUNE or None.
+    """
+    if num_parallel_calls is not None and num_parallel_calls != AUTOTUNE and num_parallel_calls < 1:
+        raise InvalidArgumentError(
+            f"{stage}: num_parallel_calls is {num_parallel_calls}; give at least 1, AUTOTUNE (-1), or None for "
+            "one call after the other"
+        )
