@@ -88,13 +88,14 @@ class Constructors(ABC):
         """Names of the files that match the patterns; shuffled unless `shuffle=False`, else sorted.
 
         Args:
-          file_pattern: A pattern as of a shell, or a list of them.
+          file_pattern: A pattern as of a shell, also of a URL (`s3://bucket/*.csv`), or a list of them.
           shuffle: Whether each iteration has an order of its own (default True).
           seed: Of that order.
           name: Of the source.
 
         Raises:
           InvalidArgumentError: if nothing matches.
+          UnavailableError: if the server of a URL cannot be reached.
         """
         names = matching_files(file_pattern)
         dataset = cls.from_tensor_slices(names, name)

@@ -22,7 +22,7 @@ class TextLineDataset(Dataset):
     Every carriage return is removed, as in tf.data; one that does not end a line is reported.
 
     Args:
-      filenames: A name, a list of names, or a dataset of names.
+      filenames: A name or URL, a list of them, or a dataset of them.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
       buffer_size: Bytes read at a time; None or 0 for the default.
       num_parallel_reads: If above 1, that many files are read at a time, by threads; their lines come in turn.
@@ -70,7 +70,7 @@ class TFRecordDataset(Dataset):
     """Records of TFRecord files as bytes, checksums verified.
 
     Args:
-      filenames: A name, a list of names, or a dataset of names.
+      filenames: A name or URL, a list of them, or a dataset of them.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
       buffer_size: Bytes read at a time; None or 0 for the default.
       num_parallel_reads: If above 1, that many files are read at a time, by threads; their records come in turn.
@@ -100,7 +100,7 @@ class FixedLengthRecordDataset(Dataset):
     """Pieces of files that all have the same length, as bytes.
 
     Args:
-      filenames: A name, a list of names, or a dataset of names.
+      filenames: A name or URL, a list of them, or a dataset of them.
       record_bytes: Length of a record.
       header_bytes: Bytes left out at the start of each file.
       footer_bytes: Bytes left out at the end of each file.

@@ -13,6 +13,7 @@ from workbench.data.formats.damage import damage_told
 from workbench.data.formats.splits import SplitReader
 from workbench.data.sources.files import file_names
 from workbench.data.sources.opening import opened
+from workbench.data.sources.urls import Url
 from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError
 
@@ -30,7 +31,7 @@ class ArrowDataset(Dataset):
     can be read from its beginning only, goes to one host.
 
     Args:
-      filenames: A name, a list of names, or a dataset of names.
+      filenames: A name or URL, a list of them, or a dataset of them.
       columns: Names of the columns to read; None for all.
       defaults: What stands for null, by column.
 
@@ -99,7 +100,7 @@ def _batches(
             yield True, batch
         return
     one = pa.ipc.IpcReadOptions(included_fields=[content.schema.get_field_index(names[0])])
-    with contextlib.closing(pa.OSFile(path)) as again:
+    with _source(path) as again:
         counting = pa.ipc.open_file(again, options=one)
         for split in range(max(splits) + 1):
             wanted = split in splits
@@ -108,6 +109,19 @@ def _batches(
 
 def _is_file(content: Any) -> bool:
     return hasattr(content, "num_record_batches")
+
+
+@contextlib.contextmanager
+def _source(path: str) -> Iterator[pa.NativeFile]:
+    """A file as Arrow reads it. Not mapped: what cuts a mapped file ends the process that reads it."""
+    import pyarrow as pa
+
+    if isinstance(path, Url):
+        with opened(path) as file:
+            yield pa.PythonFile(file, "r")
+    else:
+        with contextlib.closing(pa.OSFile(path)) as source:
+            yield source
 
 
 @contextlib.contextmanager
@@ -121,6 +135,5 @@ def _opened(path: str) -> Iterator[Any]:
             f"{path!r} is a Feather file of version 1; write it as version 2: "
             "pyarrow.feather.write_feather(table, path)"
         )
-    # Not mapped: what cuts a mapped file ends the process that reads it.
-    with damage_told(path, "Arrow"), contextlib.closing(pa.OSFile(path)) as source:
+    with damage_told(path, "Arrow"), _source(path) as source:
         yield pa.ipc.open_file(source) if start == _MAGIC else pa.ipc.open_stream(source)

@@ -39,7 +39,7 @@ class CsvDataset(Dataset):
     `AutoShardPolicy.FILE` deals whole files to hosts.
 
     Args:
-      filenames: A name, a list of names, or a dataset of names.
+      filenames: A name or URL, a list of them, or a dataset of them.
       columns: Names of the columns to read; None for all.
       dtypes: Types by column; those that are not here are looked up in the first file.
       defaults: What stands for a missing value, by column.

@@ -31,7 +31,7 @@ class CsvDataset(Dataset):
     next ones follow. Quotation marks inside of a field without them are part of it, where the reference refuses them.
 
     Args:
-      filenames: A name, a list of names, or a dataset of names.
+      filenames: A name or URL, a list of them, or a dataset of them.
       record_defaults: For each column a type, if a value must be there, or what stands for a missing one. Types are
         int32, int64, float32, float64 and "string" (`str`, `bytes`), or an empty array of one.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.

@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from typing import IO, Any, ClassVar, Final
 
 from workbench.data.dataset import Dataset
@@ -27,11 +28,12 @@ _ENDING: Final = ".npy"
 class NumpyDataset(Dataset):
     """Rows of arrays that NumPy saved: arrays out of `.npy` files, dicts of arrays by name out of `.npz` files.
 
-    An `.npy` file is mapped into memory, so shuffling chooses rows before any is read; a file must not be made shorter
-    meanwhile. `AutoShardPolicy.FILE` deals blocks of rows to hosts. Text is bytes. Pickled objects are never loaded.
+    A local `.npy` file is mapped into memory, so shuffling chooses rows before any is read; it must not be made
+    shorter meanwhile. `AutoShardPolicy.FILE` deals blocks of rows to hosts. Text is bytes. Pickled objects are never
+    loaded.
 
     Args:
-      filenames: A name, a list of names, or a dataset of names.
+      filenames: A name or URL, a list of them, or a dataset of them.
       columns: Which arrays of `.npz` files to read; None for all, which then have equally many rows.
 
     Raises:
@@ -111,10 +113,13 @@ class _Content:
     can_map: bool
 
     @staticmethod
-    def of_array(file: IO[bytes], path: str) -> _Content:
+    def of_array(file: Any, path: str) -> _Content:
         header = NpyHeader.read(file, f"{path!r}")
         header.expect_bytes(size_of(file))
-        return _Content(path, [header], [file], LEAF, can_map=header.rows * header.row_bytes > 0)
+        can_map = isinstance(file, FileIO) and header.rows * header.row_bytes > 0
+        if not can_map:
+            _expect_rows(header)
+        return _Content(path, [header], [file], LEAF, can_map)
 
     @staticmethod
     def of_archive(archive: zipfile.ZipFile, columns: Sequence[str] | None, path: str) -> _Content:
@@ -132,10 +137,7 @@ class _Content:
             stream = archive.open(members[name])
             header = NpyHeader.read(stream, f"{path!r}, array {name!r}")
             header.expect_bytes(members[name].file_size)
-            if header.fortran and len(header.shape) > 1:
-                raise InvalidArgumentError(
-                    f"{header.what} is stored column by column; save numpy.ascontiguousarray of it"
-                )
+            _expect_rows(header)
             headers.append(header)
             streams.append(stream)
         if len({header.rows for header in headers}) > 1:
@@ -146,9 +148,7 @@ class _Content:
                 f"{path!r}: arrays have different numbers of rows: {counts}; use columns="
             )
         order, structure = columns_layout(names)
-        return _Content(
-            path, [headers[i] for i in order], [streams[i] for i in order], structure, can_map=False
-        )
+        return _Content(path, [headers[i] for i in order], [streams[i] for i in order], structure, False)
 
     @property
     def rows(self) -> int:
@@ -174,6 +174,13 @@ class _Content:
                 stream.read(1)  # at the end an archive compares checksums
             columns.append(native(header.array(data, len(rows))))
         return Run(PositionedTable(columns, self.structure, rows), range(len(rows)))
+
+
+def _expect_rows(header: NpyHeader) -> None:
+    if header.fortran and len(header.shape) > 1 and header.rows:
+        raise InvalidArgumentError(
+            f"{header.what} is stored column by column; save numpy.ascontiguousarray of it"
+        )
 
 
 def _members(archive: zipfile.ZipFile, path: str) -> dict[str, zipfile.ZipInfo]:

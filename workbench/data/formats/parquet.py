@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -33,7 +34,7 @@ class ParquetDataset(Dataset):
     Pages that have checksums are checked.
 
     Args:
-      filenames: A name, a list of names, or a dataset of names.
+      filenames: A name or URL, a list of them, or a dataset of them.
       columns: Names of the columns to read; None for all. Only these are read from the file.
       filters: Which rows to read: `[("x", ">", 3), ("y", "in", {1, 2})]`, a list of such lists (any of them), or an
         expression of `pyarrow.compute`. Row groups in which no row can match are not read.
@@ -124,11 +125,15 @@ class Parquet(SplitReader):
 
     @contextlib.contextmanager
     def _opened(self, path: str) -> Iterator[ds.ParquetFileFragment]:
+        import pyarrow as pa
         from pyarrow.fs import LocalFileSystem
 
-        opened(path).close()  # whose errors say what to do
-        with damage_told(path, "Parquet"):
-            fragment = _format().make_fragment(path, LocalFileSystem())
+        # Opened also where Arrow opens a file itself, as these errors say what to do.
+        with opened(path) as file, damage_told(path, "Parquet"):
+            if isinstance(file, FileIO):
+                fragment = _format().make_fragment(path, LocalFileSystem())
+            else:
+                fragment = _format().make_fragment(pa.PythonFile(file, "r"))
             fragment.ensure_complete_metadata()
             yield fragment
 

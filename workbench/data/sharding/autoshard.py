@@ -12,6 +12,7 @@ from workbench.data.passes import Pass
 from workbench.data.provenance import DATASET_MASK, DATASET_SHIFT, ROW_MASK, file_of
 from workbench.data.sources.combine import Zipped
 from workbench.data.sources.files import FileReader
+from workbench.data.sources.urls import shown
 from workbench.data.stage import Pipeline
 from workbench.data.stages.flat import Interleave
 from workbench.data.stages.prefetch import Prefetch
@@ -183,7 +184,7 @@ class Labels:
             return f"{which}/{inner}" if self._concatenated else inner
         file, row = file_of(element_id), element_id & ROW_MASK
         if file in self.paths:
-            return f"{os.path.basename(self.paths[file])}:{row}"
+            return f"{os.path.basename(shown(self.paths[file]))}:{row}"
         return f"{file}:{row}" if file else str(row)
 
     def path_of(self, element_id: int) -> str:
@@ -191,4 +192,4 @@ class Labels:
         if self._inputs:
             which = min(element_id >> DATASET_SHIFT, len(self._inputs) - 1)
             return self._inputs[which].path_of(element_id & DATASET_MASK)
-        return self.paths.get(file_of(element_id), "")
+        return shown(self.paths.get(file_of(element_id), ""))

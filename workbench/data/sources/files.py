@@ -15,6 +15,8 @@ from workbench.data.failing import guarded, raised
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.sources.memory import Slices
+from workbench.data.sources.remote import remote_files
+from workbench.data.sources.urls import Url, file_name
 from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Pipeline, Source, Stage
 from workbench.data.structure import convert
@@ -27,14 +29,21 @@ def matching_files(patterns: Any) -> list[str]:
 
     Raises:
       InvalidArgumentError: if nothing matches.
+      UnavailableError: if a URL's server cannot be reached.
     """
-    texts = [os.fsdecode(pattern) for pattern in np.ravel(convert(patterns)).tolist()]
-    names = sorted({name for text in texts for name in glob.glob(text) if os.path.isfile(name)})
+    texts = [file_name(pattern) for pattern in np.ravel(convert(patterns)).tolist()]
+    names = sorted({name for text in texts for name in _matching(text)})
     if not names:
         raise InvalidArgumentError(
             f"list_files: no file matches {texts}; check the pattern and the current folder"
         )
     return names
+
+
+def _matching(pattern: str) -> list[str]:
+    if isinstance(pattern, Url):
+        return remote_files(pattern)
+    return [name for name in glob.glob(pattern) if os.path.isfile(name)]
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ class FileReader(Source):
         for position, ((name,), _, ids) in enumerate(
             items(raised(self.files.open(current.inside(0, 1))), current.provenance)
         ):
-            yield int(ids[0]) if ids is not None and len(ids) else position, os.fsdecode(name)
+            yield int(ids[0]) if ids is not None and len(ids) else position, file_name(name)
 
     def first_file(self) -> str:
         """The file that says what elements look like, for formats that have a schema.
@@ -81,7 +90,7 @@ class FileReader(Source):
           InvalidArgumentError: if there is none.
         """
         if not isinstance(self.files, tuple):
-            return os.fsdecode(self.files.first())
+            return file_name(self.files.first())
         if not self.files:
             raise InvalidArgumentError(
                 f"{self.name}: the list of files is empty, so their columns are unknown"
@@ -99,14 +108,14 @@ class FileReader(Source):
     def sharded(self, shard: Stage, dataset: Pipeline) -> FileReader:
         """The reader of the files only that `shard` keeps; `dataset` is one whose files it reads."""
         if isinstance(self.files, tuple):
-            names = dataset.with_source(Slices.of(list(self.files)), (shard,))
+            names = dataset.with_source(Slices.of(["".join(name) for name in self.files]), (shard,))
         else:
             names = self.files.with_source(self.files.source, (*self.files.stages, shard))
         return replace(self, files=names)
 
     def of_one(self, name: Any) -> FileReader:
         """The reader of a single file."""
-        return replace(self, files=(os.fsdecode(name),))
+        return replace(self, files=(file_name(name),))
 
 
 def file_names(filenames: Any) -> tuple[str, ...] | Pipeline:
@@ -114,6 +123,7 @@ def file_names(filenames: Any) -> tuple[str, ...] | Pipeline:
 
     Raises:
       TypeError: if it is something else.
+      InvalidArgumentError: if a URL holds a password or key.
     """
     if hasattr(filenames, "element_spec"):
         if filenames.element_spec != TensorSpec((), STRING):
@@ -131,4 +141,4 @@ def file_names(filenames: Any) -> tuple[str, ...] | Pipeline:
         raise TypeError(
             f"filenames must be text, a list of texts or a dataset of texts, got {filenames!r:.80}"
         )
-    return tuple(os.fsdecode(name) for name in names)
+    return tuple(file_name(name) for name in names)

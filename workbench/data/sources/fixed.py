@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from workbench.data.sources.compressed import DEFAULT_BLOCK_BYTES, blocks
 from workbench.data.sources.files import FileReader
+from workbench.data.sources.opening import size_bytes
 from workbench.data.tables import BytesTable, Run
 from workbench.errors import DataLossError, InvalidArgumentError
 
@@ -30,8 +30,8 @@ class FixedLength(FileReader):
 
     def read(self, path: str) -> Iterator[Run]:
         """The records of one file."""
-        if not self.compression and os.path.exists(path):
-            self._check_size(path, os.path.getsize(path))
+        if not self.compression:
+            self._check_size(path, size_bytes(path))
         skip, size = self.header_bytes, self.record_bytes
         total = 0
         data = b""

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from io import FileIO
 
+from workbench.data.sources.remote import RemoteFile
+from workbench.data.sources.urls import Url
 from workbench.errors import NotFoundError
 
 
-def opened(path: str) -> FileIO:
+def opened(path: str) -> FileIO | RemoteFile:
     """Opens a file for reading, without a buffer.
 
     Raises:
       NotFoundError: if there is no such file, it is a folder, or it cannot be opened.
+      UnavailableError: if a URL's server cannot be reached.
     """
+    if isinstance(path, Url):
+        return RemoteFile(path)
     try:
         return FileIO(path)
     except FileNotFoundError:
@@ -24,3 +29,14 @@ def opened(path: str) -> FileIO:
         ) from None
     except (OSError, ValueError) as error:
         raise NotFoundError(f"cannot open {path!r}: {error}") from error
+
+
+def size_bytes(path: str) -> int:
+    """Size of a file.
+
+    Raises:
+      NotFoundError: if there is no such file.
+      UnavailableError: if a URL's server cannot be reached.
+    """
+    with opened(path) as file:
+        return file.seek(0, os.SEEK_END)

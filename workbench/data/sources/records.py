@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
 import struct
 import warnings
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import numpy as np
 
 from workbench.data.sources.compressed import fills
 from workbench.data.sources.files import FileReader
+from workbench.data.sources.opening import size_bytes
 from workbench.data.tables import BytesTable, Run
 from workbench.errors import DataLossError, DataWarning
 from workbench.io.checksums import masked_crc32c, masked_crcs
@@ -47,8 +47,8 @@ class Records(FileReader):
             if records:
                 yield Run(BytesTable(records), range(len(records)))
             parser.check()
-            if not self.compression:
-                parser.check_size(os.path.getsize(path))
+            if parser.claims_much and not self.compression:
+                parser.check_size(size_bytes(path))
         self._report_rest(path, parser)
 
     def _report_rest(self, path: str, parser: _Parser) -> None:
@@ -89,9 +89,14 @@ class _Parser:
         if self._error is not None:
             raise self._error
 
+    @property
+    def claims_much(self) -> bool:
+        """Whether the record that comes next is longer than a block, if it can be believed."""
+        return self._claimed_bytes > self._block_bytes
+
     def check_size(self, file_bytes: int) -> None:
         """Raises if the record that comes next claims more bytes than the file has: else all of it would be held."""
-        if self._claimed_bytes > self._block_bytes and self.offset + self._claimed_bytes > file_bytes:
+        if self.claims_much and self.offset + self._claimed_bytes > file_bytes:
             raise DataLossError(
                 f"{self._path!r}: record {self.count} at byte {self.offset} is cut off: it takes "
                 f"{self._claimed_bytes:,} bytes, the file has {file_bytes - self.offset:,} more"

@@ -1,0 +1,184 @@
+"""Servers on loopback for tests of URLs: one that fails as told, and one that speaks as much of S3 as reading takes."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+
+class Web:
+    """What the server has, how it misbehaves, and what it was asked.
+
+    Attributes:
+      files: Content by path, such as "/bucket/a.txt".
+      trouble: How it answers, by path: a status, "cut", "hang", "no ranges" or "no length".
+      healthy_after: After how many requests of a path the trouble is over.
+      requests: Method and path with query of each request.
+      sent_bytes: How much of files it sent.
+      release: Set to let hanging answers end.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.trouble: dict[str, int | str] = {}
+        self.healthy_after = 1 << 30
+        self.requests: list[tuple[str, str]] = []
+        self.sent_bytes = 0
+        self.release = threading.Event()
+        self.url = ""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    web: Web
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def _answer(self, *, body: bool) -> None:
+        web = self.web
+        parts = urlsplit(self.path)
+        path = unquote(parts.path)
+        web.requests.append((self.command, self.path))
+        asked = sum(1 for _, name in web.requests if urlsplit(name).path == parts.path)
+        trouble = web.trouble.get(path) if asked <= web.healthy_after else None
+        if isinstance(trouble, int):
+            self._send(trouble, b"", body)
+        elif trouble == "hang":
+            web.release.wait(60)
+            self.close_connection = True
+        elif "list-type=2" in parts.query:
+            self._send(200, self._listing(path, parse_qs(parts.query)), body)
+        elif path not in web.files:
+            self._send(404, b"", body)
+        else:
+            self._file(web.files[path], trouble, body)
+
+    def _file(self, content: bytes, trouble: str | None, body: bool) -> None:
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if asked is None or trouble == "no ranges":
+            self._send(200, content, body, trouble)
+            return
+        start, stop = int(asked[1]), min(int(asked[2]) + 1, len(content))
+        headers = {"Content-Range": f"bytes {start}-{stop - 1}/{len(content)}"}
+        self._send(206, content[start:stop], body, trouble, headers)
+
+    def _send(
+        self, status: int, content: bytes, body: bool, trouble: str | None = None, headers: Any = None
+    ) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("ETag", '"1"')
+        self.send_header("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
+        if trouble == "no length":
+            self.close_connection = True
+        else:
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Accept-Ranges", "none" if trouble == "no ranges" else "bytes")
+        self.end_headers()
+        if body and trouble == "cut":
+            self.wfile.write(content[: len(content) // 2])
+            self.close_connection = True
+        elif body:
+            self.web.sent_bytes += len(content)
+            self.wfile.write(content)
+
+    def _listing(self, bucket: str, query: dict[str, list[str]]) -> bytes:
+        """ListObjectsV2, https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html."""
+        prefix, delimiter = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
+        start = bucket.rstrip("/") + "/"
+        keys, folders = [], set()
+        for name, content in self.web.files.items():
+            key = name.removeprefix(start)
+            if name.startswith(start) and key.startswith(prefix):
+                head, found, _ = key[len(prefix) :].partition(delimiter) if delimiter else (key, "", "")
+                if found:
+                    folders.add(prefix + head + delimiter)
+                else:
+                    keys.append((key, len(content)))
+        rows = "".join(
+            f"<Contents><Key>{escape(key)}</Key><Size>{size}</Size><ETag>1</ETag>"
+            "<LastModified>2026-01-01T00:00:00.000Z</LastModified><StorageClass>STANDARD</StorageClass></Contents>"
+            for key, size in sorted(keys)
+        )
+        rows += "".join(
+            f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>"
+            for folder in sorted(folders)
+        )
+        return (
+            '<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+            f"<Name>{bucket.strip('/')}</Name><Prefix>{escape(prefix)}</Prefix><KeyCount>{len(keys) + len(folders)}"
+            f"</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>"
+        ).encode()
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[Web]:
+    """A server on a free port of loopback."""
+    web = Web()
+    handler = type("Handler", (_Handler,), {"web": web})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        web.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield web
+        finally:
+            web.release.set()
+            _close_connections()
+            _stop_loop()
+            server.shutdown()
+            thread.join(10)
+
+
+def forget_files() -> None:
+    """Makes file systems look again at what there is."""
+    for files in _file_systems():
+        files.invalidate_cache()
+
+
+def _file_systems() -> list[Any]:
+    import fsspec
+
+    kinds = [fsspec.registry[kind] for kind in ("http", "s3") if kind in fsspec.registry]
+    return [files for kind in kinds for files in kind._cache.values()]
+
+
+def _close_connections() -> None:
+    from fsspec.asyn import sync
+
+    for files in _file_systems():
+        if getattr(files, "_s3", None) is not None:
+            sync(files.loop, files._s3.__aexit__, None, None, None, timeout=10)
+        elif getattr(files, "_session", None) is not None:
+            sync(files.loop, files._session.close, timeout=10)
+        files.clear_instance_cache()
+    gc.collect()
+
+
+def _stop_loop() -> None:
+    """Ends fsspec's thread, which is kept for the life of the process; the next request makes another."""
+    from fsspec import asyn
+
+    loop, thread = asyn.loop[0], asyn.iothread[0]
+    if loop is None:
+        return
+    asyn.sync(loop, loop.shutdown_default_executor, timeout=10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(10)
+    loop.close()
+    asyn.reset_lock()
+    asyn.loop[0] = asyn.iothread[0] = None

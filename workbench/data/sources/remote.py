@@ -1,0 +1,223 @@
+"""Files behind URLs, read in ranges through fsspec: requests have a deadline, and are repeated where that may help."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from workbench.data.sources.urls import Url, file_name, without_secrets
+from workbench.errors import BackendUnavailable, InvalidArgumentError, NotFoundError, UnavailableError
+from workbench.extras import install_command
+
+REQUEST_SECONDS: float = 30.0
+"""How long one request may take."""
+ATTEMPTS: Final = 3
+"""How often a request is made that fails for a reason that may pass. All of them only read."""
+_PAUSE_SECONDS: Final = 0.2
+_AHEAD_BYTES: Final = 1 << 22
+_REFUSED: Final = {400, 401, 403, 405, 407, 410, 451}
+
+
+class RemoteFile(io.RawIOBase):
+    """A file behind a URL, read in ranges of at least 4 MiB; the last range is kept.
+
+    Args:
+      url: Of the file.
+
+    Raises:
+      NotFoundError: if there is none, it is a folder, or access is denied.
+      UnavailableError: if the server cannot be reached or does not answer in time.
+      InvalidArgumentError: if nobody knows the protocol, or the server does not tell how long the file is.
+      BackendUnavailable: if the library for the protocol is missing.
+    """
+
+    def __init__(self, url: Url) -> None:
+        self._url = url
+        self._files, self._path = file_system(url)
+        info = request(url, self._files, "info", self._path)
+        if info.get("type") == "directory":
+            raise NotFoundError(f"{url!r} is a folder; name its files: Dataset.list_files({f'{url}/*'!r})")
+        size = info.get("size")
+        if size is None:
+            raise InvalidArgumentError(
+                f"the server of {url!r} does not tell how long the file is; fetch it first"
+            )
+        self._size = int(size)
+        self._place = 0
+        self._held, self._held_at = b"", 0
+
+    def readable(self) -> bool:
+        """Whether it can be read: always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether any place can be read: always."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next byte comes from."""
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Goes to a place; nothing is fetched."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        self._place = max(0, start + offset)
+        return self._place
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fills as much of a buffer as there is."""
+        with memoryview(buffer).cast("B") as view:
+            data = self.read(len(view))
+            view[: len(data)] = data
+            return len(data)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As many bytes as asked for, fewer only at the end of the file."""
+        wanted = self._size if size is None or size < 0 else size
+        stop = min(self._size, self._place + wanted)
+        if stop <= self._place:
+            return b""
+        parts = []
+        while self._place < stop:
+            start = self._place - self._held_at
+            if not 0 <= start < len(self._held):
+                self._fetch(self._place, stop)
+                start = 0
+            part = self._held[start : start + stop - self._place]
+            parts.append(part)
+            self._place += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def readall(self) -> bytes:
+        """The rest of the file."""
+        return self.read(-1)
+
+    def _fetch(self, start: int, stop: int) -> None:
+        stop = min(self._size, max(stop, start + _AHEAD_BYTES))
+        self._held = b""  # not two ranges at a time
+
+        def whole(data: bytes) -> bytes:
+            if len(data) == self._size != stop - start:  # a server that knows no ranges sends everything
+                data = data[start:stop]
+            if len(data) != stop - start:
+                raise ConnectionError(f"{len(data):,} bytes came instead of {stop - start:,}")
+            return data
+
+        self._held = request(
+            self._url, self._files, "cat_file", self._path, start=start, end=stop, then=whole
+        )
+        self._held_at = start
+
+
+def file_system(url: Url) -> tuple[Any, str]:
+    """The file system of fsspec that knows a URL, and the file's name in it.
+
+    Raises:
+      InvalidArgumentError: if nobody knows the protocol.
+      BackendUnavailable: if the library for it is missing.
+    """
+    import fsspec
+
+    try:
+        return fsspec.core.url_to_fs(url.target)  # type: ignore[no-any-return]
+    except ImportError as error:
+        raise BackendUnavailable(
+            f"{url!r} needs a library that is missing ({error}): {install_command('remote')}"
+        ) from None
+    except ValueError as error:
+        raise InvalidArgumentError(f"{url!r} cannot be read: {without_secrets(error, url)}") from None
+    except Exception as error:  # a file system may connect when it is made
+        raise UnavailableError(f"{url!r} cannot be reached: {without_secrets(error, url)}") from None
+
+
+def remote_files(pattern: Url) -> list[str]:
+    """URLs of the files that match a pattern.
+
+    Raises:
+      UnavailableError: if the server cannot be reached.
+      InvalidArgumentError: if nobody knows the protocol.
+      BackendUnavailable: if the library for it is missing.
+    """
+    files, path = file_system(pattern)
+    try:
+        found = request(pattern, files, "glob", path, detail=True)
+    except NotFoundError:
+        return []
+    return [file_name(files.unstrip_protocol(name)) for name, info in found.items() if info["type"] == "file"]
+
+
+def request(
+    url: Url,
+    files: Any,
+    method: str,
+    *args: Any,
+    then: Callable[[Any], Any] = lambda answer: answer,
+    **kwargs: Any,
+) -> Any:
+    """What a method of a file system gives, within a deadline.
+
+    Args:
+      url: For errors.
+      files: The file system.
+      method: Its name; only one that reads.
+      args: For the method.
+      then: Gets the answer; what it raises counts as a failure of the request.
+      kwargs: For the method.
+
+    Raises:
+      NotFoundError: if there is no such file, or access is denied.
+      UnavailableError: if requests failed, or were not answered in time.
+    """
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            threading.Event().wait(_PAUSE_SECONDS * 2**attempt)
+        try:
+            return then(_within_deadline(files, method, *args, **kwargs))
+        except Exception as error:  # file systems raise what their libraries do
+            cause, status = _cause(error), _status(error)
+            if isinstance(cause, FileNotFoundError | NotADirectoryError) or status == 404:
+                raise NotFoundError(
+                    f"no file {url!r}; check the URL, as seen by the host that reads it"
+                ) from None
+            if isinstance(cause, IsADirectoryError):
+                raise NotFoundError(
+                    f"{url!r} is a folder; name its files: Dataset.list_files({f'{url}/*'!r})"
+                ) from None
+            said = without_secrets(cause, url) or type(cause).__name__
+            if isinstance(cause, PermissionError) or status in _REFUSED:
+                raise NotFoundError(f"cannot open {url!r}: access is refused: {said}") from None
+    if isinstance(cause, TimeoutError | asyncio.TimeoutError):
+        said = f"no answer within {REQUEST_SECONDS:g} s"
+    raise UnavailableError(f"{url!r} cannot be read, tried {ATTEMPTS} times: {said}") from None
+
+
+def _within_deadline(files: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+    """Calls a method; file systems that wait for a network do it in fsspec's loop, where they can be cancelled."""
+    asynchronous = getattr(files, f"_{method}", None)
+    if not getattr(files, "async_impl", False) or asynchronous is None:
+        return getattr(files, method)(*args, **kwargs)
+    from fsspec.asyn import sync
+
+    return sync(files.loop, asynchronous, *args, timeout=REQUEST_SECONDS, **kwargs)
+
+
+def _cause(error: Exception) -> BaseException:
+    """The error that tells why: file systems turn some into "not found"."""
+    while isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    return error
+
+
+def _status(error: BaseException | None) -> int:
+    """The status of HTTP that an error or one of its causes tells, as aiohttp and botocore do; 0 for none."""
+    while error is not None:
+        answer = getattr(error, "response", None)
+        told = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
+        status = told or getattr(error, "status", 0)
+        if isinstance(status, int) and status:
+            return status
+        error = error.__cause__
+    return 0
