@@ -47,8 +47,9 @@ ROOMS = {
         "← dashboard page"
     ),
     "data": (
-        "context options profile seeds spec ← rebatch structure ← tables ← failing meter provenance ← background "
-        "← passes ← stage ← describe sources ← stages ← fold stored ← constructors iterator transformations "
+        "context cost seeds spec ← options rebatch structure ← tables ← failing meter provenance ← background "
+        "← passes ← stage ← describe explanation sources ← stages ← fold stored "
+        "← constructors iterator transformations "
         "← dataset ← databases readers writers ← formats ← experimental sharding ← exports"
     ),
     "distribute": (

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.data.cost.profile import PipelineProfile, merged
 from workbench.data.dataset import Dataset
 from workbench.data.iterator import elements_of
 from workbench.data.meter import UNMEASURED, Meter
 from workbench.data.passes import Pass
-from workbench.data.profile import PipelineProfile, merged
 from workbench.data.stage import Opener, Stage
 from workbench.data.tables import Run
 

@@ -232,6 +232,7 @@ DATA: Calls = {
     "save": lambda d: _with_path(d.save),
     "snapshot": lambda d: _with_path(lambda path: list(d.snapshot(path).repeat(2))),
     "first": lambda d: d.first(),
+    "explain": lambda d: d.explain(elements=1),
     "get_single_element": lambda d: d.take(1).get_single_element(),
     "next_pass": lambda d: d.next_pass(),
     "numbered_pass": lambda d: d.numbered_pass(0),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from workbench.data.constructors import Constructors
 from workbench.data.describe import DatasetText
+from workbench.data.explanation import DEFAULT_SECONDS, InputExplanation, explain_dataset
 from workbench.data.failing import guarded, opened
 from workbench.data.fold import fold
 from workbench.data.iterator import DatasetIterator, Elements, elements_of
@@ -16,6 +19,7 @@ from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Source, Stage
+from workbench.data.stages.observed import observed
 from workbench.data.stages.select import Repeat
 from workbench.data.stored.methods import DatasetFiles
 from workbench.data.tables import Run
@@ -146,6 +150,26 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
             return element
         raise OutOfRangeError(f"{self!r} has no element")
 
+    def explain(self, elements: int | None = None, seconds: float = DEFAULT_SECONDS) -> InputExplanation:
+        """Runs the pipeline for a moment, and tells what each stage costs and which one holds it back.
+
+        It goes through one pass of its own, up to whichever bound comes first, so iterators and shuffled orders of the
+        dataset stay as they are. Functions of stages are called, and generators and files are read. A cache or a
+        snapshot that is complete is read; one that is not is neither filled nor written. Elements that cannot be made
+        are counted. The clock is looked at between elements.
+
+        Args:
+          elements: Take at most so many, None for no bound.
+          seconds: Take elements for so long.
+
+        Raises:
+          InvalidArgumentError: for a bound that leaves nothing to measure.
+          Exception: Why there is no first element, if that is because making it fails.
+        """
+        return explain_dataset(
+            self, replace(self.numbered_pass(0), keeps=False), elements=elements, seconds=seconds
+        )
+
     # The seams for stages, sharding and distribution
 
     def next_pass(self, *, provenance: bool = False) -> Pass:
@@ -186,10 +210,13 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
 
     def _opener(self, depth: int, current: Pass, meters: Sequence[StageMeter] | None) -> Opener:
         if meters is None:
-            return self._unmeasured(depth, current, None)
-        meter = meters[depth]
-        opener = self._unmeasured(depth, current.measured_by(meter), meters)
-        return lambda: meter.around(opener)
+            opener = self._unmeasured(depth, current, None)
+        else:
+            meter = meters[depth]
+            opener = partial(meter.around, self._unmeasured(depth, current.measured_by(meter), meters))
+        if not current.keeps or current.options.experimental_stats.aggregator is None:
+            return opener
+        return partial(observed, self.stages[depth - 1].text if depth else self.source.text, opener, current)
 
     def _unmeasured(self, depth: int, current: Pass, meters: Sequence[StageMeter] | None) -> Opener:
         if depth == 0:

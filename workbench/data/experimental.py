@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from workbench.data.cost.statistics import StatsAggregator
 from workbench.data.databases import SqlDataset
 from workbench.data.dataset import Dataset
 from workbench.data.formats.csv_reference import CsvDataset, make_csv_dataset
@@ -22,6 +23,7 @@ from workbench.data.options import (
     ThreadingOptions,
 )
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from workbench.data.stages.observed import BytesProducedStats, LatencyStats
 from workbench.data.stages.prefetch import AUTOTUNE
 from workbench.data.stages.random_access import from_position, obstacle
 from workbench.data.stages.reduce_by_key import ReduceByKey, Reducer
@@ -46,12 +48,14 @@ __all__ = [
     "RandomDataset",
     "Reducer",
     "SqlDataset",
+    "StatsAggregator",
     "StatsOptions",
     "TFRecordWriter",
     "ThreadingOptions",
     "assert_cardinality",
     "at",
     "bucket_by_sequence_length",
+    "bytes_produced_stats",
     "cardinality",
     "choose_from_datasets",
     "dense_to_ragged_batch",
@@ -64,6 +68,7 @@ __all__ = [
     "group_by_reducer",
     "group_by_window",
     "ignore_errors",
+    "latency_stats",
     "load",
     "make_csv_dataset",
     "map_and_batch",
@@ -115,6 +120,19 @@ def unbatch() -> Transformation:
 def assert_cardinality(expected_cardinality: int) -> Transformation:
     """For `Dataset.apply`: states the number of elements; iterating checks it."""
     return lambda dataset: dataset.assert_cardinality(expected_cardinality)
+
+
+def latency_stats(tag: str) -> Transformation:
+    """For `Dataset.apply`: how long each element takes to be made, in µs, for the `StatsAggregator` of the options.
+
+    Elements are made one by one for it; without an aggregator it does nothing.
+    """
+    return lambda dataset: dataset.with_stage(LatencyStats(tag))
+
+
+def bytes_produced_stats(tag: str) -> Transformation:
+    """For `Dataset.apply`: the size of each element in bytes, for the `StatsAggregator` of the options."""
+    return lambda dataset: dataset.with_stage(BytesProducedStats(tag))
 
 
 def cardinality(dataset: Dataset) -> int:

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter_ns
 from typing import Final, Protocol
 
-from workbench.data.profile import PipelineProfile, QueueProfile, StageProfile, Workers
+from workbench.data.cost.profile import PipelineProfile, QueueProfile, StageProfile, Workers
 from workbench.data.structure import Array, Structure
 from workbench.data.tables import Failed, Leaves, Rows, Run, Segment, Table, nbytes
 

@@ -7,6 +7,7 @@ import enum
 import warnings
 from typing import Any, ClassVar
 
+from workbench.data.cost.statistics import StatsAggregator
 from workbench.errors import InvalidArgumentError
 
 
@@ -222,22 +223,22 @@ class OptimizationOptions(_Settings):
 
 
 class StatsOptions(_Settings):
-    """Statistics of a pipeline.
+    """Statistics of a pipeline. With an aggregator, iterators count the elements of each stage.
 
     Attributes:
-      aggregator: A collector of statistics, or None.
-      prefix: Prepended to the names of statistics.
-      counter_prefix: Prepended to the names of counters.
-      latency_all_edges: Whether every stage is timed, or None for the default.
+      aggregator: A `StatsAggregator`, or None.
+      prefix: Prepended to the names of statistics, with "::" between.
+      counter_prefix: Prepended to the names of counters, with "::" between.
+      latency_all_edges: Whether the source and every stage are timed, element by element (default False).
     """
 
     _kinds: ClassVar[dict[str, type]] = {
-        "aggregator": object,
+        "aggregator": StatsAggregator,
         "prefix": str,
         "counter_prefix": str,
         "latency_all_edges": bool,
     }
-    aggregator: Any
+    aggregator: StatsAggregator | None
     prefix: str
     counter_prefix: str
     latency_all_edges: bool | None

@@ -31,6 +31,7 @@ class Pass:
       options: Those of the dataset that is iterated.
       place: Where in the pass this opening is: level and number of each repetition, or element, that it lies in.
         Random numbers depend on it, and not on when a thread comes there.
+      keeps: Whether stages that keep elements for later passes do so, and statistics are collected.
       meter: Of the stage that is opened; before a dataset is opened, of whoever opens it.
     """
 
@@ -40,6 +41,7 @@ class Pass:
     meter: StageMeter | Unmeasured = UNMEASURED
     options: Options = field(default_factory=Options)
     place: tuple[int, ...] = ()
+    keeps: bool = True
     _offset: WeakValueDictionary[tuple[int, int], OffsetTable] = field(default_factory=WeakValueDictionary)
 
     def measured_by(self, meter: StageMeter) -> Pass:

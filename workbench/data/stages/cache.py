@@ -56,6 +56,10 @@ class Cache(Stage):
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
+        if not (current.keeps or self._is_kept()):
+            current.meter.note("not filled while it is measured")
+            yield from upstream()
+            return
         if self.filename:
             yield from self._through_file(upstream)
             return
@@ -81,9 +85,17 @@ class Cache(Stage):
         else:
             yield from self.memory.runs
 
+    @property
+    def _path(self) -> str:
+        return f"{self.filename}.cache.npz"
+
+    def _is_kept(self) -> bool:
+        """Whether an earlier pass has filled it."""
+        return os.path.exists(self._path) if self.filename else self.memory.runs is not None
+
     def _through_file(self, upstream: Opener) -> Iterator[Run]:
-        path = f"{self.filename}.cache.npz"
-        if os.path.exists(path):
+        path = self._path
+        if self._is_kept():
             yield from _loaded(path)
             return
         rows: list[Leaves] = []

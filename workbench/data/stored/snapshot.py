@@ -108,7 +108,12 @@ class Snapshot(Stage):
         try:
             manifest = read_manifest(path)
         except NotFoundError:
-            yield from upstream() if is_being_written(path) else self._written(path, upstream, current)
+            if current.keeps and not is_being_written(path):
+                yield from self._written(path, upstream, current)
+                return
+            if not current.keeps:
+                current.meter.note("not written while it is measured")
+            yield from upstream()
             return
         stored = Stored.of(path, manifest)
         if self.snapshot_name or has_named_tuples(

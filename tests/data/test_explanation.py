@@ -1,0 +1,254 @@
+"""`Dataset.explain`: what is measured, what it says, and what it leaves alone."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.data.cost.bottleneck import verdict
+from workbench.data.cost.flow import PipelineFlow, ReplicaWait, pipeline_flow, replica_waits
+from workbench.data.cost.profile import PipelineProfile, QueueProfile, StageProfile, Workers
+from workbench.data.dataset import Dataset
+
+
+def _flow(*stages: StageProfile, elapsed_seconds: float = 10, name: str = "here") -> PipelineFlow:
+    return pipeline_flow(PipelineProfile(stages, elapsed_seconds), name=name)
+
+
+def _stage(name: str, own_seconds: float = 0, **more: Any) -> StageProfile:
+    return StageProfile(name, **{"elements": 100, "own_seconds": own_seconds, **more})
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
+    now = itertools.count()
+    clock = type("Clock", (), {"seconds": 0.0})()
+    monkeypatch.setattr("workbench.data.meter.perf_counter_ns", lambda: int(clock.seconds * 1e9) + next(now))
+    monkeypatch.setattr("workbench.data.explanation.time.monotonic", lambda: clock.seconds)
+    return clock
+
+
+def test_the_stage_that_takes_the_time_is_named_with_what_would_help(clock: Any) -> None:
+    def parse(value: Any) -> Any:
+        clock.seconds += 0.01
+        return value
+
+    found = Dataset.range(50).map(parse).batch(10).explain()
+
+    text = repr(found)
+    assert "map(parse) takes 100 % of the time: give it num_parallel_calls=wb.data.AUTOTUNE." in text
+    assert re.search(r"^> map\(parse\)\s+100\s.*100 %\s+10,000 µs$", text, re.M)
+    assert "one pass" in text
+    assert max(map(len, text.splitlines())) <= 88
+
+
+def test_it_ends_at_the_bound_that_comes_first(clock: Any) -> None:
+    def slow(value: Any) -> Any:
+        clock.seconds += 0.25
+        return value
+
+    dataset = Dataset.range(100).map(slow)
+
+    assert dataset.explain(elements=3).flow.pipelines[0].stages[-1].elements == 3
+    by_time = dataset.explain(seconds=0.5)
+    assert by_time.flow.pipelines[0].stages[-1].elements == 2
+    assert by_time.flow.limit == "the first 0.5 s of a pass"
+    assert dataset.take(2).explain().flow.limit == "one pass"
+
+
+def test_an_endless_dataset_is_measured_for_the_given_time(clock: Any) -> None:
+    def tick(value: Any) -> Any:
+        clock.seconds += 0.25
+        return value
+
+    assert Dataset.counter().map(tick).explain(seconds=2).flow.elapsed_seconds == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    "bound", [{"elements": 0}, {"elements": -1}, {"seconds": 0}, {"seconds": float("nan")}]
+)
+def test_a_bound_that_leaves_nothing_is_refused(bound: dict[str, Any]) -> None:
+    with pytest.raises(wb.errors.InvalidArgumentError, match="explain"):
+        Dataset.range(3).explain(**bound)
+
+
+def test_shuffled_orders_stay_as_they_are_without_it() -> None:
+    one, other = (Dataset.range(50).shuffle(50, seed=7) for _ in range(2))
+    one.explain()
+
+    assert [list(one), list(one)] == [list(other), list(other)]
+
+
+def test_a_cache_is_not_filled(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def note(value: Any) -> Any:
+        calls.append(int(value))
+        return value
+
+    for dataset in (
+        Dataset.range(3).map(note).cache(),
+        Dataset.range(3).map(note).cache(str(tmp_path / "kept")),
+    ):
+        text = repr(dataset.explain())
+        assert "not filled while it is measured" in text
+        calls.clear()
+        assert list(dataset) == [0, 1, 2]
+        assert len(calls) >= 3
+        calls.clear()
+        assert "not filled" not in repr(dataset.explain())
+        assert calls == []
+
+
+def test_a_snapshot_is_not_written(tmp_path: Path) -> None:
+    dataset = Dataset.range(5).snapshot(str(tmp_path / "snapshot"))
+
+    assert "not written while it is measured" in repr(dataset.explain())
+    assert not list(tmp_path.rglob("*"))
+    assert list(dataset) == list(range(5))
+    assert "not written" not in repr(dataset.explain())
+
+
+def test_elements_that_fail_are_counted_and_a_first_one_that_fails_raises() -> None:
+    def odd(value: Any) -> Any:
+        if value % 2:
+            raise ValueError("odd")
+        return value
+
+    assert Dataset.range(10).map(odd).explain().flow.pipelines[0].stages[1].failures == 5
+    with pytest.raises(ValueError, match="odd"):
+        Dataset.range(1, 2).map(odd).explain()
+    with pytest.raises(wb.errors.NotFoundError):
+        wb.data.TextLineDataset("/nowhere/at/all.txt").explain()
+
+
+def test_an_empty_dataset_says_that_nothing_was_read() -> None:
+    assert "Nothing was read yet." in repr(Dataset.range(0).explain())
+
+
+def test_a_generator_is_closed_afterwards() -> None:
+    closed = []
+
+    def numbers() -> Iterator[int]:
+        try:
+            yield from itertools.count()
+        finally:
+            closed.append(True)
+
+    dataset = Dataset.from_generator(numbers, output_signature=wb.data.TensorSpec((), np.int64))
+    dataset.explain(elements=5)
+
+    assert closed == [True]
+
+
+def test_elements_one_by_one_are_said_to_want_batches() -> None:
+    sentence, advice = verdict([_flow(_stage("range", 0.01))], [])
+
+    assert (sentence, advice) == (
+        "Handing elements over one by one takes most of the time.",
+        "batch them with dataset.batch(n)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("stage", "advice"),
+    [
+        ("text lines", "files.interleave"),
+        ("interleave(read)", "num_parallel_calls=wb.data.AUTOTUNE"),
+        ("flat_map(read)", "interleave"),
+        ("map(parse) 'decoding'", "num_parallel_calls=wb.data.AUTOTUNE"),
+        ("generator", "many rows at a time"),
+        ("batch(32)", "prefetch(wb.data.AUTOTUNE)"),
+        ("filter(<lambda>)", "map with num_parallel_calls"),
+    ],
+)
+def test_each_kind_of_stage_has_advice_of_its_own(stage: str, advice: str) -> None:
+    found = verdict([_flow(_stage("range"), _stage(stage, 7))], [])
+
+    assert found[0] == f"{stage} takes 70 % of the time."
+    assert advice in found[1]
+
+
+def test_a_stage_within_interleave_is_helped_by_the_interleave() -> None:
+    inner = PipelineProfile((_stage("range"), _stage("map(read)", 8)), 10)
+    flow = _flow(_stage("range"), _stage("interleave(f)", inputs=(inner,)))
+
+    assert flow.stages[flow.bottleneck].name == "map(read)"
+    assert verdict([flow], [])[1].startswith("interleave(f) can run it for several inputs at a time")
+
+
+def test_workers_are_judged_by_how_busy_each_is_and_said_to_be_chosen() -> None:
+    parallel = _stage("map(parse)", 36, workers=Workers(4, "threads", chosen=True))
+    queued = _stage("prefetch(4)", queue=QueueProfile(4, chosen=True, fills=300, looks=100, held_bytes=2048))
+    flow = _flow(_stage("range", 2), parallel, queued)
+
+    assert flow.stages[flow.bottleneck].busy_share == pytest.approx(0.9)
+    assert verdict([flow], [])[0] == "map(parse) keeps its 4 threads busy 90 % of the time."
+    from workbench.data.explanation import InputExplanation, input_flow
+
+    text = repr(InputExplanation(input_flow([flow], elapsed_seconds=10)))
+    assert "4 threads (AUTOTUNE)" in text
+    assert "3.00 of 4 (AUTOTUNE), 2 KiB" in text
+    assert max(map(len, text.splitlines())) <= 88
+
+
+def test_replicas_that_hardly_wait_need_no_advice() -> None:
+    waits = replica_waits([0.1, 0.2], [0, 0], 10)
+
+    assert verdict([_flow(_stage("map(parse)", 9))], waits) == (
+        "Input keeps up: replicas waited 2 % of the time for it.",
+        "",
+    )
+    assert not any(wait.starving for wait in waits)
+
+
+def test_the_starving_replica_and_the_host_with_the_bottleneck_are_named() -> None:
+    waits = replica_waits([1.0, 6.0], [0, 1], 10)
+    pipelines = [
+        _flow(_stage("map(parse)", 2), name="a"),
+        _flow(_stage("map(parse)", 8), name="b"),
+    ]
+
+    assert [wait.starving for wait in waits] == [False, True]
+    assert verdict(pipelines, waits)[0] == (
+        "Replica 1 waits 60 % of the time for input: map(parse) takes 80 % of the time on b."
+    )
+
+
+def test_replicas_that_all_wait_alike_are_named_together() -> None:
+    waits = replica_waits([8.8, 9.0], [0, 0], 10)
+
+    assert [wait.starving for wait in waits] == [True, True]
+    assert verdict([_flow(_stage("generator", 9))], waits)[0] == (
+        "Every replica waits 90 % of the time for input: generator takes 90 % of the time."
+    )
+    assert verdict([_flow(_stage("range"))], waits)[0].startswith("Every replica waits 90 % of the time")
+
+
+def test_many_hosts_and_replicas_are_bounded() -> None:
+    from workbench.data.explanation import InputExplanation, input_flow
+
+    pipelines = [_flow(_stage("range"), name=f"host {host}") for host in range(40)]
+    waits = replica_waits([float(replica) for replica in range(100)], [0] * 100, 1000)
+    flow = input_flow(pipelines, waits, status="live", elapsed_seconds=1000)
+
+    assert (len(flow.pipelines), flow.hidden_pipelines) == (16, 24)
+    assert (len(flow.replicas), flow.hidden_replicas) == (32, 68)
+    assert flow.replicas[-1] == ReplicaWait(99, 0, 99.0, 0.099, False)
+    assert "24 more hosts are not shown" in repr(InputExplanation(flow)).replace("\n", " ")
+
+
+def test_names_from_users_are_text_in_html() -> None:
+    dataset = Dataset.range(3).map(lambda x: x, name="<script>alert(1)</script>")
+
+    found = dataset.explain()._repr_html_()
+
+    assert "<script>" not in found
+    assert "&lt;script&gt;" in found

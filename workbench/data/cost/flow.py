@@ -1,0 +1,205 @@
+"""The model of what input pipelines cost: stages in order, rates, own time, queues, and which stage is busiest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from workbench.data.cost.profile import PipelineProfile, StageProfile
+
+_BUSY: Final = 0.05  # of the time; below, a stage is not worth a word
+_STARVING: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class StageFlow:
+    """A stage of a pipeline, or its source.
+
+    Attributes:
+      name: As the plan writes it, such as "map(parse)".
+      depth: 0 for the pipeline's own; those of an input that a stage reads come before it, one deeper.
+      elements: How many it gave.
+      failures: How many it could not make.
+      elements_per_second: Rate at which it gave them.
+      bytes_per_second: The same in bytes, or None where sizes are not known.
+      own_seconds: Time of its own work, over all of its workers.
+      own_us: The same per element, in µs, or None before the first.
+      busy_share: The part of the time, 0 to 1, in which its workers worked; of several workers the average.
+      waited_seconds: Time in which it waited for the stages above.
+      blocked_seconds: Time in which its workers waited for who takes from it.
+      workers: How many work for it; 0 where that is the thread that asks for elements.
+      worker_kind: "threads", "processes", or "".
+      workers_chosen: Whether AUTOTUNE chose their number.
+      queue_fill: Elements that waited behind it on average, or None without a queue.
+      queue_capacity: Most that may wait, or None.
+      queue_chosen: Whether AUTOTUNE chose that.
+      held_bytes: Memory of those that wait; 0 where it is not known.
+      note: How it works, or "".
+    """
+
+    name: str
+    depth: int
+    elements: int
+    failures: int
+    elements_per_second: float
+    bytes_per_second: float | None
+    own_seconds: float
+    own_us: float | None
+    busy_share: float
+    waited_seconds: float
+    blocked_seconds: float
+    workers: int
+    worker_kind: str
+    workers_chosen: bool
+    queue_fill: float | None
+    queue_capacity: int | None
+    queue_chosen: bool
+    held_bytes: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineFlow:
+    """The input pipeline of one host, or of this process.
+
+    Attributes:
+      host: Number of the host.
+      name: What it is called.
+      processes: How many processes read it.
+      elements_per_second: Rate at which elements come out.
+      stages: Source first.
+      bottleneck: Index of the stage that holds back the others, -1 if none does.
+    """
+
+    host: int
+    name: str
+    processes: int
+    elements_per_second: float
+    stages: tuple[StageFlow, ...]
+    bottleneck: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaWait:
+    """How long a replica waited for its batches.
+
+    Attributes:
+      replica: Its number.
+      host: Number of its host.
+      waited_seconds: How long, in this epoch.
+      waited_share: The part of the time, 0 to 1.
+      starving: Whether that is a fifth of the time or more.
+    """
+
+    replica: int
+    host: int
+    waited_seconds: float
+    waited_share: float
+    starving: bool
+
+
+@dataclass(frozen=True, slots=True)
+class InputFlow:
+    """What the input of a program costs.
+
+    Attributes:
+      status: "measured" after `Dataset.explain`, "live" while replicas read, "stopped" when their cluster is closed.
+      sentence: What holds the input back, or that nothing does.
+      advice: What would help, or "".
+      elapsed_seconds: How long it was measured.
+      limit: Why the measurement ended, in words, or "".
+      pipelines: One per host.
+      hidden_pipelines: How many more there are.
+      replicas: At most 32; those that waited longest.
+      hidden_replicas: How many more there are.
+    """
+
+    status: str
+    sentence: str
+    advice: str
+    elapsed_seconds: float
+    limit: str
+    pipelines: tuple[PipelineFlow, ...]
+    hidden_pipelines: int
+    replicas: tuple[ReplicaWait, ...]
+    hidden_replicas: int
+
+
+def pipeline_flow(profile: PipelineProfile, *, host: int = 0, name: str = "here") -> PipelineFlow:
+    """The model of one pipeline.
+
+    Args:
+      profile: What it has cost.
+      host: Number of its host.
+      name: What the host is called.
+    """
+    stages = tuple(_rows(profile, profile.elapsed_seconds, 0))
+    busiest = max(range(len(stages)), key=lambda index: stages[index].busy_share)
+    return PipelineFlow(
+        host=host,
+        name=name,
+        processes=profile.processes,
+        elements_per_second=stages[-1].elements_per_second,
+        stages=stages,
+        bottleneck=busiest if stages[-1].elements and stages[busiest].busy_share >= _BUSY else -1,
+    )
+
+
+def replica_waits(
+    waited_seconds: Sequence[float], hosts: Sequence[int], elapsed_seconds: float
+) -> tuple[ReplicaWait, ...]:
+    """How long each replica waited; those that did so for a fifth of the time are starving.
+
+    Args:
+      waited_seconds: Per replica.
+      hosts: Per replica, number of its host.
+      elapsed_seconds: How long they have been at it.
+    """
+    return tuple(
+        ReplicaWait(
+            replica=replica,
+            host=host,
+            waited_seconds=waited,
+            waited_share=(share := min(1.0, waited / elapsed_seconds) if elapsed_seconds else 0.0),
+            starving=share >= _STARVING,
+        )
+        for replica, (waited, host) in enumerate(zip(waited_seconds, hosts, strict=True))
+    )
+
+
+def _rows(profile: PipelineProfile, elapsed_seconds: float, depth: int) -> Iterator[StageFlow]:
+    for stage in profile.stages:
+        for pipeline in stage.inputs:
+            yield from _rows(pipeline, elapsed_seconds, depth + 1)
+        yield _row(stage, elapsed_seconds, depth, profile.processes)
+
+
+def _row(stage: StageProfile, elapsed_seconds: float, depth: int, processes: int) -> StageFlow:
+    def rate(amount: float) -> float:
+        return amount / elapsed_seconds if elapsed_seconds else 0.0
+
+    workers, queue = stage.workers, stage.queue
+    produced = stage.produced_bytes
+    at_once = processes if workers is None else max(1, workers.count)
+    return StageFlow(
+        name=stage.name,
+        depth=depth,
+        elements=stage.elements,
+        failures=stage.failures,
+        elements_per_second=rate(stage.elements),
+        bytes_per_second=None if produced is None else rate(produced),
+        own_seconds=stage.own_seconds,
+        own_us=1e6 * stage.own_seconds / stage.elements if stage.elements else None,
+        busy_share=min(1.0, rate(stage.own_seconds) / at_once),
+        waited_seconds=stage.waited_seconds,
+        blocked_seconds=stage.blocked_seconds,
+        workers=0 if workers is None else workers.count,
+        worker_kind="" if workers is None else workers.kind,
+        workers_chosen=workers is not None and workers.chosen,
+        queue_fill=None if queue is None else queue.fill,
+        queue_capacity=None if queue is None else queue.capacity,
+        queue_chosen=queue is not None and queue.chosen,
+        held_bytes=0 if queue is None else queue.held_bytes,
+        note=stage.note,
+    )

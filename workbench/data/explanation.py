@@ -1,0 +1,277 @@
+"""`InputExplanation`: what an input pipeline costs, as text of at most 88 columns and as script-free HTML."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench.data.cost.bottleneck import verdict
+from workbench.data.cost.flow import InputFlow, PipelineFlow, ReplicaWait, StageFlow, pipeline_flow
+from workbench.data.meter import Meter
+from workbench.data.passes import Pass
+from workbench.data.tables import Failed, attempts
+from workbench.errors import InvalidArgumentError
+from workbench.telemetry.formatting import NOTHING, printable, shorten, significant, size_text
+
+if TYPE_CHECKING:
+    from workbench.data.stage import Pipeline
+
+_WIDTH: Final = 88
+_NAME_WIDTH: Final = 30
+_MOST_PIPELINES: Final = 16
+_MOST_REPLICAS: Final = 32
+_HEADINGS: Final = ("stage", "elements/s", "MB/s", "busy", "own/element", "queue", "workers")
+DEFAULT_SECONDS: Final = 1.0
+listeners: Final[list[Callable[[InputExplanation], object]]] = []
+"""Each is called with what was explained, and must return at once: so this layer needs to know no view."""
+
+
+class InputExplanation:
+    """What the stages of an input pipeline cost, and which of them holds it back. Prints as a table.
+
+    Attributes:
+      flow: The numbers.
+    """
+
+    def __init__(
+        self,
+        flow: InputFlow,
+        *,
+        follow: Callable[[], InputFlow] | None = None,
+        ended: Callable[[], bool] | None = None,
+    ) -> None:
+        """Holds the numbers, and tells `listeners`.
+
+        Args:
+          flow: The numbers now.
+          follow: Gives them later, while replicas read; None where nobody does.
+          ended: Whether they will stay as they are.
+        """
+        self.flow = flow
+        self._follow = follow
+        self._ended = ended
+        for listener in tuple(listeners):
+            listener(self)
+
+    def now(self) -> InputFlow:
+        """The newest numbers, where replicas are still reading; else `flow`."""
+        return self.flow if self._follow is None else self._follow()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the numbers stay as they are."""
+        return self._ended is None or self._ended()
+
+    def __repr__(self) -> str:
+        flow = self.flow
+        lines = [_title(flow), *textwrap.wrap(printable(verdict_line(flow)), _WIDTH)]
+        for pipeline in flow.pipelines:
+            if len(flow.pipelines) > 1:
+                lines += ["", printable(f"{pipeline.name}, {_count(pipeline.processes, 'process', 'es')}")]
+            lines += _table(pipeline)
+        lines += textwrap.wrap(_more(flow), _WIDTH)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        flow = self.flow
+        parts = [
+            f"<div><b>{html.escape(_title(flow))}</b></div>",
+            f"<div>{_escaped(verdict_line(flow))}</div>",
+        ]
+        for pipeline in flow.pipelines:
+            head = "".join(f'<th scope="col" style="text-align:right">{text}</th>' for text in _HEADINGS[1:])
+            rows = "".join(
+                "<tr>" + "".join(_cell(text, column) for column, text in enumerate(cells)) + "</tr>"
+                for cells in _cells(pipeline)
+            )
+            caption = f"<caption>{_escaped(pipeline.name)}</caption>" if len(flow.pipelines) > 1 else ""
+            parts.append(
+                f'<table>{caption}<thead><tr><th scope="col" style="text-align:left">stage</th>{head}</tr></thead>'
+                f"<tbody>{rows}</tbody></table>"
+            )
+        if more := _more(flow):
+            parts.append(f"<div><small>{_escaped(more)}</small></div>")
+        return f"<div>{''.join(parts)}</div>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+def explain_dataset(
+    dataset: Pipeline, current: Pass, *, elements: int | None, seconds: float
+) -> InputExplanation:
+    """See `Dataset.explain`; `current` is the pass that it goes through."""
+    if elements is not None and elements < 1:
+        raise InvalidArgumentError(f"explain: elements is {elements}; take at least 1, or None for no bound")
+    if not seconds > 0:
+        raise InvalidArgumentError(f"explain: seconds is {seconds}; measure for a time above 0, such as 1.0")
+    meter = Meter(dataset)
+    limit = "one pass"
+    taken = 0
+    failure: Exception | None = None
+    runs = dataset.open(current.measured_by(meter))
+    began = time.monotonic()
+    for item in attempts(runs, False):
+        if isinstance(item, Failed):
+            failure = failure or item.error
+        else:
+            taken += 1
+        if taken == elements:
+            limit = f"the first {_count(taken, 'element')} of a pass"
+            break
+        if time.monotonic() - began >= seconds:
+            limit = f"the first {seconds:g} s of a pass"
+            break
+    (profile,) = meter.pipelines()
+    if failure is not None and not taken:
+        raise failure
+    return InputExplanation(
+        input_flow([pipeline_flow(profile)], elapsed_seconds=profile.elapsed_seconds, limit=limit)
+    )
+
+
+def input_flow(
+    pipelines: Sequence[PipelineFlow],
+    replicas: Sequence[ReplicaWait] = (),
+    *,
+    status: str = "measured",
+    elapsed_seconds: float,
+    limit: str = "",
+) -> InputFlow:
+    """The model of all pipelines, with what holds them back.
+
+    Args:
+      pipelines: One per host.
+      replicas: How long each waited; none where there are none.
+      status: As `InputFlow.status`.
+      elapsed_seconds: How long was measured.
+      limit: Why it ended.
+    """
+    sentence, advice = verdict(pipelines, replicas)
+    longest = sorted(replicas, key=lambda each: -each.waited_share)[:_MOST_REPLICAS]
+    return InputFlow(
+        status=status,
+        sentence=sentence,
+        advice=advice,
+        elapsed_seconds=elapsed_seconds,
+        limit=limit,
+        pipelines=tuple(pipelines[:_MOST_PIPELINES]),
+        hidden_pipelines=max(0, len(pipelines) - _MOST_PIPELINES),
+        replicas=tuple(sorted(longest, key=lambda each: each.replica)),
+        hidden_replicas=len(replicas) - len(longest),
+    )
+
+
+def verdict_line(flow: InputFlow) -> str:
+    """What holds the input back and what would help, as one sentence."""
+    return f"{flow.sentence.rstrip('.')}: {flow.advice}." if flow.advice else flow.sentence
+
+
+def _title(flow: InputFlow) -> str:
+    where = "" if len(flow.pipelines) == 1 else f" of {len(flow.pipelines) + flow.hidden_pipelines} hosts"
+    measured = f"{flow.elapsed_seconds:.3g} s"
+    return f"Input{where}: {flow.status}, {measured}" + (f", {flow.limit}" if flow.limit else "")
+
+
+def _more(flow: InputFlow) -> str:
+    parts = []
+    if flow.hidden_pipelines:
+        parts.append(f"{flow.hidden_pipelines} more hosts are not shown.")
+    if flow.replicas:
+        shares = ", ".join(
+            f"{each.replica}: {_percent(each.waited_share)}{' (starving)' if each.starving else ''}"
+            for each in flow.replicas
+        )
+        hidden = f", and {flow.hidden_replicas} more that waited less" if flow.hidden_replicas else ""
+        parts.append(f"Waited for input, by replica: {shares}{hidden}.")
+        parts.append("wb.explain_sharding tells who reads what.")
+    parts += [
+        printable(f"{stage.name}: {stage.note}.")
+        for pipeline in flow.pipelines[:1]
+        for stage in pipeline.stages
+        if stage.note
+    ]
+    return " ".join(parts)
+
+
+def _table(pipeline: PipelineFlow) -> list[str]:
+    rows = [list(_HEADINGS), *_cells(pipeline)]
+    used = [
+        index
+        for index in range(len(_HEADINGS))
+        if index < 2 or any(row[index] != NOTHING for row in rows[1:])
+    ]
+    widths = {index: max(len(row[index]) for row in rows) for index in used}
+    for expendable in (_HEADINGS.index("MB/s"), _HEADINGS.index("own/element")):
+        if 2 * len(used) + sum(widths[index] for index in used) > _WIDTH and expendable in used:
+            used.remove(expendable)
+    lines = []
+    for number, row in enumerate(rows):
+        mark = ">" if number and number - 1 == pipeline.bottleneck else " "
+        cells = [row[0].ljust(widths[0]), *(row[index].rjust(widths[index]) for index in used[1:])]
+        lines.append(shorten(f"{mark} {'  '.join(cells)}".rstrip(), _WIDTH))
+    return lines
+
+
+def _cells(pipeline: PipelineFlow) -> list[list[str]]:
+    return [
+        [
+            shorten(printable("  " * stage.depth + stage.name), _NAME_WIDTH),
+            _rate(stage.elements_per_second),
+            NOTHING if stage.bytes_per_second is None else significant(stage.bytes_per_second / 1e6),
+            _percent(stage.busy_share),
+            NOTHING if stage.own_us is None else own_text(stage.own_us),
+            _queue(stage),
+            workers_text(stage),
+        ]
+        for stage in pipeline.stages
+    ]
+
+
+def own_text(own_us: float) -> str:
+    """Own time per element, in µs so that rows can be compared."""
+    if own_us < 0.01:
+        return "<0.01 µs"
+    return f"{own_us:,.0f} µs" if own_us >= 100 else f"{significant(own_us)} µs"
+
+
+def workers_text(stage: StageFlow) -> str:
+    """Who works for a stage, and whether AUTOTUNE chose that."""
+    if not stage.workers:
+        return NOTHING
+    kind = (
+        stage.worker_kind if stage.workers > 1 else {"processes": "process"}.get(stage.worker_kind, "thread")
+    )
+    return f"{stage.workers} {kind}{' (AUTOTUNE)' if stage.workers_chosen else ''}"
+
+
+def _queue(stage: StageFlow) -> str:
+    if stage.queue_fill is None or stage.queue_capacity is None:
+        return NOTHING
+    chosen = " (AUTOTUNE)" if stage.queue_chosen else ""
+    held = f", {size_text(stage.held_bytes)}" if stage.held_bytes else ""
+    return f"{significant(stage.queue_fill)} of {stage.queue_capacity}{chosen}{held}"
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second:,.0f}" if per_second >= 100 else significant(per_second)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.01 or share == 0 else "<1 %"
+
+
+def _count(number: int, one: str, plural: str = "s") -> str:
+    return f"{number:,} {one}{'' if number == 1 else plural}"
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))
+
+
+def _cell(text: str, column: int) -> str:
+    side = "right" if column else "left"
+    return f'<td style="text-align:{side};white-space:pre">{html.escape(text)}</td>'

@@ -1,0 +1,105 @@
+"""Stages that only look at elements for statistics, and the edges between all others, for a `StatsAggregator`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from workbench.data.passes import Pass
+from workbench.data.stage import Opener, Stage
+from workbench.data.tables import Failed, Run, attempts, nbytes, single
+
+
+@dataclass(frozen=True)
+class LatencyStats(Stage):
+    """Records how long each element took to be made, in µs.
+
+    Attributes:
+      tag: Name of the distribution.
+    """
+
+    name: ClassVar[str] = "latency_stats"
+    keeps_batches: ClassVar[bool] = True
+    sees_failures: ClassVar[bool] = True
+    tag: str
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        statistics = current.options.experimental_stats
+        if statistics.aggregator is None:
+            yield from upstream()
+            return
+        name = _named(statistics.prefix, self.tag)
+        elements = attempts(
+            upstream(), current.provenance
+        )  # one by one, so that batches are put together here
+        while True:
+            began_ns = time.perf_counter_ns()
+            item = next(elements, None)
+            if item is None:
+                return
+            if isinstance(item, Failed):
+                yield item
+                continue
+            statistics.aggregator.add_to_histogram(name, (time.perf_counter_ns() - began_ns) / 1e3)
+            yield single(*item)
+
+    def describe(self) -> str:
+        """The stage as a short text."""
+        return f"latency_stats({self.tag!r})"
+
+
+@dataclass(frozen=True)
+class BytesProducedStats(Stage):
+    """Records the size of each element, in bytes.
+
+    Attributes:
+      tag: Name of the distribution.
+    """
+
+    name: ClassVar[str] = "bytes_produced_stats"
+    keeps_batches: ClassVar[bool] = True
+    tag: str
+
+    def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
+        """Starts one pass over what `upstream()` starts."""
+        statistics = current.options.experimental_stats
+        if statistics.aggregator is None:
+            yield from upstream()
+            return
+        name = _named(statistics.prefix, self.tag)
+        for item in attempts(upstream(), current.provenance):
+            if isinstance(item, Failed):
+                yield item
+                continue
+            statistics.aggregator.add_to_histogram(name, float(nbytes(item[0])))
+            yield single(*item)
+
+    def describe(self) -> str:
+        """The stage as a short text."""
+        return f"bytes_produced_stats({self.tag!r})"
+
+
+def observed(text: str, open_runs: Opener, current: Pass) -> Iterator[Run]:
+    """What a stage gives, counted for the aggregator of the options, and timed if these say so.
+
+    Args:
+      text: What the stage is called.
+      open_runs: Starts it.
+      current: The pass, whose options have an aggregator.
+    """
+    statistics = current.options.experimental_stats
+    assert statistics.aggregator is not None
+    timed = LatencyStats(f"record_latency::{text}")
+    runs = timed.open(open_runs, current) if statistics.latency_all_edges else open_runs()
+    name = _named(statistics.counter_prefix, f"{text}::num_elements")
+    for run in runs:
+        if not isinstance(run, Failed):
+            statistics.aggregator.increment_counter(name, len(run))
+        yield run
+
+
+def _named(prefix: str, name: str) -> str:
+    return f"{prefix}::{name}" if prefix else name
