@@ -66,13 +66,18 @@ def test_functions_of_stages_run_in_one_process_that_is_no_replicas(strategy: An
     (reader,) = _readers(strategy)
 
     assert reader not in _workers(strategy)
-    assert "input process" in repr(dataset)
+    assert dataset.read_by == "read by input processes"
+    assert strategy.distribute_dataset(Dataset.range(8).batch(4)).read_by == "read by replicas"
+    assert (
+        strategy.distribute_dataset(Dataset.range(8).batch(4).map(_same), HERE).read_by
+        == "read by first replicas"
+    )
 
 
 def test_rows_of_arrays_in_memory_are_gathered_by_each_replica(strategy: Any) -> None:
     dataset = strategy.distribute_dataset(Dataset.range(8).batch(4))
 
-    assert "read by each replica" in repr(dataset)
+    assert dataset.read_by == "read by replicas"
     assert [strategy.gather(batch, 0).tolist() for batch in dataset] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert _input_process(strategy) == 0
 
@@ -82,7 +87,7 @@ def test_the_option_decides_where_functions_run(strategy: Any) -> None:
     assert _readers(strategy, BESIDE).isdisjoint(_workers(strategy))
 
     in_memory = strategy.distribute_dataset(Dataset.range(8).batch(4), BESIDE)
-    assert "input process" in repr(in_memory)
+    assert in_memory.read_by == "read by input processes"
     assert [strategy.gather(batch, 0).tolist() for batch in in_memory] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 

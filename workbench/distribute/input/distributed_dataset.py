@@ -105,12 +105,12 @@ class DistributedDataset:
         their own, and the host has a core besides one for a replica; see `InputOptions.input_process`.
         """
         if self.input is None:
-            return "read in this process"
+            return "read here"
         if self.input.has_process:
-            return "read by an input process on each host"
+            return "read by input processes"
         if self._plan.pure:
-            return "read by each replica"
-        return "read by the first replica of each host"
+            return "read by replicas"
+        return "read by first replicas"
 
     @property
     def source(self) -> Dataset | None:
@@ -153,8 +153,9 @@ class DistributedDataset:
             counted(len(self._plan.places), "replica"),
             counted(len(self._plan.pipelines), "host"),
         )
+        # Of parts that do not fit, the last but one goes first.
         return one_line(
-            "DistributedDataset", f"{replicas} on {hosts}", policy, pipeline.algorithm, self.read_by
+            "DistributedDataset", f"{replicas} on {hosts}", policy, self.read_by, pipeline.algorithm
         )
 
 
