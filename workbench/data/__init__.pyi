@@ -15,6 +15,7 @@ from workbench.data.formats.images import ImageFolderDataset as ImageFolderDatas
 from workbench.data.formats.npy import NumpyDataset as NumpyDataset
 from workbench.data.formats.parquet import ParquetDataset as ParquetDataset
 from workbench.data.formats.pytorch import from_torch as from_torch
+from workbench.data.formats.zarr import ZarrDataset as ZarrDataset
 from workbench.data.iterator import DatasetIterator as DatasetIterator
 from workbench.data.iterator import DatasetIterator as Iterator
 from workbench.data.iterator import IteratorSpec as IteratorSpec

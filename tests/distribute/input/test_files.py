@@ -12,9 +12,18 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+import zarr
 
 import workbench as wb
-from workbench.data import ArrowDataset, CsvDataset, Dataset, ImageFolderDataset, NumpyDataset, ParquetDataset
+from workbench.data import (
+    ArrowDataset,
+    CsvDataset,
+    Dataset,
+    ImageFolderDataset,
+    NumpyDataset,
+    ParquetDataset,
+    ZarrDataset,
+)
 
 ROWS = 40
 TABLE = pa.table({"x": np.arange(ROWS)})
@@ -24,6 +33,7 @@ TABLE = pa.table({"x": np.arange(ROWS)})
 def hosts() -> Iterator[Any]:
     with wb.connect(hosts=2, replicas_per_host=1, processes=False):
         yield wb.MultiWorkerMirroredStrategy()
+    zarr.core.sync.cleanup_resources()  # its threads are kept for the life of the process
 
 
 def of_csv(folder: Path) -> Dataset:
@@ -49,6 +59,12 @@ def of_images(folder: Path) -> Dataset:
     return ImageFolderDataset(folder, mode="L").map(lambda image, label: {"x": image[0, 0, 0]})
 
 
+def of_zarr(folder: Path) -> Dataset:
+    rows = zarr.create_array(folder / "a", shape=(ROWS,), chunks=(7,), dtype="int64")
+    rows[:] = np.arange(ROWS)
+    return ZarrDataset(folder / "a").map(lambda x: {"x": x})
+
+
 def of_parquet(folder: Path) -> Dataset:
     pa.parquet.write_table(TABLE, folder / "a", row_group_size=7)
     return ParquetDataset(folder / "a")
@@ -59,7 +75,7 @@ def of_arrow(folder: Path) -> Dataset:
     return ArrowDataset(folder / "a")
 
 
-@pytest.mark.parametrize("make", [of_csv, of_npy, of_npz, of_images, of_parquet, of_arrow])
+@pytest.mark.parametrize("make", [of_csv, of_npy, of_npz, of_images, of_zarr, of_parquet, of_arrow])
 def test_each_row_arrives_once_and_where_the_explanation_says(
     hosts: Any, tmp_path: Path, make: Callable[[Path], Dataset]
 ) -> None:

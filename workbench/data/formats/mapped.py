@@ -84,6 +84,6 @@ class MappedTable:
 
 def native(values: Array) -> Array:
     """Values in the byte order of the machine, text as bytes."""
-    if values.dtype.kind in "SU":
+    if values.dtype.kind in "SUO":
         return convert(values)  # type: ignore[no-any-return]
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))

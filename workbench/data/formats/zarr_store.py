@@ -1,0 +1,95 @@
+"""Folders of Zarr as they are opened here: nothing is read outside of them, and chunks that are cut are found."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from zarr.storage import LocalStore, WrapperStore
+
+from workbench.errors import DataLossError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from zarr.abc.store import ByteRequest
+    from zarr.core.buffer import Buffer, BufferPrototype
+
+_BLOSC_HEADER: Final = struct.Struct(
+    "<4xI4xI"
+)  # after versions, flags, item size: bytes unpacked, block, bytes packed
+_BLOSC_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """What chunks of an array look like.
+
+    Attributes:
+      most_bytes: Size of a chunk that is unpacked.
+      blosc: Whether Blosc packs them whole.
+    """
+
+    most_bytes: int
+    blosc: bool
+
+
+class CheckedStore(WrapperStore[LocalStore]):
+    """A folder of which only files inside of it are read, and whose chunks are looked at before they are unpacked.
+
+    Blosc believes the sizes in its header: of a chunk that is cut off it gives memory that belongs to others.
+
+    Attributes:
+      chunks: By name of the array.
+    """
+
+    chunks: dict[str, Chunks]
+
+    def __init__(self, store: LocalStore) -> None:
+        super().__init__(store)
+        self.chunks = {}
+
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """What a file holds, or a part of it; None without such a file."""
+        self._check_inside(key)
+        found = await super().get(key, prototype, byte_range)
+        if found is not None and byte_range is None:
+            self._check_chunk(key, found)
+        return found
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        """Parts of files."""
+        asked = list(key_ranges)
+        for key, _ in asked:
+            self._check_inside(key)
+        return await super().get_partial_values(prototype, asked)
+
+    def _check_inside(self, key: str) -> None:
+        root = os.path.realpath(self._store.root)
+        real = os.path.realpath(os.path.join(root, key))
+        if os.path.commonpath([real, root]) != root:
+            raise InvalidArgumentError(
+                f"{key!r} in {root!r} is a link out of it, to {real!r}; copy what it points to"
+            )
+
+    def _check_chunk(self, key: str, found: Buffer) -> None:
+        parts = key.split("/")
+        known = (self.chunks.get("/".join(parts[:count])) for count in range(len(parts) - 1, -1, -1))
+        chunks = next((entry for entry in known if entry is not None), None)
+        if chunks is None or parts[-1].startswith(".z") or parts[-1] == "zarr.json":
+            return
+        place = os.path.join(self._store.root, key)
+        if len(found) > 2 * chunks.most_bytes + (1 << 16):
+            raise DataLossError(f"{place!r} has {len(found):,} bytes for a chunk of {chunks.most_bytes:,}")
+        if chunks.blosc:
+            head = found[:_BLOSC_BYTES].to_bytes()
+            sizes = _BLOSC_HEADER.unpack(head) if len(head) == _BLOSC_BYTES else (0, 0)
+            if sizes[1] != len(found) or sizes[0] > chunks.most_bytes:
+                raise DataLossError(
+                    f"{place!r} is damaged or cut off: {len(found):,} bytes, {sizes[1]:,} expected"
+                )
