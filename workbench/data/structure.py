@@ -147,6 +147,9 @@ def _strings(array: Array) -> Array:
     if array.dtype == STRING and all(type(item) is bytes for item in items):
         return array
     result = np.empty(len(items), object)
+    if array.dtype.kind == "U":  # many names of files
+        result[:] = [item.encode() for item in items]
+        return result.reshape(array.shape)
     for index, item in enumerate(items):
         if isinstance(item, str):
             item = item.encode()

@@ -7,8 +7,10 @@ read.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -145,9 +147,16 @@ class Joined:
     """Several segments in a row, as one batch."""
 
     parts: list[Segment]
+    _ends: list[int] = field(default_factory=list)  # of each part; filled when they are first needed
 
     def __len__(self) -> int:
-        return sum(len(part) for part in self.parts)
+        ends = self._known_ends()
+        return ends[-1] if ends else 0
+
+    def _known_ends(self) -> list[int]:
+        if not self._ends:
+            self._ends = list(itertools.accumulate(map(len, self.parts)))
+        return self._ends
 
     def gather(self) -> Leaves:
         """The rows stacked, one array per component."""
@@ -158,11 +167,15 @@ class Joined:
 
     def cut(self, start: int, stop: int) -> Segment:
         """Rows `start` to `stop`, without copying."""
+        ends = self._known_ends()
         kept: list[Segment] = []
-        for part in self.parts:
-            if start < len(part) and stop > 0:
-                kept.append(part.cut(max(start, 0), min(stop, len(part))))
-            start, stop = start - len(part), stop - len(part)
+        for number in range(bisect.bisect_right(ends, start), len(ends)):
+            part = self.parts[number]
+            before = ends[number] - len(part)
+            if before >= stop:
+                break
+            if len(part):
+                kept.append(part.cut(max(start - before, 0), min(stop - before, len(part))))
         if not kept:
             return self.parts[0].cut(0, 0)
         return kept[0] if len(kept) == 1 else Joined(kept)

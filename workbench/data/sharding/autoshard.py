@@ -10,7 +10,7 @@ from workbench.data.dataset import Dataset
 from workbench.data.options import AutoShardPolicy
 from workbench.data.passes import Pass
 from workbench.data.provenance import DATASET_MASK, DATASET_SHIFT, ROW_MASK, file_of
-from workbench.data.sources.combine import Zipped
+from workbench.data.sources.combine import Chosen, Concatenated, Zipped
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.urls import shown
 from workbench.data.stage import Pipeline
@@ -168,11 +168,11 @@ def _why_not_files(dataset: Dataset) -> str:
 
 
 class Labels:
-    """How people call the source elements of a dataset: "17", or "train.txt:17", or "1/17" in a concatenation."""
+    """How people call the source elements of a dataset: "17", or "train.txt:17", or "1/17" of several datasets."""
 
     def __init__(self, dataset: Pipeline) -> None:
         self._inputs = [Labels(inner) for inner in dataset.source.inputs()]
-        self._concatenated = dataset.source.name == "concatenate"
+        self._mixed = isinstance(dataset.source, Concatenated | Chosen)
         reader = None if self._inputs else file_reader(dataset)
         self.paths = {} if reader is None else dict(reader.numbered_files(Pass(Dataset, provenance=True)))
 
@@ -181,7 +181,7 @@ class Labels:
         if self._inputs:
             which = min(element_id >> DATASET_SHIFT, len(self._inputs) - 1)
             inner = self._inputs[which](element_id & DATASET_MASK)
-            return f"{which}/{inner}" if self._concatenated else inner
+            return f"{which}/{inner}" if self._mixed else inner
         file, row = file_of(element_id), element_id & ROW_MASK
         if file in self.paths:
             return f"{os.path.basename(shown(self.paths[file]))}:{row}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from workbench.data.provenance import FILE_SHIFT
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, compute_batch_size
 from workbench.data.sharding.autoshard import Labels, PolicyChoice, choose_policy, file_reader
 from workbench.data.sharding.distributed import NOTHING, HostPipeline, Placement, distribute_for_host
+from workbench.data.sharding.lockstep import placements_of_hosts
 from workbench.data.sharding.model import ReplicaStep, Shape, Sharding
 from workbench.errors import InvalidArgumentError
 
@@ -124,13 +125,13 @@ def _walked(
     pipelines: list[HostPipeline], epoch: int, max_steps: int, max_elements: int, max_seconds: float
 ) -> tuple[list[list[Placement]], str]:
     """The first steps of all hosts together, one placement per replica."""
-    hosts: list[Iterator[list[Placement]]] = [pipeline.placements(epoch=epoch) for pipeline in pipelines]
+    hosts = placements_of_hosts(pipelines, epoch)
     steps: list[list[Placement]] = []
     seen = 0
     ends = time.monotonic() + max_seconds
     while True:
-        groups = [next(host, None) for host in hosts]
-        if all(group is None for group in groups):
+        groups = next(hosts, None)
+        if groups is None:
             return steps, ""
         if len(steps) == max_steps:
             return steps, f"only the first {max_steps:,} steps were looked at"
@@ -190,10 +191,10 @@ def _model(
 def _dropped(dataset: Dataset, delivered: np.ndarray[Any, np.dtype[np.int64]]) -> int | None:
     """How many elements of the source no replica got; None if the source does not tell its elements apart."""
     source = Dataset(dataset.source)
-    reader = file_reader(dataset)
+    reader = None if dataset.source.inputs() else file_reader(dataset)
     if reader is not None:
         source = Dataset(reader)
-    elif len(delivered) and int(delivered.max()) >> FILE_SHIFT:
+    elif not dataset.source.inputs() and len(delivered) and int(delivered.max()) >> FILE_SHIFT:
         return None
     available = [run.ids() for run in source.open(Pass(Dataset, provenance=True))]
     everything = np.concatenate(available) if available else np.empty(0, np.int64)

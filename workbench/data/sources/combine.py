@@ -189,7 +189,8 @@ class Chosen(Source):
                 )
             chosen = next(streams[number], None)
             if chosen is not None:
-                yield chosen if isinstance(chosen, Failed) else single(*chosen)
+                element = chosen if isinstance(chosen, Failed) else single(*chosen)
+                yield current.numbered(element, int(number) << DATASET_SHIFT)
                 continue
             left.discard(int(number))
             if self.stop_on_empty or not left:

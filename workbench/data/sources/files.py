@@ -7,6 +7,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -108,10 +109,15 @@ class FileReader(Source):
     def sharded(self, shard: Stage, dataset: Pipeline) -> FileReader:
         """The reader of the files only that `shard` keeps; `dataset` is one whose files it reads."""
         if isinstance(self.files, tuple):
-            names = dataset.with_source(Slices.of(["".join(name) for name in self.files]), (shard,))
+            names = dataset.with_source(self._names, (shard,))
         else:
             names = self.files.with_source(self.files.source, (*self.files.stages, shard))
         return replace(self, files=names)
+
+    @cached_property
+    def _names(self) -> Slices:
+        """The files as a source; made once, though it is divided for many hosts."""
+        return Slices.of(["".join(name) for name in self.files])  # type: ignore[union-attr]  # a tuple
 
     def of_one(self, name: Any) -> FileReader:
         """The reader of a single file."""

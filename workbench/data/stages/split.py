@@ -108,7 +108,8 @@ class Regroup(Stage):
                     continue
                 if not len(batch):
                     continue
-                held.append(batch)
+                # Part by part: what is cut off the front of many takes a copy of the rest each time.
+                held.extend(batch.parts if isinstance(batch, Joined) else [batch])
                 rows += len(batch)
                 parts = []
                 while rows >= size and rows:
