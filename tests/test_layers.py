@@ -41,7 +41,7 @@ LAYERS = [
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 ROOMS = {
     "communicators": "core ← communicator ring threads ← gpu shm ← bootstrap",
-    "cli": "dashboard demo digits findings working_copy ← doctor lab machine software",
+    "cli": "dashboard data_dispatcher demo digits findings working_copy ← data_worker doctor lab machine software",
     "dashboards": (
         "address aside connections dask_pages pace recordings sources ← gate pane target ← serving shell "
         "← dashboard page"
@@ -50,7 +50,7 @@ ROOMS = {
         "context cost seeds spec ← options rebatch structure ← tables ← failing meter provenance ← background "
         "← passes ← stage ← describe explanation sources ← stages ← fold stored "
         "← constructors iterator transformations "
-        "← dataset ← databases readers writers ← formats ← experimental sharding ← exports"
+        "← dataset ← databases readers writers ← formats ← sharding ← service ← experimental exports"
     ),
     "distribute": (
         "arrays cluster_resolver contexts function identity partitioners strategy_description value_context "

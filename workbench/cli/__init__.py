@@ -1,4 +1,4 @@
-"""The command line: `workbench lab`, `workbench demo`, `workbench dashboard` and `workbench doctor`.
+"""The command line: `workbench lab`, `demo`, `dashboard`, `data-dispatcher`, `data-worker` and `doctor`.
 
 Each command lives in a file of its own, which is imported when the command is used.
 """
@@ -9,6 +9,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from workbench import __version__
 
@@ -20,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       argv: The arguments after the program's name; those of the process by default.
     """
     options = _parser().parse_args(sys.argv[1:] if argv is None else argv)
-    command = importlib.import_module(f"workbench.cli.{options.command}")
+    command = importlib.import_module(f"workbench.cli.{options.command.replace('-', '_')}")
     try:
         status: int = command.run(options)
     except KeyboardInterrupt:
@@ -79,8 +80,65 @@ def _parser() -> argparse.ArgumentParser:
         "--no-browser", action="store_true", help="print the address instead of opening it"
     )
 
+    _add_data_service(commands)
     commands.add_parser("doctor", help="what is installed, which devices there are, what is missing")
     return parser
+
+
+def _add_data_service(commands: Any) -> None:
+    dispatcher = commands.add_parser(
+        "data-dispatcher", help="a dispatcher of the data service (wb.data.service), until Ctrl-C"
+    )
+    dispatcher.add_argument(
+        "--work-dir",
+        metavar="FOLDER",
+        help="keep a journal and the token there; started again with the same folder and port, it goes on where it was",
+    )
+    dispatcher.add_argument(
+        "--address-file",
+        metavar="FILE",
+        help="write the address there, for `workbench data-worker FILE`; only you can read it",
+    )
+    dispatcher.add_argument(
+        "--worker-timeout",
+        type=_positive,
+        default=10,
+        metavar="SECONDS",
+        help="how long a worker is silent before others do its work (default: %(default)s)",
+    )
+    worker = commands.add_parser("data-worker", help="a worker of the data service, until Ctrl-C")
+    worker.add_argument(
+        "dispatcher",
+        metavar="ADDRESS | FILE",
+        help="what data-dispatcher printed, or the file that it wrote; everybody on the machine sees an ADDRESS given "
+        "here, token included",
+    )
+    worker.add_argument(
+        "--dispatcher-timeout",
+        type=_positive,
+        default=3600,
+        metavar="SECONDS",
+        help="how long to try a dispatcher that is away (default: %(default)s)",
+    )
+    worker.add_argument(
+        "--worker-address",
+        metavar="HOST:PORT",
+        help="how consumers reach it, if otherwise; %%port%% stands for its port",
+    )
+    for parser in (dispatcher, worker):
+        parser.add_argument("--port", type=int, default=0, help="default: one that is free")
+        parser.add_argument(
+            "--host",
+            default="127.0.0.1",
+            help="where to listen; off loopback it needs TLS (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--authority", default="", metavar="FILE", help="certificate of the TLS authority"
+        )
+        parser.add_argument(
+            "--certificate", default="", metavar="FILE", help="the TLS certificate of this server"
+        )
+        parser.add_argument("--key", default="", metavar="FILE", help="its key, without a passphrase")
 
 
 def _positive(text: str) -> int:

@@ -1,4 +1,5 @@
 from workbench.data import experimental as experimental
+from workbench.data import service as service
 from workbench.data.context import InputContext as InputContext
 from workbench.data.context import InputOptions as InputOptions
 from workbench.data.context import InputReplicationMode as InputReplicationMode

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from workbench.data import service
 from workbench.data.cost.statistics import StatsAggregator
 from workbench.data.databases import SqlDataset
 from workbench.data.dataset import Dataset
@@ -77,6 +78,7 @@ __all__ = [
     "sample_from_datasets",
     "save",
     "scan",
+    "service",
     "shuffle_and_repeat",
     "snapshot",
     "take_while",

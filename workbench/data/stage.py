@@ -79,6 +79,11 @@ class Source(_Named, ABC):
     reads_files: ClassVar[bool] = False
     random_access: ClassVar[bool] = False
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether hosts that read it share its elements anyway, so that it must not be divided among them."""
+        return False
+
     @abstractmethod
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass; may be called many times."""

@@ -56,6 +56,8 @@ class Sharded:
 def choose_policy(dataset: Dataset) -> PolicyChoice:
     """Resolves the policy in a dataset's options."""
     asked = dataset.options().experimental_distribute.auto_shard_policy
+    if dataset.source.is_shared:
+        return PolicyChoice(asked, AutoShardPolicy.OFF, "hosts share a job of a data service")
     match asked:
         case AutoShardPolicy.AUTO if is_file_based(dataset):
             return PolicyChoice(asked, AutoShardPolicy.FILE, "source reads files")

@@ -1,0 +1,349 @@
+"""What consumers get from a data service, and which errors."""
+
+from __future__ import annotations
+
+import collections
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.data.service.servers import free_port, service, until, worker_of
+from workbench.data.service.acknowledged import Acknowledged
+from workbench.data.service.splits import split_counts
+from workbench.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
+
+Dataset = wb.data.Dataset
+distribute = wb.data.service.distribute
+
+
+MADE: list[int] = []
+
+
+def _large(x: Any) -> Any:
+    MADE.append(int(x))
+    return np.zeros(10_000_000, np.uint8)
+
+
+def numbers(dataset: wb.data.Dataset) -> list[int]:
+    return sorted(int(x) for x in dataset)
+
+
+def test_parallel_epochs_give_a_copy_per_worker_and_distributed_epoch_gives_each_element_once() -> None:
+    with service(3) as target:
+        dataset = Dataset.range(100).map(lambda x: x + 1)
+
+        assert numbers(dataset.apply(distribute("parallel_epochs", target))) == sorted(
+            3 * list(range(1, 101))
+        )
+        assert numbers(dataset.apply(distribute("distributed_epoch", target))) == list(range(1, 101))
+
+
+def test_elements_keep_their_structure_dtypes_and_texts() -> None:
+    Pair = collections.namedtuple("Pair", "left right")
+    columns = {
+        "pair": Pair(np.arange(6, dtype=np.int16), np.arange(12.0).reshape(6, 2)),
+        "text": np.array([b"", b"a\0", b"\xff", b"d", b"e", b"f"], object),
+        "flag": np.arange(6) % 2 == 0,
+    }
+    dataset = Dataset.from_tensor_slices(columns)
+    for compression in (None, "SNAPPY", "GZIP"):
+        with service(1) as target:
+            found = list(dataset.apply(distribute("distributed_epoch", target, compression=compression)))
+
+        assert found[1]["pair"]._fields == ("left", "right")
+        assert found[1]["pair"].left.dtype == np.int16
+        np.testing.assert_array_equal(np.stack([x["pair"].right for x in found]), columns["pair"].right)
+        assert [x["text"] for x in found] == columns["text"].tolist()
+        assert [bool(x["flag"]) for x in found] == columns["flag"].tolist()
+
+
+def test_elements_of_different_shapes_travel() -> None:
+    with service(1) as target:
+        dataset = Dataset.range(5).map(lambda x: np.arange(x)).apply(distribute("distributed_epoch", target))
+
+        assert [x.tolist() for x in dataset] == [list(range(n)) for n in range(5)]
+
+
+def test_batches_go_over_the_ends_of_splits() -> None:
+    with service(1) as target:
+        dataset = (
+            Dataset.range(1000).batch(7, drop_remainder=True).apply(distribute("distributed_epoch", target))
+        )
+
+        assert [x.tolist() for x in dataset] == [list(range(7 * k, 7 * k + 7)) for k in range(142)]
+
+
+def test_a_function_that_fails_fails_at_its_element_and_the_next_one_follows() -> None:
+    def check(x: Any) -> Any:
+        if x == 2:
+            raise KeyError("two")
+        return x
+
+    with service(1) as target:
+        iterator = iter(Dataset.range(4).map(check).apply(distribute("distributed_epoch", target)))
+        found: list[Any] = []
+        for _ in range(4):
+            try:
+                found.append(int(next(iterator)))
+            except KeyError as error:
+                found.append(error)
+
+        assert [x for x in found if isinstance(x, int)] == [0, 1, 3]
+        (error,) = (x for x in found if not isinstance(x, int))
+        assert any("element 2" in note for note in error.__notes__)
+        assert any("raised on data worker 127.0.0.1:" in note for note in error.__notes__)
+        with pytest.raises(StopIteration):
+            next(iterator)
+
+
+def test_each_repetition_is_a_new_job_and_repeats_before_are_dealt() -> None:
+    with service(2) as target:
+        after = Dataset.range(5).apply(distribute("distributed_epoch", target)).repeat(2)
+        before = Dataset.range(5).repeat(2).apply(distribute("distributed_epoch", target))
+
+        assert numbers(after) == numbers(before) == sorted(2 * list(range(5)))
+
+
+def test_readers_with_one_job_name_share_elements_and_a_late_one_gets_nothing() -> None:
+    with service(2) as target:
+
+        def reader() -> wb.data.Dataset:
+            return Dataset.range(500).apply(
+                distribute("distributed_epoch", target, job_name="one", max_outstanding_requests=4)
+            )
+
+        first, second = iter(reader()), iter(reader())
+        got: dict[int, list[int]] = {0: [], 1: []}
+        live = {0: first, 1: second}
+        while live:
+            for which, iterator in list(live.items()):
+                try:
+                    got[which].append(int(next(iterator)))
+                except StopIteration:
+                    del live[which]
+
+        assert Counter(got[0] + got[1]) == Counter(range(500))
+        assert got[0]
+        assert got[1]
+        assert list(reader()) == []
+
+
+def test_a_job_name_cannot_be_used_for_another_dataset() -> None:
+    with service(1) as target:
+        list(Dataset.range(3).apply(distribute("parallel_epochs", target, job_name="mine")))
+
+        with pytest.raises(InvalidArgumentError, match="'mine' is in use for another dataset"):
+            list(Dataset.range(4).apply(distribute("parallel_epochs", target, job_name="mine")))
+
+
+def test_a_worker_that_comes_later_takes_part() -> None:
+    with service(0) as target:
+        iterator = iter(
+            Dataset.range(300).apply(distribute("distributed_epoch", target, max_outstanding_requests=2))
+        )
+        with worker_of(target):
+            found = [int(next(iterator)) for _ in range(10)]
+            with worker_of(target):
+                until(lambda: wb.data.service.status(target).jobs[0].lanes == 2, "a second lane")
+
+                assert sorted(found + numbers(iterator)) == list(range(300))  # type: ignore[arg-type]
+
+
+def test_without_workers_a_reader_fails_in_time() -> None:
+    with service(0) as target:
+        dataset = Dataset.range(3).apply(distribute("distributed_epoch", target, timeout_seconds=0.2))
+
+        with pytest.raises(UnavailableError, match=r"had no worker for 0\.2 seconds"):
+            list(dataset)
+
+
+def test_no_more_elements_are_outstanding_than_asked_for() -> None:
+    with service(1) as target:
+        dataset = Dataset.range(40).map(_large)
+        iterator = iter(dataset.apply(distribute("distributed_epoch", target, max_outstanding_requests=1)))
+        next(iterator)
+        until(lambda: len(MADE) >= 6, "working ahead")
+
+        # A worker holds 64 MiB of elements that wait, one that it makes, and what the reader asked for.
+        assert len(MADE) <= 10
+        del iterator
+
+
+@pytest.mark.parametrize("policy", ["DATA", "FILE_OR_DATA"])
+def test_fixed_parts_need_the_addresses_of_all_workers(policy: str) -> None:
+    mode = wb.data.service.ShardingPolicy[policy]
+    ports = [free_port(), free_port()]
+    with (
+        service(0, worker_addresses=[f"127.0.0.1:{port}" for port in ports]) as target,
+        worker_of(target, port=ports[1]),
+        worker_of(target, port=ports[0]),
+    ):
+        assert numbers(Dataset.range(20).apply(distribute(mode, target))) == list(range(20))
+    with service(1) as target, pytest.raises(FailedPreconditionError, match="worker_addresses"):
+        list(Dataset.range(3).apply(distribute(mode, target)))
+
+
+def test_files_and_row_groups_are_splits(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    for number in range(2):
+        pq.write_table(
+            pa.table({"x": np.arange(10) + 10 * number}), tmp_path / f"{number}.parquet", row_group_size=3
+        )
+        (tmp_path / f"{number}.txt").write_text(f"{number}a\n{number}b\n")
+    tables = wb.data.ParquetDataset([str(tmp_path / f"{n}.parquet") for n in range(2)])
+    lines = wb.data.TextLineDataset(Dataset.list_files(str(tmp_path / "*.txt"), shuffle=True))
+
+    assert split_counts(tables) == [8]
+    assert split_counts(lines) == [2]
+    with service(2) as target:
+        rows = [int(row["x"]) for row in tables.apply(distribute("distributed_epoch", target))]
+        assert sorted(rows) == list(range(20))
+        assert sorted(lines.apply(distribute("distributed_epoch", target))) == [b"0a", b"0b", b"1a", b"1b"]
+
+
+def test_zips_and_concatenations_of_sources_are_divided() -> None:
+    zipped = Dataset.zip((Dataset.range(300), Dataset.from_tensor_slices(np.arange(300) * 2)))
+    both = Dataset.range(100).concatenate(Dataset.range(100, 250).map(lambda x: x))
+    with service(2) as target:
+        pairs = [(int(a), int(b)) for a, b in zipped.apply(distribute("distributed_epoch", target))]
+
+        assert sorted(pairs) == [(x, 2 * x) for x in range(300)]
+        assert numbers(both.apply(distribute("distributed_epoch", target))) == list(range(250))
+
+
+def test_what_cannot_be_divided_is_refused_when_it_is_distributed() -> None:
+    dataset = Dataset.from_generator(lambda: iter([1, 2]), output_types=np.int32, output_shapes=[])
+    with service(1) as target, pytest.raises(InvalidArgumentError, match="choose 'parallel_epochs'"):
+        dataset.apply(distribute("distributed_epoch", target))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"service": "localhost:5000"}, "must be protocol://address"),
+        ({"service": "grpc://localhost"}, "no address"),
+        ({"processing_mode": "x"}, "processing_mode is 'x'"),
+        ({"max_outstanding_requests": 0}, "must be at least 1"),
+        ({"job_name": ""}, "job_name is ''"),
+        ({"data_transfer_protocol": "rdma"}, "'grpc' only"),
+        ({"target_workers": "LOCAL"}, "'AUTO' or 'ANY'"),
+    ],
+)
+def test_bad_arguments_fail_at_once(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        distribute(**({"processing_mode": "parallel_epochs", "service": "grpc://localhost:1"} | options))
+
+
+def test_a_dataset_is_registered_once_and_read_by_its_id() -> None:
+    with service(1) as target:
+        dataset = Dataset.range(7)
+        one, two = (wb.data.service.register_dataset(target, Dataset.range(7)) for _ in range(2))
+        named = wb.data.service.register_dataset(target, dataset, dataset_id="seven")
+        spec = dataset.element_spec
+
+        assert one == two
+        assert named == "seven"
+        for known in (one, named):
+            read = wb.data.service.from_dataset_id("parallel_epochs", target, known, spec)
+            assert numbers(read) == list(range(7))
+        with pytest.raises(InvalidArgumentError, match="another dataset is registered as 'seven'"):
+            wb.data.service.register_dataset(target, Dataset.range(8), dataset_id="seven")
+        with pytest.raises(InvalidArgumentError, match="element_spec"):
+            wb.data.service.from_dataset_id("parallel_epochs", target, one)
+        with pytest.raises(wb.errors.NotFoundError, match="no dataset 5"):
+            list(wb.data.service.from_dataset_id("parallel_epochs", target, 5, spec))
+
+
+def test_a_dispatcher_without_a_journal_has_forgotten_jobs_when_it_is_started_again() -> None:
+    config = wb.data.service.DispatcherConfig(port=free_port(), token="t")
+    with wb.data.service.DispatchServer(config) as dispatcher:
+        target = dispatcher.target
+        worker = worker_of(target)
+        iterator = iter(
+            Dataset.range(100).apply(distribute("distributed_epoch", target, max_outstanding_requests=1))
+        )
+        next(iterator)
+    with (
+        wb.data.service.DispatchServer(config),
+        pytest.raises(FailedPreconditionError, match="fault_tolerant_mode"),
+    ):
+        list(iterator)
+    worker.stop()
+
+
+def test_a_job_that_nobody_reads_is_forgotten() -> None:
+    with service(1, job_gc_check_interval_ms=1, job_gc_timeout_ms=1) as target:
+        iterator = iter(
+            Dataset.range(50).apply(
+                distribute("parallel_epochs", target, job_name="left", max_outstanding_requests=1)
+            )
+        )
+        next(iterator)
+        del iterator
+
+        until(lambda: not wb.data.service.status(target).jobs, "forgetting")
+
+
+def test_the_status_shows_jobs_and_workers_as_text_and_as_text_in_html() -> None:
+    with service(2) as target:
+        iterator = iter(
+            Dataset.range(1280).apply(
+                distribute("distributed_epoch", target, job_name="<b>", max_outstanding_requests=1)
+            )
+        )
+        for _ in range(100):
+            next(iterator)
+        found = wb.data.service.status(target)
+        (job,) = found.jobs
+
+        assert (job.processing_mode, job.consumers, job.complete) == ("DYNAMIC", 1, False)
+        assert job.splits_done + job.splits_leased + job.splits_left == 128
+        assert job.elements >= 100
+        assert len(found.workers) == 2
+        assert "<b>" in str(found)
+        assert "&lt;b&gt;" in found._repr_html_()
+        assert "<b>" not in found._repr_html_()
+        assert target.partition("://")[2].partition("@")[0] not in str(found)
+        del iterator
+
+
+def test_hosts_do_not_divide_what_a_job_with_a_name_divides() -> None:
+    with service(1) as target:
+        shared = Dataset.range(8).apply(distribute("parallel_epochs", target, job_name="s"))
+        own = Dataset.range(8).apply(distribute("parallel_epochs", target))
+
+        assert wb.data.auto_shard(shared, 2, 0).choice.used is wb.data.experimental.AutoShardPolicy.OFF
+        assert wb.data.auto_shard(own, 2, 0).choice.used is wb.data.experimental.AutoShardPolicy.DATA
+
+
+def test_acknowledged_ranges_are_a_set() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        ranges, expected = Acknowledged(), set[int]()
+        for _ in range(12):
+            start = int(rng.integers(0, 30))
+            stop = start + int(rng.integers(0, 8))
+            missing = [x for a, b in ranges.missing(start, stop) for x in range(a, b)]
+            assert missing == [x for x in range(start, stop) if x not in expected]
+            ranges.add(start, stop)
+            expected |= set(range(start, stop))
+            assert len(ranges) == len(expected)
+            assert ranges.prefix == next(x for x in range(100) if x not in expected)
+
+
+def test_the_spellings_of_the_reference_are_the_same_names() -> None:
+    ours = wb.data.service
+
+    assert wb.data.experimental.service.DispatcherConfig is ours.DispatcherConfig
+    assert wb.data.experimental.service.DispatchServer is ours.DispatchServer
+    assert wb.data.experimental.service.WorkerConfig is ours.WorkerConfig
+    assert wb.data.experimental.service.WorkerServer is ours.WorkerServer
+    assert wb.data.experimental.service.distribute is ours.distribute
+    assert wb.data.experimental.service.register_dataset is ours.register_dataset
+    assert wb.data.experimental.service.from_dataset_id is ours.from_dataset_id

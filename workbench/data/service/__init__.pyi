@@ -1,0 +1,15 @@
+from workbench.data.service.address import Tls as Tls
+from workbench.data.service.dispatcher import DispatcherConfig as DispatcherConfig
+from workbench.data.service.dispatcher import DispatchServer as DispatchServer
+from workbench.data.service.methods import distribute as distribute
+from workbench.data.service.methods import from_dataset_id as from_dataset_id
+from workbench.data.service.methods import register_dataset as register_dataset
+from workbench.data.service.overview import JobStatus as JobStatus
+from workbench.data.service.overview import ServiceStatus as ServiceStatus
+from workbench.data.service.overview import WorkerStatus as WorkerStatus
+from workbench.data.service.overview import status as status
+from workbench.data.service.policy import ShardingPolicy as ShardingPolicy
+from workbench.data.service.roles import Service as Service
+from workbench.data.service.roles import start as start
+from workbench.data.service.worker import WorkerConfig as WorkerConfig
+from workbench.data.service.worker import WorkerServer as WorkerServer

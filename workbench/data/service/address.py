@@ -1,0 +1,157 @@
+"""Where a server of the data service is, what it takes to be let in, and the certificates of both sides."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+
+from workbench.communicators.core.tcp import is_loopback
+from workbench.errors import InvalidArgumentError, UnsafeBind
+
+PROTOCOL = "grpc"
+"""What addresses begin with, as in the reference. The frames are this project's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files for encrypted connections, in PEM format. The same files can serve dispatcher, workers and consumers.
+
+    Attributes:
+      authority: Certificate of the authority that signed the servers' certificates; a self-signed certificate is
+        its own.
+      certificate: Certificate of this server, with the host that clients connect to among its names.
+      key: Its private key, without a passphrase.
+    """
+
+    authority: str
+    certificate: str = ""
+    key: str = ""
+
+    def server(self) -> ssl.SSLContext:
+        """What a server shows to its clients.
+
+        Raises:
+          InvalidArgumentError: if there is no certificate, or it cannot be read.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_cert_chain(self.certificate, self.key or None)
+        except (OSError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"TLS: cannot load certificate {self.certificate!r} with key {self.key!r}: {error}; a server needs "
+                "both, as PEM files"
+            ) from error
+        return context
+
+    def client(self) -> ssl.SSLContext:
+        """What a client checks servers with.
+
+        Raises:
+          InvalidArgumentError: if the authority cannot be read.
+        """
+        try:
+            return ssl.create_default_context(cafile=self.authority)
+        except (OSError, ValueError) as error:
+            raise InvalidArgumentError(f"TLS: cannot load authority {self.authority!r}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A server.
+
+    Attributes:
+      host: Name or IP address.
+      port: Its port.
+      token: What a client must show; as secret as a password, so `str` leaves it out.
+    """
+
+    host: str
+    port: int
+    token: str = field(default="", repr=False)
+
+    @classmethod
+    def of_target(cls, target: str) -> Address:
+        """Reads `protocol://[token@]host:port`, as `DispatchServer.target`.
+
+        Raises:
+          InvalidArgumentError: if it is anything else.
+        """
+        protocol, separator, rest = str(target).partition("://")
+        if not separator or not protocol or not rest:
+            raise InvalidArgumentError(
+                f"service is {_without_token(str(target))!r}; it must be protocol://address, such as dispatcher.target "
+                f"or {PROTOCOL}://TOKEN@localhost:5000"
+            )
+        return cls.parse(rest)
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Reads `[token@]host:port`; a protocol before it may stay.
+
+        Raises:
+          InvalidArgumentError: if it is anything else.
+        """
+        rest = str(text).rpartition("://")[2]
+        token, _, place = rest.rpartition("@")
+        host, _, port = place.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise InvalidArgumentError(
+                f"{_without_token(str(text))!r} is no address; it must be [token@]host:port, such as localhost:5000"
+            )
+        return cls(host.removeprefix("[").removesuffix("]"), int(port), token)
+
+    @property
+    def place(self) -> str:
+        """Host and port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def target(self) -> str:
+        """The address with protocol and token, as clients need it."""
+        return f"{PROTOCOL}://{self.token}@{self.place}" if self.token else f"{PROTOCOL}://{self.place}"
+
+    def __str__(self) -> str:
+        return f"{PROTOCOL}://{self.place}"
+
+
+def check_bind(host: str, tls: Tls | None) -> None:
+    """Refuses to listen where others could read along.
+
+    Raises:
+      UnsafeBind: if other machines reach `host` and there is no TLS.
+    """
+    if tls is None and not is_loopback(host):
+        raise UnsafeBind(
+            f"refused to listen on {host} without TLS: datasets are code, and the token would travel in the clear; "
+            f"pass tls=wb.data.service.Tls(authority, certificate, key), or listen on 127.0.0.1"
+        )
+
+
+def check_protocol(protocol: str) -> str:
+    """The protocol, if it is the one that there is.
+
+    Raises:
+      InvalidArgumentError: for another one.
+    """
+    if protocol != PROTOCOL:
+        raise InvalidArgumentError(f"protocol is {protocol!r}; the data service has {PROTOCOL!r} only")
+    return protocol
+
+
+def positive_ms(value: int | None, default: int, what: str) -> int:
+    """A time in milliseconds, `default` for None.
+
+    Raises:
+      InvalidArgumentError: if it is not at least 1.
+    """
+    if value is None:
+        return default
+    if isinstance(value, bool) or int(value) < 1:
+        raise InvalidArgumentError(f"{what} is {value!r}; it must be at least 1 millisecond, or None")
+    return int(value)
+
+
+def _without_token(text: str) -> str:
+    protocol, separator, rest = text.rpartition("://")
+    return protocol + separator + rest.rpartition("@")[2]

@@ -1,0 +1,126 @@
+"""The dispatcher's journal: what it has decided, written before anybody is told.
+
+The file is a TFRecord file of JSON objects, so lengths and contents have checksums. A process that is killed leaves at
+most a part of the last record, which nobody was told about: it is cut off. Anything else that is wrong is damage. What
+was written survives the end of the process at any time; it is not forced to the disk, so a machine that loses power may
+lose the last entries, and elements acknowledged by them may arrive again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from typing import Any
+
+from workbench.data.stored.locks import FileLock
+from workbench.data.stored.writing import storage
+from workbench.errors import DataLossError, FailedPreconditionError
+from workbench.faults import fault
+from workbench.io.checksums import masked_crc32c
+
+Entry = dict[str, Any]
+_LENGTH = struct.Struct("<Q")
+_CRC = struct.Struct("<I")
+_HEAD_BYTES = _LENGTH.size + _CRC.size
+
+
+class Journal:
+    """Entries in a file, to which only one process may append."""
+
+    def __init__(self, path: str) -> None:
+        """Reads the file `path`, which need not exist; `entries` gives what was in it.
+
+        Raises:
+          DataLossError: if it is damaged; the text names file and offset.
+          FailedPreconditionError: if another process has it open.
+        """
+        self._path = path
+        try:
+            self._lock = FileLock(path + ".lock", wait=False)
+        except BlockingIOError as error:
+            raise FailedPreconditionError(
+                f"another dispatcher that runs uses the journal {path!r}; stop it, or choose another work_dir"
+            ) from error
+        try:
+            self._open(path)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self, path: str) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+        self._file = os.open(path, flags, 0o600)
+        try:
+            with open(self._file, "rb", closefd=False) as stream:
+                data = stream.read()
+            self.entries, self._end = read_entries(data, path)
+            os.ftruncate(self._file, self._end)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def append(self, entry: Entry) -> None:
+        """Writes an entry, all of it or nothing.
+
+        Raises:
+          StorageFull: if there is no space left.
+        """
+        record = framed(entry)
+        try:
+            with storage(self._path):
+                fault("data_journal.before_append")
+                written = 0
+                while written < len(record):
+                    written += os.pwrite(self._file, record[written:], self._end + written)
+        except BaseException:
+            os.ftruncate(self._file, self._end)
+            raise
+        self._end += len(record)
+        fault("data_journal.after_append")
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._file)
+        self._lock.release()
+
+
+def framed(entry: Entry) -> bytes:
+    """An entry as a record of a TFRecord file."""
+    body = json.dumps(entry, separators=(",", ":")).encode()
+    length = _LENGTH.pack(len(body))
+    return length + _CRC.pack(masked_crc32c(length)) + body + _CRC.pack(masked_crc32c(body))
+
+
+def read_entries(data: bytes, path: str) -> tuple[list[Entry], int]:
+    """The complete entries in the contents of a journal, and where they end.
+
+    Raises:
+      DataLossError: if a record is damaged; a part of a record at the end is none.
+    """
+    entries: list[Entry] = []
+    start = 0
+    while len(data) - start >= _HEAD_BYTES:
+        length_bytes = data[start : start + _LENGTH.size]
+        if _CRC.unpack_from(data, start + _LENGTH.size)[0] != masked_crc32c(length_bytes):
+            raise _damaged(path, start, "the checksum of its length is wrong")
+        (length,) = _LENGTH.unpack(length_bytes)
+        body_start = start + _HEAD_BYTES
+        if length + _CRC.size > len(data) - body_start:
+            break
+        body = data[body_start : body_start + length]
+        if _CRC.unpack_from(data, body_start + length)[0] != masked_crc32c(body):
+            raise _damaged(path, start, "its checksum is wrong")
+        try:
+            entries.append(json.loads(body))
+        except ValueError as error:
+            raise _damaged(path, start, f"it is no JSON: {error}") from error
+        start = body_start + length + _CRC.size
+    return entries, start
+
+
+def _damaged(path: str, offset: int, why: str) -> DataLossError:
+    return DataLossError(
+        f"the dispatcher's journal {path!r} is damaged: record at byte {offset:,}: {why}. What follows cannot be "
+        f"trusted, so the dispatcher does not start: restore the file, or give it an empty work_dir, which begins anew"
+    )

@@ -1,0 +1,244 @@
+"""A lane on its worker: a thread that makes elements, and those that are ready or on their way to a consumer."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.data.dataset import Dataset
+from workbench.data.failing import guarded
+from workbench.data.options import Options
+from workbench.data.passes import Pass
+from workbench.data.service.blocks import cut, size_of
+from workbench.data.service.channel import Channel
+from workbench.data.service.policy import ShardingPolicy
+from workbench.data.service.splits import dealt
+from workbench.data.service.wire import Fields
+from workbench.data.sharding.autoshard import auto_shard
+from workbench.data.stage import Pipeline
+from workbench.data.stored.position import Position, rest_of
+from workbench.data.tables import Failed, ListTable, Run
+from workbench.errors import CaptureError
+from workbench.faults import fault
+
+_MOST_RUNS = 256
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LaneKey:
+    """Which lane.
+
+    Attributes:
+      job: Id of its job.
+      lane: Its number in the job.
+      move: How often it had been given to another worker.
+    """
+
+    job: str
+    lane: int
+    move: int
+
+    @staticmethod
+    def of(task: Fields) -> LaneKey:
+        """The key of a lane as the dispatcher describes it."""
+        return LaneKey(task["job"], task["lane"], task["move"])
+
+
+class LaneTask:
+    """Computes a lane ahead of its consumers, at most 256 runs or 64 MiB of elements that were made one by one.
+
+    The worker's condition guards what is ready; whoever takes elements wakes the thread that makes them.
+
+    Attributes:
+      key: Which lane.
+      compression: Of the elements on their way.
+      failure: Why the lane stays as it is although it has not ended; None if it has, or goes on.
+    """
+
+    def __init__(self, task: Fields, channel: Callable[[], Channel], news: threading.Condition) -> None:
+        """Starts to compute.
+
+        Args:
+          task: The lane as the dispatcher describes it.
+          channel: Makes a connection to the dispatcher.
+          news: Notified when something is ready.
+        """
+        self.key = LaneKey.of(task)
+        self.compression = ""
+        self.failure: Exception | None = None
+        self._request_failure: Exception | None = None
+        self._task = task
+        self._channel = channel()
+        self._news = news
+        self._made = self._next = int(task["acknowledged"])
+        self._ready: deque[tuple[Run, int]] = deque()
+        self._ready_bytes = 0
+        self._returned: list[tuple[int, list[Run]]] = []
+        self._given: dict[str, dict[int, list[Run]]] = {}
+        self._ended = self._stopped = False
+        self._thread = threading.Thread(target=self._compute, name="wb-data-lane", daemon=True)
+        self._thread.start()
+
+    # The thread
+
+    def _compute(self) -> None:
+        try:
+            for run in self._runs():
+                fault("data_worker.element")
+                if not self._put(run):
+                    return
+            self._call("end", {"job": self.key.job, "lane": self.key.lane, "total": self._made})
+            with self._news:
+                self._ended = True
+                self._news.notify_all()
+        except (
+            Exception
+        ) as error:  # stopped, or the dispatcher was away for too long, or has forgotten the job
+            self.failure = error
+
+    def _runs(self) -> Iterator[Run]:
+        try:
+            runs = self._dataset().open(Pass(Dataset, self._task["epoch"]))
+        except Exception as error:
+            if self._request_failure is not None:
+                raise
+            if self._made == 0:  # else it was told before
+                yield Failed(error)
+            return
+        for run in guarded(runs):
+            if self._request_failure is not None:
+                # What a stage still had, such as the buffer of a shuffle, is not what would have followed.
+                raise self._request_failure
+            if size_of(run):
+                yield run
+
+    def _dataset(self) -> Pipeline:
+        task = self._task
+        fields, data = self._call("dataset", {"dataset": task["dataset"]})
+        self.compression = fields["compression"]
+        try:
+            # From the dispatcher, which took it from a client that has shown the token.
+            dataset: Any = pickle.loads(data)
+        except Exception as error:
+            raise CaptureError(
+                f"the dataset cannot be made on a data worker: {type(error).__name__}: {error}; install there too what "
+                "it uses"
+            ) from error
+        policy = ShardingPolicy(task["mode"])
+        if policy is ShardingPolicy.DYNAMIC:
+            dataset = dealt(dataset, self._ask)
+        elif policy.auto_shard_policy is not None:
+            options = Options()
+            options.experimental_distribute.auto_shard_policy = policy.auto_shard_policy
+            dataset = auto_shard(dataset.with_options(options), task["shards"], task["lane"]).dataset
+        if not self._made:
+            return dataset  # type: ignore[no-any-return]
+        return rest_of(dataset, Position("", 0, self._made, task["failed"]))
+
+    def _ask(self, provider: int, visit: int, nth: int) -> int | None:
+        fields = {
+            "job": self.key.job,
+            "lane": self.key.lane,
+            "provider": provider,
+            "visit": visit,
+            "nth": nth,
+        }
+        split: int | None = self._call("deal", fields)[0]["split"]
+        return split
+
+    def _call(self, method: str, fields: Fields) -> tuple[Fields, bytes]:
+        try:
+            return self._channel.call(method, fields)
+        except Exception as error:
+            self._request_failure = error
+            raise
+
+    def _put(self, run: Run) -> bool:
+        """Adds what was made when there is room; whether it was wanted."""
+        size = _bytes(run)
+        with self._news:
+            while not self._stopped and not self._has_room(size):
+                self._news.wait(1.0)
+            if self._stopped:
+                return False
+            self._ready.append((run, size))
+            self._ready_bytes += size
+            self._made += size_of(run)
+            self._news.notify_all()
+        return True
+
+    def _has_room(self, size: int) -> bool:
+        return not self._ready or (len(self._ready) < _MOST_RUNS and self._ready_bytes + size <= _MOST_BYTES)
+
+    # Consumers; the caller holds the condition
+
+    def take(self, consumer: str, most: int) -> tuple[int, list[Run]] | None:
+        """Up to `most` elements that follow each other, and the number of the first; None if none is ready."""
+        if self._returned:
+            start, runs = self._returned.pop()
+        elif self._ready:
+            start, runs = self._next, []
+            left = most
+            while self._ready and left:
+                run, size = self._ready.popleft()
+                count = size_of(run)
+                if count > left:
+                    self._ready.appendleft((cut(run, left, count), size))
+                    run, count = cut(run, 0, left), left
+                else:
+                    self._ready_bytes -= size
+                runs.append(run)
+                left -= count
+                self._next += count
+            self._news.notify_all()
+        else:
+            return None
+        self._given.setdefault(consumer, {})[start] = runs
+        return start, runs
+
+    def free(self, consumer: str, blocks: list[tuple[int, int]]) -> None:
+        """Forgets elements that a consumer has acknowledged, given as lanes and their first numbers."""
+        given = self._given.get(consumer, {})
+        for lane, start in blocks:
+            if lane == self.key.lane:
+                given.pop(start, None)
+
+    def give_back(self, consumer: str) -> None:
+        """Has others get what a consumer that has gone did not acknowledge."""
+        given = self._given.pop(consumer, {})
+        self._returned += given.items()
+        if given:
+            self._news.notify_all()
+
+    @property
+    def drained(self) -> bool:
+        """Whether every element was given to a consumer."""
+        return self._ended and not self._ready and not self._returned
+
+    def stop(self) -> None:
+        """Ends the thread."""
+        with self._news:
+            self._stopped = True
+            self._news.notify_all()
+        self._channel.close()
+
+    def join(self, timeout_seconds: float) -> None:
+        """Waits for the thread; a function of the user may keep it longer."""
+        self._thread.join(timeout_seconds)
+
+
+def _bytes(run: Run) -> int:
+    """What a run holds in memory by itself; rows of tables are gathered only when they travel."""
+    if not isinstance(run, Failed) and isinstance(run.table, ListTable):
+        items = run.table.items
+        return sum(
+            len(leaf) if isinstance(leaf, bytes) else getattr(leaf, "nbytes", 64)
+            for index in run.indices()
+            for leaf in items[index]
+        )
+    return 64

@@ -1,0 +1,221 @@
+"""`distribute`, `register_dataset` and `from_dataset_id`, as tf.data.experimental.service has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from workbench.communicators.core.tcp import is_loopback
+from workbench.data.dataset import Dataset
+from workbench.data.service.address import Address, Tls
+from workbench.data.service.channel import Channel
+from workbench.data.service.policy import ShardingPolicy
+from workbench.data.service.reader import Reading
+from workbench.data.service.source import ServiceSource
+from workbench.data.service.splits import split_counts
+from workbench.data.service.wire import Fields
+from workbench.data.spec import INFINITE_CARDINALITY
+from workbench.data.stored.blocks import check_stored_compression
+from workbench.data.stored.fingerprint import fingerprint
+from workbench.data.stored.layout import spec_json
+from workbench.errors import CaptureError, InvalidArgumentError
+from workbench.runtime.comm.messages import dumps
+
+TIMEOUT_SECONDS = 60.0
+"""How long a service that is away, or has no worker, is waited for."""
+
+
+def distribute(
+    processing_mode: str | ShardingPolicy,
+    service: str,
+    job_name: str | None = None,
+    *,
+    max_outstanding_requests: int | None = None,
+    data_transfer_protocol: str | None = None,
+    compression: str | None = "AUTO",
+    target_workers: str = "AUTO",
+    tls: Tls | None = None,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> Callable[[Dataset], Dataset]:
+    """For `Dataset.apply`: what comes before is computed by data workers, what follows by the reader.
+
+    Args:
+      processing_mode: "parallel_epochs" (each worker computes everything), "distributed_epoch" (each element arrives
+        exactly once, also if workers or the dispatcher are killed) or a `ShardingPolicy`.
+      service: Address of the dispatcher, `dispatcher.target`.
+      job_name: Readers with the same name share the elements, first come, first served. The nth iteration of one shares
+        with the nth of the others; one that comes after its end gets nothing.
+      max_outstanding_requests: How many elements may be on their way or wait for the loop; by default about two
+        megabytes per worker.
+      data_transfer_protocol: None or "grpc".
+      compression: Of elements on their way: "AUTO" (none on this machine, SNAPPY to others), "SNAPPY", "GZIP" or None.
+      target_workers: "AUTO" or "ANY": workers on any host.
+      tls: The authority that servers are checked with, if they use TLS.
+      timeout_seconds: How long a service that is away, or has no worker, is waited for.
+
+    Raises:
+      InvalidArgumentError: for an unknown mode or a malformed address; when applied, for a dataset whose source cannot
+        be divided although the mode does that.
+      UnavailableError: when applied, if the dispatcher does not answer.
+    """
+    reading = _reading(
+        processing_mode, service, job_name, max_outstanding_requests, data_transfer_protocol, target_workers, tls,
+        timeout_seconds,
+    )  # fmt: skip
+
+    def apply(dataset: Dataset) -> Dataset:
+        fields = _described(dataset, compression, reading.address)
+        if reading.mode == ShardingPolicy.DYNAMIC.value and fields["splits"] is None:
+            raise InvalidArgumentError(fields["unsplittable"])
+        dataset_id = _registered(dataset, fields, None, reading)
+        return _dataset_of(reading, dataset_id, dataset.element_spec)
+
+    return apply
+
+
+def register_dataset(
+    service: str,
+    dataset: Dataset,
+    compression: str | None = "AUTO",
+    dataset_id: str | None = None,
+    *,
+    tls: Tls | None = None,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> Any:
+    """Registers a dataset for `from_dataset_id`, also in other processes. The same dataset has the same id.
+
+    Args:
+      service: Address of the dispatcher.
+      dataset: The dataset.
+      compression: As of `distribute`.
+      dataset_id: A name to register it under.
+      tls: The authority that servers are checked with, if they use TLS.
+      timeout_seconds: How long a dispatcher that is away is tried again.
+
+    Returns:
+      The id: `dataset_id`, or an int64.
+
+    Raises:
+      InvalidArgumentError: for a malformed address, or if another dataset has this id.
+      CaptureError: if the dataset cannot be sent.
+      UnavailableError: if the dispatcher does not answer.
+    """
+    address = Address.of_target(service)
+    reading = Reading(address, tls, 0, 0, "", 0, timeout_seconds)
+    found = _registered(dataset, _described(dataset, compression, address), dataset_id, reading)
+    return np.int64(found) if isinstance(found, int) else found
+
+
+def from_dataset_id(
+    processing_mode: str | ShardingPolicy,
+    service: str,
+    dataset_id: Any,
+    element_spec: Any = None,
+    job_name: str | None = None,
+    *,
+    max_outstanding_requests: int | None = None,
+    data_transfer_protocol: str | None = None,
+    target_workers: str = "AUTO",
+    tls: Tls | None = None,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> Dataset:
+    """A dataset of the elements of one that was registered.
+
+    Args:
+      processing_mode: As of `distribute`.
+      service: Address of the dispatcher.
+      dataset_id: What `register_dataset` gave.
+      element_spec: `dataset.element_spec` of the registered dataset.
+      job_name: As of `distribute`.
+      max_outstanding_requests: As of `distribute`.
+      data_transfer_protocol: As of `distribute`.
+      target_workers: As of `distribute`.
+      tls: As of `distribute`.
+      timeout_seconds: As of `distribute`.
+
+    Raises:
+      InvalidArgumentError: for an unknown mode or a malformed address, or without `element_spec`.
+    """
+    reading = _reading(
+        processing_mode, service, job_name, max_outstanding_requests, data_transfer_protocol, target_workers, tls,
+        timeout_seconds,
+    )  # fmt: skip
+    if element_spec is None:
+        raise InvalidArgumentError(
+            "from_dataset_id needs the element_spec of the registered dataset: element_spec=dataset.element_spec"
+        )
+    found = dataset_id if isinstance(dataset_id, str) else int(dataset_id)
+    return _dataset_of(reading, found, element_spec)
+
+
+def _reading(
+    processing_mode: str | ShardingPolicy,
+    service: str,
+    job_name: str | None,
+    max_outstanding_requests: int | None,
+    data_transfer_protocol: str | None,
+    target_workers: str,
+    tls: Tls | None,
+    timeout_seconds: float,
+) -> Reading:
+    policy = ShardingPolicy.of(processing_mode)
+    address = Address.of_target(service)
+    if job_name is not None and not (isinstance(job_name, str) and job_name):
+        raise InvalidArgumentError(f"job_name is {job_name!r}; it must be a text that is not empty, or None")
+    most = max_outstanding_requests
+    if most is not None and (isinstance(most, bool) or int(most) < 1):
+        raise InvalidArgumentError(f"max_outstanding_requests is {most!r}; it must be at least 1, or None")
+    if data_transfer_protocol not in (None, "grpc"):
+        raise InvalidArgumentError(
+            f"data_transfer_protocol is {data_transfer_protocol!r}; there is 'grpc' only"
+        )
+    if str(target_workers).upper() not in ("AUTO", "ANY"):
+        raise InvalidArgumentError(
+            f"target_workers is {target_workers!r}; it must be 'AUTO' or 'ANY': elements come from workers on any host"
+        )
+    return Reading(address, tls, 0, policy.value, job_name or "", int(most or 0), float(timeout_seconds))
+
+
+def _described(dataset: Dataset, compression: str | None, address: Address) -> Fields:
+    """What the dispatcher knows of a dataset."""
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"the data service takes a Dataset, got {type(dataset).__name__}")
+    spec_json(dataset.element_spec)  # refuses here what cannot travel, such as nested datasets
+    if compression == "AUTO" and is_loopback(address.host):
+        compression = None
+    codec = check_stored_compression(compression)
+    try:
+        splits, why = split_counts(dataset), ""
+    except InvalidArgumentError as error:
+        splits, why = None, str(error)
+    return {
+        "fingerprint": f"{fingerprint(dataset.source, dataset.stages, seeds=True)}-{codec}",
+        "splits": splits,
+        "unsplittable": why,
+        "endless": dataset.cardinality() == INFINITE_CARDINALITY,
+        "compression": codec,
+    }
+
+
+def _registered(dataset: Dataset, fields: Fields, wanted: str | None, reading: Reading) -> int | str:
+    try:
+        data = dumps(dataset)
+    except Exception as error:
+        raise CaptureError(
+            f"the dataset cannot be sent to data workers: {type(error).__name__}: {error}; its functions must not "
+            "refer to locks, open files or connections"
+        ) from error
+    channel = Channel(reading.address, reading.tls, "dispatcher", reading.timeout_seconds)
+    try:
+        reply, _ = channel.call("register", {"dataset": fields, "id": wanted}, data)
+    finally:
+        channel.close()
+    found: int | str = reply["id"]
+    return found
+
+
+def _dataset_of(reading: Reading, dataset_id: int | str, element_spec: Any) -> Dataset:
+    return Dataset.of_source(ServiceSource(replace(reading, dataset=dataset_id), element_spec))

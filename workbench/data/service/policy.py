@@ -1,0 +1,62 @@
+"""How the elements of a dataset are divided among data workers."""
+
+from __future__ import annotations
+
+import enum
+
+from workbench.data.options import AutoShardPolicy
+from workbench.errors import InvalidArgumentError
+
+
+class ShardingPolicy(enum.IntEnum):
+    """What each worker of a job computes, as tf.data.experimental.service.ShardingPolicy.
+
+    OFF ("parallel_epochs") has each worker compute the whole dataset. DYNAMIC ("distributed_epoch") deals splits of the
+    source to workers while they work, so that each element arrives once. FILE, DATA, FILE_OR_DATA and HINT give each of
+    the dispatcher's `worker_addresses` a fixed part, as `AutoShardPolicy` does.
+    """
+
+    OFF = 0
+    DYNAMIC = 1
+    FILE = 2
+    DATA = 3
+    FILE_OR_DATA = 4
+    HINT = 5
+
+    @classmethod
+    def of(cls, processing_mode: object) -> ShardingPolicy:
+        """The policy that a processing mode stands for.
+
+        Raises:
+          InvalidArgumentError: if it is none.
+        """
+        match processing_mode:
+            case ShardingPolicy():
+                return processing_mode
+            case "parallel_epochs":
+                return cls.OFF
+            case "distributed_epoch":
+                return cls.DYNAMIC
+        raise InvalidArgumentError(
+            f"processing_mode is {processing_mode!r}; it must be 'parallel_epochs', 'distributed_epoch' or a "
+            "ShardingPolicy"
+        )
+
+    @property
+    def is_static(self) -> bool:
+        """Whether each worker has a fixed part."""
+        return self.auto_shard_policy is not None
+
+    @property
+    def auto_shard_policy(self) -> AutoShardPolicy | None:
+        """How a dataset is cut into fixed parts; None if it is not."""
+        match self:
+            case ShardingPolicy.FILE:
+                return AutoShardPolicy.FILE
+            case ShardingPolicy.DATA:
+                return AutoShardPolicy.DATA
+            case ShardingPolicy.FILE_OR_DATA:
+                return AutoShardPolicy.AUTO
+            case ShardingPolicy.HINT:
+                return AutoShardPolicy.HINT
+        return None

@@ -1,0 +1,66 @@
+"""The source whose elements come from a data service."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from workbench import forks
+from workbench.data.passes import Pass
+from workbench.data.service.reader import Reader, Reading, structure_of
+from workbench.data.spec import UNKNOWN_CARDINALITY
+from workbench.data.stage import Source
+from workbench.data.tables import Run
+
+
+class Iterations:
+    """Counts the iterations of a dataset, those of every dataset that was made of it included."""
+
+    def __init__(self, count: int = 0) -> None:
+        """Begins with `count`."""
+        self._count = count
+        self._lock = forks.lock(threading.Lock())
+
+    def next(self) -> int:
+        """The number of the next iteration."""
+        with self._lock:
+            self._count += 1
+            return self._count - 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Iterations, (self._count,)
+
+
+@dataclass(frozen=True, eq=False)
+class ServiceSource(Source):
+    """Elements that data workers make; each opening is a new job, or joins the one that others have begun.
+
+    Attributes:
+      reading: What to read, and where.
+      spec: The nested spec of an element.
+      iterations: Numbers the openings.
+    """
+
+    name: ClassVar[str] = "data service"
+    reading: Reading
+    spec: Any
+    iterations: Iterations = field(default_factory=Iterations, compare=False)
+
+    @property
+    def is_shared(self) -> bool:
+        """See `Source.is_shared`: consumers of a job with a name share it."""
+        return bool(self.reading.job_name)
+
+    def open(self, current: Pass) -> Iterator[Run]:
+        """Starts one pass."""
+        return Reader(self.reading, self.iterations.next(), structure_of(self.spec)).runs()
+
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+        return self.spec
+
+    def cardinality(self) -> int:
+        """Workers may join and leave, so it is not known."""
+        return UNKNOWN_CARDINALITY

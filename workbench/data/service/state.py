@@ -1,0 +1,181 @@
+"""What a dispatcher knows: datasets, jobs and their lanes. Every change is an entry, so entries rebuild it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.data.service.acknowledged import Acknowledged
+from workbench.data.service.journal import Entry
+from workbench.data.service.splits import ENDLESS
+from workbench.errors import DataLossError
+
+Pairs = list[tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Registered:
+    """A dataset that was registered.
+
+    Attributes:
+      id: Its id.
+      fingerprint: What tells it from other datasets.
+      digest: SHA-256 of its bytes.
+      splits: How many splits each of its sources has; None if one cannot be cut, for `unsplittable` says why.
+      endless: Whether it has no end.
+      compression: Of its elements on their way.
+    """
+
+    id: int | str
+    fingerprint: str
+    digest: str
+    splits: list[int] | None
+    unsplittable: str
+    endless: bool
+    compression: str
+
+
+@dataclass(slots=True)
+class Lane:
+    """The stream of elements of one worker.
+
+    Attributes:
+      number: Which lane of the job it is.
+      worker: Id of the worker that computes it, or did last.
+      moves: How often it was given to another worker.
+      deals: By source and visit, the splits that it got, in order.
+      total: How many elements it has; None as long as it goes on.
+      acked: Which of them were acknowledged.
+      failed: How many of those could not be made.
+      verdicts: By consumer, its last acknowledgement and what was accepted: it may ask again.
+    """
+
+    number: int
+    worker: str
+    moves: int = 0
+    deals: dict[str, list[int]] = field(default_factory=dict)
+    total: int | None = None
+    acked: Acknowledged = field(default_factory=Acknowledged)
+    failed: int = 0
+    verdicts: dict[str, tuple[int, Pairs]] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every element was acknowledged."""
+        return self.total is not None and self.acked.prefix >= self.total
+
+
+@dataclass(slots=True)
+class Job:
+    """One pass of all consumers over a dataset.
+
+    Attributes:
+      id: Its id.
+      name: The name that consumers share, "" for a job of one consumer.
+      iteration: Which pass under this name.
+      dataset: Id of the dataset.
+      mode: Value of the `ShardingPolicy`.
+      num_consumers: How many consumers read in rounds; 0 if they do not.
+      lanes: Its lanes, by number.
+      dealt: By source and visit, the next split to be dealt.
+      closed: Whether no further lane will come.
+    """
+
+    id: str
+    name: str
+    iteration: int
+    dataset: int | str
+    mode: int
+    num_consumers: int
+    lanes: list[Lane] = field(default_factory=list)
+    dealt: dict[str, int] = field(default_factory=dict)
+    closed: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether every element of every lane was acknowledged."""
+        return self.closed and all(lane.complete for lane in self.lanes)
+
+
+class State:
+    """Datasets and jobs, as the entries say.
+
+    Attributes:
+      datasets: By id.
+      jobs: By id.
+      names: Ids of jobs by name and iteration.
+    """
+
+    def __init__(self) -> None:
+        self.datasets: dict[int | str, Registered] = {}
+        self.jobs: dict[str, Job] = {}
+        self.names: dict[tuple[str, int], str] = {}
+
+    def apply(self, entry: Entry) -> None:
+        """Makes the change that an entry describes.
+
+        Raises:
+          DataLossError: if it fits nothing that was before.
+        """
+        try:
+            self._apply(entry)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise DataLossError(
+                f"the dispatcher's journal has an entry that fits no other: {entry}"
+            ) from error
+
+    def _apply(self, entry: Entry) -> None:
+        match entry["what"]:
+            case "dataset":
+                registered = Registered(**entry["dataset"])
+                self.datasets[registered.id] = registered
+            case "job":
+                job = Job(**entry["job"])
+                self.jobs[job.id] = job
+                if job.name:
+                    self.names[job.name, job.iteration] = job.id
+            case "lane":
+                job = self.jobs[entry["job"]]
+                job.lanes.append(Lane(len(job.lanes), entry["worker"]))
+            case "move":
+                lane = self._lane(entry)
+                lane.worker, lane.moves = entry["worker"], lane.moves + 1
+            case "deal":
+                key, split = entry["key"], entry["split"]
+                self._lane(entry).deals.setdefault(key, []).append(split)
+                self.jobs[entry["job"]].dealt[key] = split + 1
+            case "end":
+                self._lane(entry).total = entry["total"]
+            case "close":
+                self.jobs[entry["job"]].closed = True
+            case "ack":
+                self._acknowledge(self._lane(entry), entry)
+            case "forget":
+                job = self.jobs.pop(entry["job"])
+                self.names.pop((job.name, job.iteration), None)
+            case _:
+                raise ValueError(entry["what"])
+
+    def _lane(self, entry: Entry) -> Lane:
+        return self.jobs[entry["job"]].lanes[entry["lane"]]
+
+    def _acknowledge(self, lane: Lane, entry: Entry) -> None:
+        accepted = [(int(start), int(stop)) for start, stop in entry["accepted"]]
+        for start, stop in accepted:
+            lane.acked.add(start, stop)
+        lane.failed += entry["failed"]
+        lane.verdicts[entry["consumer"]] = entry["number"], accepted
+
+    def next_split(self, job: Job, provider: int, key: str) -> int | None:
+        """The split to deal next; None if all of them were."""
+        counts: Any = self.datasets[job.dataset].splits
+        split = job.dealt.get(key, 0)
+        return split if counts[provider] == ENDLESS or split < counts[provider] else None
+
+    def has_splits(self, job: Job) -> bool:
+        """Whether a lane that begins now would get a split."""
+        registered = self.datasets[job.dataset]
+        return registered.endless or any(
+            self.next_split(job, provider, f"{provider}/0") is not None
+            for provider in range(len(registered.splits or ()))
+        )

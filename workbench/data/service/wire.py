@@ -1,0 +1,177 @@
+"""Requests and replies: a JSON object and bytes in a frame, over TCP or TLS, after a token was checked.
+
+Until the peer has shown the token, nothing but one short line of JSON is read. Frames are never unpickled here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import ssl
+import struct
+import time
+from hmac import compare_digest
+from typing import Any
+
+from workbench import errors, forks
+from workbench.data.service.address import Address, Tls
+from workbench.errors import FailedPreconditionError, UnavailableError, UnknownError, WorkbenchError
+
+Fields = dict[str, Any]
+_HEAD = struct.Struct("<IQ")
+_MOST_HEADER_BYTES = 64 * 1024 * 1024
+_HELLO = "workbench data service 1"
+_MOST_HELLO_BYTES = 1024
+HELLO_SECONDS = 5.0
+"""How long a peer may take to connect and show its token."""
+REPLY_SECONDS = 60.0
+"""How long a reply may take, besides what the request asks the server to wait."""
+
+
+class Connection:
+    """One end of an open connection. Each end is used by one thread at a time; any thread may `close`."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        """Takes over a socket whose peer has been let in."""
+        self._sock = forks.descriptor(sock)
+
+    def send(self, fields: Fields, payload: bytes = b"") -> None:
+        """Sends one frame.
+
+        Raises:
+          OSError: if the peer is gone, or takes nothing for long.
+        """
+        header = json.dumps(fields, separators=(",", ":")).encode()
+        self._sock.settimeout(REPLY_SECONDS)
+        data = _HEAD.pack(len(header), len(payload)) + header
+        if len(payload) < 65536:
+            self._sock.sendall(data + payload)
+        else:
+            self._sock.sendall(data)
+            self._sock.sendall(payload)
+
+    def receive(self, timeout_seconds: float | None) -> tuple[Fields, bytes]:
+        """The next frame; None waits until the peer sends one or goes.
+
+        Raises:
+          OSError: if the peer is gone, or nothing comes in time.
+        """
+        self._sock.settimeout(timeout_seconds)
+        head = self._exactly(_HEAD.size)
+        self._sock.settimeout(REPLY_SECONDS)
+        header_bytes, payload_bytes = _HEAD.unpack(head)
+        if header_bytes > _MOST_HEADER_BYTES:
+            raise ConnectionError(f"a frame claims a header of {header_bytes:,} bytes")
+        fields = json.loads(self._exactly(header_bytes))
+        return fields, self._exactly(payload_bytes)
+
+    def _exactly(self, count: int) -> bytes:
+        parts: list[bytes] = []
+        while count:
+            part = self._sock.recv(min(count, 1 << 20))
+            if not part:
+                raise ConnectionError("the peer closed the connection")
+            parts.append(part)
+            count -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def wake(self) -> None:
+        """Ends the connection under a thread that waits for it, which then closes it."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Closes this end; by the thread that uses it."""
+        self.wake()
+        self._sock.close()
+
+
+def connect(address: Address, tls: Tls | None, timeout_seconds: float) -> Connection:
+    """Connects to a server and shows the token.
+
+    Raises:
+      OSError: if nobody answers there in time, or the certificate is not valid.
+      FailedPreconditionError: if the server does not take the token.
+    """
+    timeout = min(timeout_seconds, HELLO_SECONDS)
+    sock = socket.create_connection((address.host, address.port), timeout)
+    try:
+        if tls is not None:
+            sock = tls.client().wrap_socket(sock, server_hostname=address.host)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.sendall(json.dumps({"hello": _HELLO, "token": address.token}).encode() + b"\n")
+        verdict = _line(sock, time.monotonic() + timeout).get("verdict")
+        if verdict != "ok":
+            raise FailedPreconditionError(
+                f"the data service at {address} refused this client: {verdict}; use the address that the dispatcher "
+                f"prints, dispatcher.target, with its token (a dispatcher without work_dir has another one after each "
+                f"start)"
+            )
+        return Connection(sock)
+    except ssl.SSLCertVerificationError as error:
+        sock.close()
+        raise FailedPreconditionError(f"the certificate of {address} is not valid: {error}") from error
+    except BaseException:
+        sock.close()
+        raise
+
+
+def accepted(sock: socket.socket, token: str, context: ssl.SSLContext | None) -> Connection:
+    """The connection of a client that shows the token.
+
+    Raises:
+      OSError: if the client is a stranger, slow, or gone.
+    """
+    deadline = time.monotonic() + HELLO_SECONDS
+    sock.settimeout(HELLO_SECONDS)
+    if context is not None:
+        sock = context.wrap_socket(sock, server_side=True)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        hello = _line(sock, deadline)
+        right = compare_digest(str(hello.get("token")).encode(), token.encode())
+        verdict = "ok" if right else "wrong token"
+        if right and hello.get("hello") != _HELLO:
+            verdict = f"it speaks {hello.get('hello')!r}, this is {_HELLO!r}"
+        sock.sendall(json.dumps({"verdict": verdict}).encode() + b"\n")
+        if verdict != "ok":
+            raise PermissionError(verdict)
+    except BaseException:
+        sock.close()
+        raise
+    return Connection(sock)
+
+
+def error_fields(error: BaseException) -> Fields:
+    """An error as a reply carries it."""
+    return {"kind": type(error).__name__, "message": str(error)}
+
+
+def raised_by(fields: Fields) -> WorkbenchError:
+    """The error that `error_fields` described; one of another kind is an `UnknownError`."""
+    kind = getattr(errors, str(fields["kind"]), None)
+    if isinstance(kind, type) and issubclass(kind, WorkbenchError):
+        return kind(str(fields["message"]))
+    return UnknownError(f"{fields['kind']}: {fields['message']}")
+
+
+def _line(sock: socket.socket, deadline: float) -> Fields:
+    """One line with a JSON object, and not a byte more."""
+    line = b""
+    while not line.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        if left <= 0 or len(line) > _MOST_HELLO_BYTES:
+            raise UnavailableError("the peer did not say who it is in time")
+        sock.settimeout(left)
+        part = sock.recv(1)  # exactly the line: frames follow
+        if not part:
+            raise UnavailableError("the peer ended the connection before it said who it is")
+        line += part
+    try:
+        hello = json.loads(line)
+    except ValueError as error:
+        raise UnavailableError("the peer is no data service") from error
+    if not isinstance(hello, dict):
+        raise UnavailableError("the peer is no data service")
+    return hello
