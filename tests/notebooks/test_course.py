@@ -33,6 +33,7 @@ PLAUSIBLE: dict[str, dict[str, tuple[str, str]]] = {
         "global-mean": ("return total / count", 'return ctx.all_reduce("mean", x.mean())'),
         "policy": ("policies.DATA", "policies.OFF"),
         "groups": ("rows_per_group = 30", "rows_per_group = 15"),
+        "faster": ("num_parallel_calls=auto", "num_parallel_calls=1"),
     },
     VARIABLES: {
         "aggregation": ('aggregation="MEAN"', 'aggregation="ONLY_FIRST_REPLICA"'),
@@ -71,6 +72,7 @@ SAID = {
     "global-mean-check": "is not finite on replica",
     "policy-check": "elements too many are read",
     "groups-check": "larger groups do, too: [30]",
+    "faster-check": "one is fetched at a time",
     "aggregation-check": "the mean of 10 and 11 is not [10. 10. 10.]",
     "count-check": "were counted, there are [143 146",
     "repaired-check": "'weights:0' is not in sync",
@@ -116,6 +118,8 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
             "what-if": r"policy OFF .* 30 30 30 30, dup 60",
             "parquet": r"18\s+18 12 12",
             "columns": "{'label': array",
+            "slow": r"map\(fetch\) takes \d+ % of the time: give it num_parallel_calls",
+            "faster-check": r"fetched by \d+ threads",
             "proof": "TFRecord: 60, as written: True\nParquet: 60, as written: True",
         },
         VARIABLES: {
