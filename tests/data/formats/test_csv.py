@@ -275,6 +275,20 @@ def test_the_explanation_names_file_and_row(tmp_path: Path) -> None:
         list(auto_shard(CsvDataset(paths), 3, 0).dataset)
 
 
+def test_types_are_looked_up_in_the_records_that_fit(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x,y\n1,\xff\n\xff\n\xfe,\xfd,\xfc\n2,b\n")
+    found = read(CsvDataset(tmp_path / "a"))
+    assert [item if isinstance(item, str) else item["y"] for item in found] == [
+        b"\xff",
+        f"{str(tmp_path / 'a')!r}, line 3: CSV parse error: Row #1: Expected 2 columns, got 1: \ufffd",
+        f"{str(tmp_path / 'a')!r}, line 4: CSV parse error: Row #1: Expected 2 columns, got 3: \ufffd,\ufffd,\ufffd",
+        b"b",
+    ]
+    (tmp_path / "b").write_bytes(b"x,y\n1\n2,3,4\n")
+    with pytest.raises(InvalidArgumentError, match="no value in the first rows"):
+        list(CsvDataset(tmp_path / "b"))
+
+
 def test_a_pipeline_of_csv_travels(tmp_path: Path) -> None:
     dataset = CsvDataset(written(tmp_path / "a", "x\n1\n2\n")).map(lambda row: row["x"])
     assert list(pickle.loads(cloudpickle.dumps(dataset))) == [1, 2]

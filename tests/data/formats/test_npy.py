@@ -280,6 +280,19 @@ def test_damage_is_told_or_changes_values_only(tmp_path: Path, name: str) -> Non
     assert told > len(content)
 
 
+@pytest.mark.parametrize("code", [0x110000, 0xD800, 0xFFFFFFFF])
+def test_text_that_is_no_unicode_is_told(tmp_path: Path, code: int) -> None:
+    path = Path(saved(tmp_path / "a", np.array(["ab", "cd"])))
+    path.write_bytes(path.read_bytes()[:-4] + code.to_bytes(4, "little"))
+    with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
+        archive.write(path, "x.npy")
+    for name in ("a", "b.npz"):
+        with pytest.raises(DataLossError, match=rf"{name}'.* holds text that is no Unicode"):
+            list(NumpyDataset(tmp_path / name))
+        with pytest.raises(DataLossError, match="no Unicode"):
+            list(NumpyDataset(tmp_path / name).batch(2))
+
+
 def test_shuffling_a_map_reads_only_what_is_taken(tmp_path: Path) -> None:
     dataset = NumpyDataset(saved(tmp_path / "a", np.zeros((1 << 16, 1 << 8), np.uint8)))
     runs = list(dataset.with_source(dataset.source, ()).open(dataset.next_pass()))

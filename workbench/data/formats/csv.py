@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -209,7 +210,10 @@ class CsvFiles(SplitReader):
         types = dict(given)
         if text and unknown:
             with damage_told(path, "CSV"):
-                table = self.form.parse(text, names, unknown, lenient=True)
+                try:
+                    table = self.form.parse(text, names, unknown)
+                except pa.ArrowInvalid:
+                    table = self.form.parse(self._fitting(text, len(names)), names, unknown)
             types |= {field.name: as_bytes(field.type) for field in table.schema}
         for name in chosen:
             if pa.types.is_null(types.get(name, pa.null())):
@@ -218,6 +222,18 @@ class CsvFiles(SplitReader):
                     f"give dtypes={{{name!r}: ...}}"
                 )
         return {name: types[name] for name in chosen}
+
+    def _fitting(self, text: bytes, width: int) -> bytes:
+        """Those records of a text that have `width` fields, and an empty line, as Arrow refuses no text at all."""
+        ends = record_ends(text, self.form.quote).tolist()
+        records = [text[start:end] for start, end in itertools.pairwise([0, *ends])]
+        return b"".join(record for record in records if self._width(record) == width) + b"\n"
+
+    def _width(self, record: bytes) -> int:
+        try:
+            return len(fields_of(record, self.form.delimiter, self.form.quote))
+        except InvalidArgumentError:
+            return -1
 
 
 class _Records:

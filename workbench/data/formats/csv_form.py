@@ -64,16 +64,13 @@ class CsvForm:
             return tuple(found)
         return tuple(f"f{number}" for number in range(len(found)))
 
-    def parse(
-        self, text: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *, lenient: bool = False
-    ) -> pa.Table:
+    def parse(self, text: bytes, names: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         """The columns of some records.
 
         Args:
           text: Whole records.
           names: Of all columns.
           types: Of the columns that are wanted; null to look them up.
-          lenient: Whether to leave out records with another number of fields.
 
         Raises:
           pyarrow.ArrowInvalid: if a record does not fit.
@@ -89,7 +86,6 @@ class CsvForm:
                 delimiter=self.delimiter,
                 quote_char=self.quote or False,
                 newlines_in_values=bool(self.quote),
-                invalid_row_handler=(lambda row: "skip") if lenient else None,
             ),
             pyarrow.csv.ConvertOptions(
                 column_types=known,

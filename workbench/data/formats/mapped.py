@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass
-from typing import IO, ClassVar, Literal
+from typing import IO, ClassVar, Final, Literal
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from workbench.data.formats.npy_header import NpyHeader
 from workbench.data.structure import LEAF, Array, Structure, convert
 from workbench.data.tables import Leaves, Rows, Segment, as_slab, row_numbers
 from workbench.errors import DataLossError
+
+_LAST_CODE: Final = 0x10FFFF
+_SURROGATES: Final = (0xD800, 0xDFFF)
 
 
 @dataclass(slots=True, eq=False)
@@ -55,15 +58,15 @@ class MappedTable:
     def row(self, index: int) -> Leaves:
         """The components of one element."""
         self._check()
-        return [native(self.array[index].copy())]
+        return [self._copied(self.array[index : index + 1])[0]]
 
     def take(self, rows: Rows) -> Leaves:
         """The components of several elements, stacked."""
         self._check()
         if isinstance(rows, range):
             stop = rows.stop if rows.stop >= 0 else None
-            return [native(np.array(self.array[rows.start : stop : rows.step]))]
-        return [native(self.array.take(rows, axis=0))]
+            return [self._copied(self.array[rows.start : stop : rows.step])]
+        return [native(self.array.take(rows, axis=0), repr(self.path))]
 
     def ids(self, rows: Rows) -> Array:
         """Numbers of the source elements behind `rows`."""
@@ -72,6 +75,9 @@ class MappedTable:
     def segment(self, index: int) -> Segment:
         """One element seen as a batch of rows."""
         return as_slab(self.row(index), self.ids(range(index, index + 1)))
+
+    def _copied(self, view: Array) -> Array:
+        return native(np.array(view), repr(self.path))
 
     def _check(self) -> None:
         size = self.memory.size()
@@ -82,8 +88,22 @@ class MappedTable:
             )
 
 
-def native(values: Array) -> Array:
-    """Values in the byte order of the machine, text as bytes."""
+def native(values: Array, what: str) -> Array:
+    """Values in the byte order of the machine, text as bytes.
+
+    Args:
+      values: As they lie in the file.
+      what: The file or array in texts.
+
+    Raises:
+      DataLossError: if text is no Unicode: NumPy does not look at it before it is used.
+    """
+    if values.dtype.kind == "U" and values.dtype.itemsize:
+        codes = (
+            np.ascontiguousarray(values).reshape(-1).view(np.dtype("u4").newbyteorder(values.dtype.byteorder))
+        )
+        if (codes > _LAST_CODE).any() or ((codes >= _SURROGATES[0]) & (codes <= _SURROGATES[1])).any():
+            raise DataLossError(f"{what} holds text that is no Unicode; the file is damaged")
     if values.dtype.kind in "SUO":
         return convert(values)  # type: ignore[no-any-return]
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))

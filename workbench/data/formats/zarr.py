@@ -164,7 +164,8 @@ class _Content:
         columns = []
         for array in self.arrays:
             values = np.asarray(array[rows.start : rows.stop])
-            columns.append(native(values.astype(STRING) if values.dtype.kind == "T" else values))
+            text = values.dtype.kind == "T"
+            columns.append(native(values.astype(STRING) if text else values, f"array {array.name!r}"))
         return Run(PositionedTable(columns, self.structure, rows), range(len(rows)))
 
 
