@@ -67,6 +67,18 @@ def test_sizes_modes_and_classes_are_as_asked(pets: Path) -> None:
     assert [label for _, label in values(only)] == [0, 0, 1, 1, 1]
 
 
+def test_images_that_are_decoded_in_parallel_come_in_the_same_order(pets: Path) -> None:
+    (pets / "cat" / "a.png").write_text("damaged")
+    for parallel in (1, 3, wb.data.AUTOTUNE):
+        dataset = ImageFolderDataset(pets, num_parallel_reads=parallel)
+        assert dataset.class_names == ["cat", "dog"]
+        with pytest.raises(DataLossError, match=r"a\.png'"):
+            list(dataset)
+        assert values(dataset.ignore_errors()) == [(1, 0), (3, 0), (0, 1)]
+        parts = [values(auto_shard(dataset.ignore_errors(), 2, host).dataset) for host in (0, 1)]
+        assert sorted(parts[0] + parts[1]) == [(0, 1), (1, 0), (3, 0)]
+
+
 def test_names_are_shuffled_without_decoding(pets: Path) -> None:
     def orders(seed: int) -> list[list[tuple[int, int]]]:
         dataset = ImageFolderDataset(pets, shuffle=True, seed=seed)

@@ -50,7 +50,7 @@ class CsvDataset(Dataset):
       quote: The quotation mark, which doubled stands for itself; "" if there is none.
       null_values: What a missing value looks like, also between quotation marks.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
-      num_parallel_reads: If above 1, that many files are read in turn, row by row.
+      num_parallel_reads: If above 1, that many files are read at a time, by threads; their rows come in turn.
 
     Raises:
       TypeError: if the names are no text, or a dtype is none.

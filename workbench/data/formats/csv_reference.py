@@ -125,7 +125,7 @@ def make_csv_dataset(
       shuffle_buffer_size: Rows that are shuffled at a time.
       shuffle_seed: Makes the order repeatable.
       prefetch_buffer_size: Batches made ahead; None to let AUTOTUNE choose.
-      num_parallel_reads: Files that are read in turn; None for one.
+      num_parallel_reads: Files that are read at a time, by threads; their rows come in turn. None for one.
       sloppy: Whether their order may differ from pass to pass.
       num_rows_for_inference: Rows in which types are looked up; None for all.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.
@@ -172,8 +172,12 @@ def make_csv_dataset(
     dataset: Dataset = Dataset.from_tensor_slices(paths)
     if shuffle:
         dataset = dataset.shuffle(len(paths), shuffle_seed)
+    cycle = num_parallel_reads or 1
     dataset = dataset.interleave(
-        _OneFile(reader, ignore_errors), num_parallel_reads or 1, deterministic=not sloppy
+        _OneFile(reader, ignore_errors),
+        cycle,
+        num_parallel_calls=None if cycle == 1 else cycle,
+        deterministic=not sloppy,
     )
     if shuffle:
         dataset = dataset.shuffle(shuffle_buffer_size, shuffle_seed)

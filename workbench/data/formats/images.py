@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from workbench.data.dataset import Dataset
+from workbench.data.readers import read_files
 from workbench.data.seeds import draw
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.opening import opened
@@ -53,6 +54,7 @@ class ImageFolderDataset(Dataset):
       seed: Of that order.
       most_pixels: Images with more are refused before they are decoded. Pillow's own limit,
         `PIL.Image.MAX_IMAGE_PIXELS`, holds as well.
+      num_parallel_reads: How many images are decoded at a time, by threads, in the same order; None for one.
 
     Attributes:
       class_names: Names of the classes, by label.
@@ -74,6 +76,7 @@ class ImageFolderDataset(Dataset):
         shuffle: bool = False,
         seed: int | None = None,
         most_pixels: int = _MOST_PIXELS,
+        num_parallel_reads: int | None = None,
     ) -> None:
         if mode not in _CHANNELS:
             raise InvalidArgumentError(f"ImageFolderDataset: mode is {mode!r}; use {', '.join(_CHANNELS)}")
@@ -97,7 +100,7 @@ class ImageFolderDataset(Dataset):
             labels=labels,
             decoding=Decoding(root, exact, mode, int(most_pixels)),
         )
-        super().__init__(reader)
+        read_files(self, reader, num_parallel_reads)
         self.class_names = names
 
 
