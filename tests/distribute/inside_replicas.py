@@ -102,6 +102,7 @@ CROSS_DEVICE_OPS: Calls = {
 }
 DATASET: Calls = {
     "__iter__": lambda d: iter(d),
+    "explain": lambda d: d.explain(),
     "__repr__": repr,
 }
 ITERATOR: Calls = {

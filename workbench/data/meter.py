@@ -57,6 +57,9 @@ class Unmeasured:
     def input_of(self, dataset: Measurable) -> None:
         """The meters of a dataset's source and stages: none."""
 
+    def expect(self, inputs: Sequence[Measurable]) -> None:
+        """As `StageMeter.expect`."""
+
     def working(self) -> AbstractContextManager[None]:
         """As `StageMeter.working`."""
         return _NOTHING

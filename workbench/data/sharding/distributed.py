@@ -16,6 +16,7 @@ import numpy as np
 from workbench import tree
 from workbench.data.context import InputContext, InputOptions
 from workbench.data.dataset import Dataset
+from workbench.data.meter import UNMEASURED, StageMeter, Unmeasured
 from workbench.data.options import AutoShardPolicy
 from workbench.data.passes import Pass
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, batch_sizes_for_worker, compute_batch_size
@@ -122,7 +123,12 @@ class HostPipeline:
             yield Step([value for value, _ in items], [ids for _, ids in items])
 
     def values_for(
-        self, replicas: Sequence[int], *, epoch: int = 0, first: int = 0
+        self,
+        replicas: Sequence[int],
+        *,
+        epoch: int = 0,
+        first: int = 0,
+        meter: StageMeter | Unmeasured = UNMEASURED,
     ) -> Iterator[list[Any] | Failed]:
         """As `steps`, but makes only what some replicas of the host get; the rows of others are not gathered.
 
@@ -130,11 +136,16 @@ class HostPipeline:
           replicas: Positions among the host's replicas.
           epoch: Number of the epoch.
           first: Number of the first step; of those before it nothing is gathered.
+          meter: Measures what the stages cost.
 
         Yields:
           One element tree per entry of `replicas`; or why there is none in this step.
         """
-        streams = [_located(dataset, dataset.numbered_pass(epoch)) for dataset in self._read()]
+        datasets = tuple(self._read())
+        meter.expect(datasets)
+        streams = [
+            _located(dataset, replace(dataset.numbered_pass(epoch), meter=meter)) for dataset in datasets
+        ]
         for number, group in enumerate(_dealt(streams, self.replicas)):
             if isinstance(group, Failed):
                 if number >= first:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import tree
 from workbench.data.context import InputContext, InputOptions
 from workbench.data.dataset import Dataset
+from workbench.data.explanation import InputExplanation
 from workbench.data.iterator import Elements, Optional
 from workbench.data.sharding.distributed import (
     HostPipeline,
@@ -131,6 +132,23 @@ class DistributedDataset:
     def trail(self) -> Trail:
         """What tells the `progress` also when this dataset is gone."""
         return self._trail
+
+    def explain(self) -> InputExplanation:
+        """Tells what the input pipelines of the hosts cost while replicas read them, and which replica waits longest.
+
+        Nothing is read for it: each process that reads measures, and tells now and then with the batches that it gives.
+        In a notebook the view goes on while a loop trains. The numbers are those of the newest epoch.
+
+        Raises:
+          RuntimeError: With the default strategy, which reads in the notebook: explain the dataset itself there.
+        """
+        if self.input is None:
+            raise RuntimeError(
+                "explain: with the default strategy the notebook itself reads; use dataset.explain() of the dataset "
+                "that was distributed, or distribute it with a strategy"
+            )
+        trail, gang = self._trail, self.input.group.gang
+        return InputExplanation(trail.flow(), follow=trail.flow, ended=lambda: gang.closed)
 
     def __iter__(self) -> DistributedIterator:
         epoch = next(self._epochs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,16 @@ class HostInput:
             return self._exchanged(env, request)
         steps, failure = self._read(env, request)
         return _own(steps, plan.places[env.rank][1]), failure
+
+    def cost(self, env: ReplicaEnv, request: Request) -> bytes:
+        """What reading for this iterator has cost, for `ProgressLog.cost`; b"" where this process has nothing to tell.
+
+        Only now and then, and from one of the replicas that a reader serves: it travels with the chunk.
+        """
+        host = self.plan.places[env.rank][0]
+        reader = self.readers.get((request.iterator, host))
+        told = b"" if reader is None or request.again else reader.cost()
+        return pickle.dumps((host, env.device.worker, told), protocol=5) if told else b""
 
     def filled(self, env: ReplicaEnv, request: Request, steps: Steps) -> list[Any]:
         """The leaves of all steps that were asked for; empty arrays for those that there are not."""

@@ -85,10 +85,12 @@ class Answer(NamedTuple):
     Attributes:
       steps: Per step, start of the index and size of its `SharedStep`.
       failed: Whether there is a failure.
+      cost: As `Reader.cost`.
     """
 
     steps: tuple[tuple[int, int], ...]
     failed: bool
+    cost: bytes
 
 
 class Printed(NamedTuple):
@@ -177,21 +179,22 @@ def _answer(
                             known[asked.host], asked.epoch, asked.replicas, keep_as=share, ahead=True
                         )
                     except Exception as error:  # of code that a function of the user brings with it
-                        _send_chunk(line, ([], report(-1, error)))
+                        _send_chunk(line, ([], report(-1, error)), b"")
                         continue
-                _send_chunk(line, reader.steps(ask.first, ask.steps, keep=ask.keep))
+                chunk = reader.steps(ask.first, ask.steps, keep=ask.keep)
+                _send_chunk(line, chunk, reader.cost())
         except (EOFError, BrokenPipeError):  # the iterator is gone
             if reader is not None:
                 reader.close()
 
 
-def _send_chunk(line: socket.socket, chunk: Chunk) -> None:
+def _send_chunk(line: socket.socket, chunk: Chunk, cost: bytes) -> None:
     sys.stdout.flush()
     steps, failure = chunk
     shared = [step for step in steps if isinstance(step, SharedStep)]
     failed = [] if failure is None else [in_memory(pickle.dumps(failure, protocol=5))]
     try:
-        answer = Answer(tuple((step.index, step.nbytes) for step in shared), bool(failed))
+        answer = Answer(tuple((step.index, step.nbytes) for step in shared), bool(failed), cost)
         send(line, answer, [*(step.descriptor for step in shared), *failed])
     finally:
         for each in failed:

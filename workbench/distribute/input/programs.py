@@ -21,7 +21,7 @@ from workbench.runtime.process.fork_server import AVAILABLE
 if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
 
-HEAD: Final = 3
+HEAD: Final = 4
 """Leaves of what `fetch` returns before those of its elements."""
 
 
@@ -81,15 +81,16 @@ def fetch(env: ReplicaEnv, request: Request) -> tuple[Any, ...]:
 
     Returns:
       The number of steps that its host had left before the end or an element that failed, for how many ns the replica
-      waited for them, the failure (pickled, b"" if there is none), then the leaves of each step; what is missing is
-      made up of empty arrays, so that the structure is always the same.
+      waited for them, the failure (pickled, b"" if there is none), now and then what reading has cost (pickled), then
+      the leaves of each step; what is missing is made up of empty arrays, so that the structure is always the same.
     """
     began_ns = time.monotonic_ns()
     opened = _known(env, request)
     found, failure = opened.fetch(env, request)
     waited_ns = time.monotonic_ns() - began_ns
     data = b"" if failure is None else pickle.dumps(replace(failure, rank=env.rank), protocol=5)
-    return (len(found), waited_ns, data, *opened.filled(env, request, found))
+    cost = opened.cost(env, request)
+    return (len(found), waited_ns, data, cost, *opened.filled(env, request, found))
 
 
 def fetch_again(

@@ -5,11 +5,15 @@ A Trail has the log of a distributed dataset's newest epoch.
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from workbench.data.cost.flow import InputFlow, pipeline_flow, replica_waits
+from workbench.data.cost.profile import PipelineProfile, merged
+from workbench.data.explanation import input_flow
 from workbench.data.sharding.progress import InputProgress
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ class ProgressLog:
         self._began = self._latest = time.monotonic()
         self._turns: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._waited_ns = (0,) * replicas
+        self._profiles: dict[tuple[int, str], tuple[PipelineProfile, ...]] = {}
 
     def give(self, next_step: int) -> None:
         """The notebook gets an element; the user's next step, whose number is told, may work with it."""
@@ -41,6 +46,29 @@ class ProgressLog:
         self._waited_ns = tuple(
             before + more for before, more in zip(self._waited_ns, waited_ns, strict=True)
         )
+
+    def cost(self, told: Sequence[bytes]) -> None:
+        """Replicas have got input, and some tell what reading it has cost so far.
+
+        Args:
+          told: By replica, what `HostInput.cost` gives.
+        """
+        for data in told:
+            if data:
+                host, worker, profiles = pickle.loads(data)
+                # Replaced, not changed: other threads go through it.
+                self._profiles = {**self._profiles, (host, worker): pickle.loads(profiles)}
+
+    @property
+    def profiles(self) -> dict[int, tuple[PipelineProfile, ...]]:
+        """By host, what each of its datasets has cost, in all processes that read it."""
+        hosts: dict[int, list[tuple[PipelineProfile, ...]]] = {}
+        for (host, _), profiles in sorted(self._profiles.items()):
+            hosts.setdefault(host, []).append(profiles)
+        return {
+            host: tuple(merged(column) for column in zip(*found, strict=True))
+            for host, found in hosts.items()
+        }
 
     def now(self, group: Group) -> InputProgress:
         """How far the replicas of `group` are."""
@@ -77,3 +105,28 @@ class Trail:
             return None
         log, group = self._newest
         return log.now(group)
+
+    def flow(self) -> InputFlow:
+        """What the input pipelines of the hosts have cost in the newest epoch, and how long replicas waited."""
+        if self._newest is None:
+            return input_flow([], status="live", elapsed_seconds=0.0)
+        log, group = self._newest
+        progress = log.now(group)
+        hosts = list(dict.fromkeys(device.host for device in group.devices))
+        waits = replica_waits(
+            progress.waited_seconds,
+            [hosts.index(device.host) for device in group.devices][: len(progress.waited_seconds)],
+            progress.elapsed_seconds,
+        )
+        pipelines = [
+            pipeline_flow(profile, host=host, name=hosts[host] if host < len(hosts) else f"host {host}")
+            for host, profiles in log.profiles.items()
+            for profile in profiles
+        ]
+        return input_flow(
+            pipelines,
+            waits,
+            status="stopped" if group.gang.closed else "live",
+            elapsed_seconds=progress.elapsed_seconds,
+            limit=f"epoch {progress.epoch}",
+        )

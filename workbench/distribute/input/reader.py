@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from workbench import tree
+from workbench.data.meter import Meter
 from workbench.data.sharding.distributed import HostPipeline
 from workbench.data.tables import Failed
 from workbench.distribute.input.read_step import ReadStep
@@ -19,6 +22,8 @@ _CHECK_SECONDS: Final = 1.0
 _AHEAD_CHUNKS: Final = 2
 """So many times as many steps as are asked for at once are read ahead: one chunk is on its way, one is being read."""
 _END: Final = object()
+_TELL_NS: Final = 250_000_000  # nobody needs to see more often what stages cost
+_MOST_COST_BYTES: Final = 32 << 10  # it travels within messages
 Chunk = tuple[list[ReadStep], FailureReport | None]
 """Some steps, and the failure of the one that follows, if that is why there are fewer than were asked for."""
 
@@ -28,6 +33,9 @@ class Reading(Protocol):
 
     def steps(self, first: int, count: int, *, keep: int) -> Chunk:
         """See `Reader.steps`."""
+
+    def cost(self) -> bytes:
+        """See `Reader.cost`."""
 
     def close(self) -> None:
         """Nobody asks any more."""
@@ -70,6 +78,8 @@ class Reader:
         self._needed = 0  # up to which step somebody waits
         self._wanted = 0  # up to which it is read ahead, as far as there is room
         self._reads_ahead = False  # whether there is a thread for that
+        self._meter = Meter()
+        self._told_ns = 0
 
     def steps(self, first: int, count: int, *, keep: int) -> Chunk:
         """Steps `first` to `first + count - 1`, fewer where the pipeline ends or an element fails.
@@ -103,6 +113,16 @@ class Reader:
                 self._first += passed
                 return _until_failure(self._steps[first - self._first :][:count])
 
+    def cost(self) -> bytes:
+        """What the stages of each dataset have cost in this epoch: pickled profiles; b"" if told a moment ago."""
+        now_ns = time.monotonic_ns()
+        with self._changed:
+            if now_ns - self._told_ns < _TELL_NS and not self._ended:
+                return b""
+            self._told_ns = now_ns
+        data = pickle.dumps(self._meter.pipelines(), protocol=5)
+        return data if len(data) <= _MOST_COST_BYTES else b""
+
     def close(self) -> None:
         """Reads no further; what is under way ends."""
         with self._changed:
@@ -115,7 +135,11 @@ class Reader:
             while self._reads_ahead:
                 # A function of the user may take long; an interrupt must come through.
                 self._changed.wait(_CHECK_SECONDS)
-        self._elements = self.pipeline.values_for(self.replicas, epoch=self._epoch, first=first)
+        self._meter = Meter()
+        self._told_ns = 0
+        self._elements = self.pipeline.values_for(
+            self.replicas, epoch=self._epoch, first=first, meter=self._meter
+        )
         self._first = first
         self._steps = []
         self._ended = False

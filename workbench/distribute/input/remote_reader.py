@@ -163,7 +163,14 @@ class RemoteReader:
         self._asking = threading.Lock()
         self._place: tuple[SideProcess, socket.socket] | None = None
         self._last: tuple[Ask | None, Chunk] = (None, ([], None))
+        self._cost = b""
         self._closed = False
+
+    def cost(self) -> bytes:
+        """See `Reader.cost`."""
+        # Without the lock, which is held while another replica waits: at worst two of them tell the same.
+        cost, self._cost = self._cost, b""
+        return cost
 
     def steps(self, first: int, count: int, *, keep: int) -> Chunk:
         """See `Reader.steps`.
@@ -242,6 +249,7 @@ class RemoteReader:
             self._inputs.show_prints(process)
             if line.fileno() in ready:
                 answer, descriptors = receive(line)
+                self._cost = answer.cost or self._cost
                 return _chunk(answer, descriptors)
             stopped = stopped + 1 if not ready and process.is_stopped else 0
             if stopped == _STOPPED_CHECKS:
