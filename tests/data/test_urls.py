@@ -253,9 +253,11 @@ def test_a_server_that_nobody_runs_is_told(web: Web) -> None:
 
 
 def test_servers_without_ranges_are_read_and_those_without_length_are_refused(web: Web) -> None:
-    url = put(web, "http", "a", bytes(range(256)) * 4)
+    content = np.arange(1 << 20).tobytes()  # more than is fetched at a time
+    url = put(web, "http", "a", content)
     web.trouble["/bucket/a"] = "no ranges"
-    assert b"".join(FixedLengthRecordDataset(url, 16)) == bytes(range(256)) * 4
+    assert b"".join(FixedLengthRecordDataset(url, 1 << 16)) == content
+    assert web.sent_bytes == len(content)
     web.trouble["/bucket/a"] = "no length"
     with pytest.raises(InvalidArgumentError, match="does not tell how long the file is"):
         list(FixedLengthRecordDataset(url, 16))

@@ -99,17 +99,16 @@ class RemoteFile(io.RawIOBase):
         stop = min(self._size, max(stop, start + _AHEAD_BYTES))
         self._held = b""  # not two ranges at a time
 
-        def whole(data: bytes) -> bytes:
-            if len(data) == self._size != stop - start:  # a server that knows no ranges sends everything
-                data = data[start:stop]
+        def placed(data: bytes) -> tuple[int, bytes]:
+            if len(data) == self._size:  # a server that knows no ranges sends everything: once is enough
+                return 0, data
             if len(data) != stop - start:
                 raise ConnectionError(f"{len(data):,} bytes came instead of {stop - start:,}")
-            return data
+            return start, data
 
-        self._held = request(
-            self._url, self._files, "cat_file", self._path, start=start, end=stop, then=whole
+        self._held_at, self._held = request(
+            self._url, self._files, "cat_file", self._path, start=start, end=stop, then=placed
         )
-        self._held_at = start
 
 
 def file_system(url: Url) -> tuple[Any, str]:
