@@ -99,6 +99,7 @@ SUITES: dict[str, tuple[Job, ...]] = {
         _tensorflow("tf.data", "input.tf_datasets"),
         Job("workbench", "ours.input.ahead"),
         Job("workbench", "ours.input.distributed"),
+        Job("workbench", "ours.input.service"),
         _tensorflow("TF MirroredStrategy", "input.tf_distributed"),
         _tensorflow("tf.data service", "input.tf_service"),
         Job("workbench", "ours.input.bounded_memory"),
