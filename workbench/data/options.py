@@ -44,6 +44,20 @@ class AutotuneAlgorithm(enum.IntEnum):
     STAGE_BASED = 4
 
 
+class WorkerKind(enum.IntEnum):
+    """Who calls functions of stages that work in parallel.
+
+    THREADS suit functions that wait, or that compute in libraries which let other threads run. PROCESSES suit Python
+    that computes: they have copies of the function and of what it refers to, so changes of that are lost. AUTO is
+    threads, and with `AUTOTUNE` what a measurement finds; it never takes processes for functions that refer to lists,
+    dicts or other objects that can change.
+    """
+
+    AUTO = 0
+    THREADS = 1
+    PROCESSES = 2
+
+
 class _Settings:
     """Attributes with defaults, None where the default may change.
 
@@ -157,12 +171,18 @@ class ThreadingOptions(_Settings):
 
     Attributes:
       max_intra_op_parallelism: Most threads within one function, or None.
-      private_threadpool_size: Threads of the pipeline's own pool, or None.
+      private_threadpool_size: Most calls at a time that AUTOTUNE may choose for a stage, or None for no such bound.
+      worker_kind: A `WorkerKind` (or its name): whether threads or processes call functions in parallel; None for AUTO.
     """
 
-    _kinds: ClassVar[dict[str, type]] = {"max_intra_op_parallelism": int, "private_threadpool_size": int}
+    _kinds: ClassVar[dict[str, type]] = {
+        "max_intra_op_parallelism": int,
+        "private_threadpool_size": int,
+        "worker_kind": WorkerKind,
+    }
     max_intra_op_parallelism: int | None
     private_threadpool_size: int | None
+    worker_kind: WorkerKind | None
 
 
 class AutotuneOptions(_Settings):

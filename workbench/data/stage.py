@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Protocol, Self
 
+from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.tables import Run
 
@@ -30,6 +31,9 @@ class Pipeline(Protocol):
 
     def cardinality(self) -> int:
         """Number of elements, or what stands for endless and unknown."""
+
+    def options(self) -> Options:
+        """The options of this dataset."""
 
     def first(self) -> Any:
         """The first element."""

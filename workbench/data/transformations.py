@@ -20,7 +20,7 @@ from workbench.data.stages.functions import Filter, Map, TakeWhile, check_predic
 from workbench.data.stages.group import GroupByWindow, bucketed
 from workbench.data.stages.ignore_errors import IgnoreErrors
 from workbench.data.stages.padded import PaddedBatch
-from workbench.data.stages.prefetch import AUTOTUNE, Prefetch
+from workbench.data.stages.prefetch import Prefetch, check_parallel_calls
 from workbench.data.stages.resample import RejectionResample
 from workbench.data.stages.scan import Scan
 from workbench.data.stages.select import AssertCardinality, Repeat, Shard, Skip, Take
@@ -377,14 +377,16 @@ class Transformations(ABC):
 
         Args:
           map_func: Returns numbers, text, arrays, or tuples and dicts of them.
-          num_parallel_calls: Threads that call it; None for the caller's own.
-          deterministic: Whether results keep their order (default True).
+          num_parallel_calls: Calls at a time; None for the reader's own thread. Threads call it, or processes if
+            `Options.threading.worker_kind` says so; with `AUTOTUNE` a few elements are measured, and processes are
+            taken for functions that hold Python's lock and refer to nothing that can change.
+          deterministic: Whether results keep their order; True if the options do not say otherwise.
           synchronous: Whether the caller's own thread calls it; not together with `num_parallel_calls`.
           use_unbounded_threadpool: Without effect: a stage has the threads that it is given.
           name: Of the stage.
 
         Raises:
-          ValueError: if `synchronous` is to have parallel calls.
+          InvalidArgumentError: if `synchronous` is to have parallel calls, or their number is less than 1.
         """
         if synchronous and num_parallel_calls is not None:
             raise InvalidArgumentError(
@@ -394,9 +396,8 @@ class Transformations(ABC):
         spec = self.known_element_spec
         if spec is not None:
             probe.check_arguments(map_func, spec, "map")
-        kept = self.options().experimental_deterministic is not False
-        threads = 4 if num_parallel_calls == AUTOTUNE else num_parallel_calls or 0
-        return self.with_stage(Map(map_func, threads, kept if deterministic is None else deterministic), name)
+        check_parallel_calls("map", num_parallel_calls)
+        return self.with_stage(Map(map_func, num_parallel_calls or 0, deterministic), name)
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
         """The elements of the datasets that `map_func` gives, one dataset after the other."""

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from workbench.data.background.threads import CHECK_SECONDS, Threads
+from workbench.data.background.threads import CHECK_SECONDS, Signal, Threads
 from workbench.data.failing import guarded
 from workbench.data.meter import UNMEASURED, StageMeter, Unmeasured
 from workbench.data.tables import ArrayTable, Failed, ListTable, Run, nbytes
-from workbench.errors import FailedPreconditionError
 
 _FIRST_ELEMENTS: Final = 2
 _MOST_ELEMENTS: Final = 1024
@@ -44,7 +43,7 @@ class ReadAhead:
         name: str,
         provenance: bool = False,
         meter: StageMeter | Unmeasured = UNMEASURED,
-        changed: threading.Condition | None = None,
+        signal: Signal | None = None,
         gate: threading.Semaphore | None = None,
     ) -> None:
         """The thread starts when it is told to, or with the first question.
@@ -57,11 +56,11 @@ class ReadAhead:
           name: Of the thread.
           provenance: Whether ids of source elements are kept.
           meter: Of the stage that reads ahead.
-          changed: A condition that several of them share, for who waits for any of them.
+          signal: What several of them share, for who waits for any of them.
           gate: Held while the next run is made, so that only so many of them work at a time.
         """
-        self.threads = Threads(changed)
-        self._changed = self.threads.changed
+        self.threads = Threads(signal)
+        self._lock, self._changed = self.threads.lock, self.threads.changed
         self._most_bytes = limits.bytes
         self._grows = limits.elements is None
         self._most = _FIRST_ELEMENTS if limits.elements is None else limits.elements
@@ -87,7 +86,7 @@ class ReadAhead:
 
     def __next__(self) -> Run:
         self.start()
-        with self._changed:
+        with self._lock:
             if not self._ready and not self.ended:
                 self._grow()
                 with self._meter.waiting():
@@ -97,12 +96,7 @@ class ReadAhead:
                 return self._taken()
         if self.threads.forked and not self._ended:
             self._ended = True
-            return Failed(
-                FailedPreconditionError(
-                    "the threads of this iterator are those of the process that this one was forked off; make a new "
-                    "iterator in each process"
-                )
-            )
+            return self.threads.failed_by_fork()
         if self._fatal is not None:
             fatal, self._fatal = self._fatal, None
             raise fatal
@@ -110,17 +104,17 @@ class ReadAhead:
 
     @property
     def ready(self) -> bool:
-        """Whether the next run, or the end, is there without waiting; `changed` is held."""
+        """Whether the next run, or the end, is there without waiting; the lock is held."""
         return bool(self._ready) or self.ended
 
     @property
     def ended(self) -> bool:
-        """Whether no further run comes into the queue; `changed` is held."""
+        """Whether no further run comes into the queue; the lock is held."""
         return self._ended or self.threads.closed
 
     def is_over(self) -> bool:
         """Whether everything was taken, so that nothing is left to close."""
-        with self._changed:
+        with self._lock:
             return self._ended and not self._ready
 
     def close(self) -> None:
@@ -147,16 +141,21 @@ class ReadAhead:
     def _read(self, open_runs: Callable[[], Iterator[Run]]) -> None:
         try:
             runs = guarded(open_runs())
-            while (run := self._next(runs)) is not None and self._put(run):
+            while self._read_one(runs):
                 pass
             # Here, not where the reader is: this closes files, and threads below.
             del runs
         except BaseException as error:  # such as SystemExit in a user's function: it is for the reader
             self._fatal = error
         finally:
-            with self._changed:
+            with self._lock:
                 self._ended = True
                 self._changed.notify_all()
+
+    def _read_one(self, runs: Iterator[Run]) -> bool:
+        """Reads the next run; False if there is none, or the reader is gone. The thread keeps none that was read."""
+        run = self._next(runs)
+        return run is not None and self._put(run)
 
     def _next(self, runs: Iterator[Run]) -> Run | None:
         if self._gate is None:
@@ -188,7 +187,7 @@ class ReadAhead:
     def _put(self, run: Run) -> bool:
         """Puts a run into the queue as soon as there is room; False if the reader is gone."""
         count, size = len(run) or 1, _bytes(run)
-        with self._changed:
+        with self._lock:
             if not self._has_room(count, size):
                 with self._meter.blocked():
                     while not self._has_room(count, size):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from workbench import forks
+from workbench.data.tables import Failed
+from workbench.errors import FailedPreconditionError
 
 CHECK_SECONDS: Final = 1.0
 """Who waits looks around this often; what it waits for wakes it before."""
@@ -19,21 +21,45 @@ _here = threading.local()
 _living: weakref.WeakSet[Threads] = weakref.WeakSet()
 
 
+class Signal:
+    """A lock, and a condition that is notified of what changes under it.
+
+    The lock can be taken again by the thread that has it, as the garbage collector may close iterators at any moment.
+    It is taken by itself, as in `with signal.lock`: a condition gives it back in Python code, and an interrupt that
+    comes there would leave it taken.
+
+    Attributes:
+      lock: The lock.
+      changed: The condition.
+    """
+
+    __slots__ = ("changed", "lock")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.changed = self.condition()
+
+    def condition(self) -> threading.Condition:
+        """Another condition of the same lock."""
+        return forks.lock(threading.Condition(self.lock))
+
+
 class Threads:
     """Threads of one stage of one pass.
 
     Threads that are started by one of them end with it: a prefetch that is closed must not wait for the ones below it.
 
     Attributes:
-      changed: Held to look at what the threads share with their reader, and notified of changes. It can be taken again
-        by the thread that has it, as the garbage collector may close iterators at any moment.
+      lock: Held to look at what the threads share with their reader.
+      changed: Notified of changes of that.
       closed: Whether the reader is gone.
       forked: Whether this is a copy in a forked process, which does not have the threads.
     """
 
-    def __init__(self, changed: threading.Condition | None = None) -> None:
-        """Starts none yet; stages that wait for several of them give them one `changed`."""
-        self.changed = forks.lock(threading.Condition()) if changed is None else changed
+    def __init__(self, signal: Signal | None = None) -> None:
+        """Starts none yet; stages that wait for several of them give them one `signal`."""
+        signal = signal or Signal()
+        self.lock, self.changed = signal.lock, signal.changed
         self.closed = False
         self.forked = False
         self._threads: list[threading.Thread] = []
@@ -64,8 +90,17 @@ class Threads:
         """See `forks.tell`: the child has no such threads, and must not wait for them."""
         self.forked = self.closed = True
 
+    def failed_by_fork(self) -> Failed:
+        """What a forked child gets in the place of an element."""
+        return Failed(
+            FailedPreconditionError(
+                "the threads of this iterator are those of the process that this one was forked off; make a new "
+                "iterator in each process"
+            )
+        )
+
     def _adopt(self, inner: Threads) -> None:
-        with self.changed:
+        with self.lock:
             self._inner.add(inner)
             closed = self.closed
         if closed:  # by its reader, just before this thread came here
@@ -77,7 +112,7 @@ class Threads:
 
     def _stop(self) -> list[threading.Thread]:
         """Tells all threads to end, and gives them."""
-        with self.changed:
+        with self.lock:
             first = not self.closed
             self.closed = True
             inner = list(self._inner)

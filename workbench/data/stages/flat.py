@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from workbench import forks
 from workbench.data.background.read_ahead import Limits, ReadAhead
-from workbench.data.background.threads import CHECK_SECONDS, close_all
+from workbench.data.background.threads import CHECK_SECONDS, Signal, close_all
 from workbench.data.failing import guarded, raised
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
@@ -90,11 +89,11 @@ class Interleave(Stage):
             )
             return
         in_order = current.keeps_order(self.deterministic)
-        changed = None if in_order else forks.lock(threading.Condition())
-        ahead = _ReadAhead(inners, self, current, changed)
+        signal = None if in_order else Signal()
+        ahead = _ReadAhead(inners, self, current, signal)
         current.meter.workers(self.num_parallel_calls)
         try:
-            yield from self._in_turn(ahead) if changed is None else self._as_they_come(ahead, changed)
+            yield from self._in_turn(ahead) if signal is None else self._as_they_come(ahead, signal)
         finally:
             ahead.close()
 
@@ -125,7 +124,7 @@ class Interleave(Stage):
             if ended and all(slot is None for slot in slots):
                 return
 
-    def _as_they_come(self, inners: _ReadAhead, changed: threading.Condition) -> Iterator[Run]:
+    def _as_they_come(self, inners: _ReadAhead, signal: Signal) -> Iterator[Run]:
         """The runs of those inner datasets that have some, a block of elements of each at a time."""
         slots: deque[ReadAhead] = deque()
         ended = False
@@ -140,9 +139,9 @@ class Interleave(Stage):
                     slots.append(following)
             if not slots:
                 return
-            with changed:
+            with signal.lock:
                 while not any(slot.ready for slot in slots):
-                    changed.wait(CHECK_SECONDS)
+                    signal.changed.wait(CHECK_SECONDS)
                 while not slots[0].ready:
                     slots.rotate(-1)
             inner, left = slots.popleft(), self.block_length
@@ -227,12 +226,12 @@ class _ReadAhead:
         inners: Iterator[Opener | Failed],
         stage: Interleave,
         current: Pass,
-        changed: threading.Condition | None,
+        signal: Signal | None,
     ) -> None:
         self._inners = inners
         self._ahead = stage.cycle_length
         self._current = current
-        self._changed = changed
+        self._signal = signal
         # Two blocks: one to take, one to make.
         self._limits = Limits(current.most_waiting_bytes // (2 * stage.cycle_length), 2 * stage.block_length)
         calls = stage.num_parallel_calls
@@ -258,7 +257,7 @@ class _ReadAhead:
             name="wb-interleave",
             provenance=current.provenance,
             meter=current.meter,
-            changed=self._changed,
+            signal=self._signal,
             gate=self._gate,
         )
         self._open = [each for each in self._open if not each.is_over()]

@@ -6,20 +6,21 @@ element.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from workbench.data.background.parallel_calls import ParallelCalls
+from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages import probe
-from workbench.data.structure import Array, Structure, flatten_result
-from workbench.data.tables import Failed, Leaves, Run, items, single
+from workbench.data.stages.prefetch import AUTOTUNE
+from workbench.data.structure import Structure, flatten_result
+from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
 from workbench.errors import InvalidArgumentError
 
 _ONE_BOOL = TensorSpec((), np.bool_)
@@ -31,56 +32,64 @@ class Map(Stage):
 
     Attributes:
       fn: The function; a tuple element is unpacked over its arguments.
-      num_parallel_calls: How many threads call it, 0 for the caller's own.
-      deterministic: Whether results keep the order of the elements when several threads work.
+      num_parallel_calls: How many calls at a time, AUTOTUNE to find out, 0 for the reader's own thread.
+      deterministic: Whether parallel calls keep the order of the elements; None as the options say.
     """
 
     name: ClassVar[str] = "map"
+    sees_failures: ClassVar[bool] = True
     fn: Callable[..., Any]
     num_parallel_calls: int = 0
-    deterministic: bool = True
+    deterministic: bool | None = None
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
-        if self.num_parallel_calls > 1:
-            yield from self._threaded(upstream, current)
+        attempted = attempts(upstream(), current.provenance)
+        if self.num_parallel_calls:
+            yield from self._in_parallel(attempted, current)
             return
-        for index, (leaves, structure, ids) in enumerate(items(upstream(), current.provenance)):
+        index = 0
+        for item in attempted:
+            if isinstance(item, Failed):
+                yield item
+                continue
+            leaves, structure, ids = item
             try:
-                result = self._called(leaves, structure, index)
+                result = self.called(leaves, structure, index)
             except Exception as error:
                 yield Failed(error)
             else:
                 yield single(*result, ids)
+            index += 1
 
-    def _called(self, leaves: Leaves, structure: Structure, index: int) -> tuple[Leaves, Structure]:
+    def called(self, leaves: Leaves, structure: Structure, index: int) -> tuple[Leaves, Structure]:
+        """What the function returns for element number `index`."""
         try:
             return flatten_result(probe.call(self.fn, structure.pack(leaves)))
         except Exception as error:
             note_place(error, self.text, index)
             raise
 
-    def _threaded(self, upstream: Opener, current: Pass) -> Iterator[Run]:
-        waiting: deque[tuple[Future[tuple[Leaves, Structure]], Array | None]] = deque()
-        with ThreadPoolExecutor(self.num_parallel_calls, thread_name_prefix="wb-map") as pool:
-            try:
-                for index, (leaves, structure, ids) in enumerate(items(upstream(), current.provenance)):
-                    waiting.append((pool.submit(self._called, leaves, structure, index), ids))
-                    if len(waiting) >= 2 * self.num_parallel_calls:
-                        yield self._next_done(waiting)
-                while waiting:
-                    yield self._next_done(waiting)
-            finally:
-                for future, _ in waiting:
-                    future.cancel()
+    def keeps_order(self, options: Options) -> bool:
+        """Whether results come in the order of the elements."""
+        if not self.num_parallel_calls or self.deterministic is not None:
+            return self.deterministic is not False
+        return options.experimental_deterministic is not False
 
-    def _next_done(self, waiting: deque[tuple[Future[tuple[Leaves, Structure]], Array | None]]) -> Run:
-        if not self.deterministic:
-            for position, (future, ids) in enumerate(waiting):
-                if future.done():
-                    del waiting[position]
-                    return _result(future, ids)
-        return _result(*waiting.popleft())
+    def _in_parallel(self, attempted: Iterator[Item | Failed], current: Pass) -> Iterator[Run]:
+        calls = ParallelCalls(
+            self.fn,
+            self.called,
+            self.text,
+            current.options,
+            current.keeps_order(self.deterministic),
+            current.meter,
+        )
+        tasks = _numbered(attempted)
+        if self.num_parallel_calls == AUTOTUNE:
+            yield from calls.run_tuned(tasks)
+        else:
+            yield from calls.run(tasks, self.num_parallel_calls)
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
@@ -96,12 +105,14 @@ class Map(Stage):
         return f"map({_name(self.fn)})"
 
 
-def _result(future: Future[tuple[Leaves, Structure]], ids: Array | None) -> Run:
-    # The function is the user's and may take as long as it likes; the pool's threads cannot die before it returns.
-    error = future.exception(timeout=None)
-    if isinstance(error, Exception):
-        return Failed(error)
-    return single(*future.result(timeout=None), ids)
+def _numbered(attempted: Iterator[Item | Failed]) -> Iterator[tuple[int, Item] | Failed]:
+    index = 0
+    for item in attempted:
+        if isinstance(item, Failed):
+            yield item
+        else:
+            yield index, item
+            index += 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,5 +52,5 @@ def _is_by_position(stage: Stage) -> bool:
         case Shard():
             return stage.num_shards != SHARD_HINT
         case Map():
-            return stage.deterministic
+            return stage.deterministic is not False
     return isinstance(stage, Batch | Take | Prefetch)

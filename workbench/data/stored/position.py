@@ -78,7 +78,9 @@ def rest_of(dataset: Pipeline, position: Position) -> Pipeline:
     while end and position.failed == 0:
         # Which elements go into one that is made here is known from its number alone.
         match dataset.stages[end - 1]:
-            case Prefetch() | Map(deterministic=True):
+            case Prefetch():
+                pass
+            case Map() as stage if stage.keeps_order(dataset.options()):
                 pass
             case Batch() as batch:
                 count *= batch.batch_size

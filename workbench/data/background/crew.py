@@ -1,0 +1,156 @@
+"""A crew of threads that call a function, for one element each, and give the results in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from workbench.data.background.threads import CHECK_SECONDS, Signal, Threads
+from workbench.data.meter import UNMEASURED, StageMeter, Unmeasured
+from workbench.data.tables import Failed, Run
+from workbench.errors import CancelledError
+
+Call = Callable[[Any], Run]
+"""Makes a run of a task; what it raises stands for the element."""
+_AHEAD: Final = 2  # tasks per thread that may wait or be under way: one to do, one to follow
+
+
+class _Task:
+    __slots__ = ("given", "result")
+
+    def __init__(self, given: Any, result: Run | None = None) -> None:
+        self.given = given
+        self.result = result
+
+
+class Crew:
+    """Calls on `count` threads."""
+
+    def __init__(
+        self,
+        caller: Callable[[Threads], AbstractContextManager[Call]],
+        count: int,
+        *,
+        name: str,
+        in_order: bool,
+        meter: StageMeter | Unmeasured = UNMEASURED,
+    ) -> None:
+        """The threads start with the first task, so that whoever has this object can close it.
+
+        Args:
+          caller: Entered by each thread, gives what it calls; it may start a process for it.
+          count: How many threads.
+          name: Of the threads.
+          in_order: Whether results come in the order of the tasks, or as they are there.
+          meter: Of the stage.
+        """
+        # Two conditions of one lock: a result must not wake all threads, nor a task the reader.
+        signal = Signal()
+        self._lock, self._changed, self._added = signal.lock, signal.changed, signal.condition()
+        self.threads = Threads(signal)
+        self.threads.at_end(self._wake)
+        self._caller = caller
+        self._count = count
+        self._name = name
+        self._in_order = in_order
+        self._meter = meter
+        self._todo: deque[_Task] = deque()
+        self._waiting: deque[_Task] = deque()
+        self._started = False
+        self._fatal: BaseException | None = None
+
+    def run(self, tasks: Iterator[Any]) -> Iterator[Run]:
+        """The results of all tasks; what failed before stays at its place."""
+        most = _AHEAD * self._count
+        try:
+            for task in tasks:
+                self._add(task)
+                while len(self._waiting) >= most:
+                    yield self._next()
+                if self.threads.closed:  # with the thread that this is
+                    return
+            while self._waiting:
+                yield self._next()
+        finally:
+            self.threads.close()
+
+    def _add(self, given: Any) -> None:
+        task = _Task(given, given if isinstance(given, Failed) else None)
+        with self._lock:
+            self._waiting.append(task)
+            if task.result is not None:
+                return
+            self._todo.append(task)
+            self._added.notify()
+        if not self._started:
+            self._started = True
+            for _ in range(self._count):
+                self.threads.start(self._work, name=self._name)
+
+    def _next(self) -> Run:
+        with self._lock:
+            if self._done() is None:
+                with self._meter.waiting():
+                    while self._done() is None:
+                        self._changed.wait(CHECK_SECONDS)
+            task = self._done()
+            if self._fatal is not None:
+                raise self._fatal
+            assert task is not None
+            self._waiting.remove(task)
+            assert task.result is not None
+            return task.result
+
+    def _done(self) -> _Task | None:
+        """A task whose result may be given now."""
+        if self._fatal is not None:
+            return self._waiting[0]
+        if self.threads.forked:
+            self._waiting[0].result = self.threads.failed_by_fork()
+        elif self.threads.closed:
+            self._waiting[0].result = Failed(CancelledError("the iterator was closed"))
+        if self._in_order:
+            first = self._waiting[0]
+            return None if first.result is None else first
+        return next((task for task in self._waiting if task.result is not None), None)
+
+    def _wake(self) -> None:
+        with self._lock:
+            self._added.notify_all()
+
+    def _work(self) -> None:
+        try:
+            with self._caller(self.threads) as call:
+                while self._do_one(call):
+                    pass
+        except BaseException as error:  # such as SystemExit in a user's function: it is for the reader
+            with self._lock:
+                self._fatal = error
+                self._changed.notify_all()
+
+    def _do_one(self, call: Call) -> bool:
+        """Does the next task; False if the reader is gone.
+
+        Nothing of it stays with the thread: the error of a task is soon part of the reader's stack, and whoever has the
+        error keeps the reader.
+        """
+        task = self._take()
+        if task is None:
+            return False
+        try:
+            with self._meter.working():
+                result = call(task.given)
+        except Exception as error:
+            result = Failed(error)
+        with self._lock:
+            task.result = result
+            self._changed.notify_all()
+        return True
+
+    def _take(self) -> _Task | None:
+        with self._lock:
+            while not self._todo and not self.threads.closed:
+                self._added.wait(CHECK_SECONDS)
+            return None if self.threads.closed else self._todo.popleft()

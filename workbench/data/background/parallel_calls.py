@@ -1,0 +1,187 @@
+"""How a stage calls a function for many elements at a time: by threads or by processes, as told or as measured."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from time import perf_counter, thread_time
+from typing import Any, Final
+
+from workbench.allowance import cores
+from workbench.data.background.call_process import call_process, portable
+from workbench.data.background.crew import Call, Crew
+from workbench.data.background.shared_state import shared_state
+from workbench.data.background.threads import Threads
+from workbench.data.meter import StageMeter, Unmeasured
+from workbench.data.options import Options, WorkerKind
+from workbench.data.tables import Failed, Item, Run, single
+from workbench.errors import InvalidArgumentError
+
+_UNTUNED_THREADS: Final = 4
+_MOST_THREADS: Final = 16
+_MEASURED: Final = 4
+_PAIRED: Final = 6
+_SHORT_SECONDS: Final = 100e-6
+_WAITING_SHARE: Final = 0.5
+_PAIR_GAIN: Final = (
+    0.7  # of one thread's time per element, what two must stay below: half of it would be perfect
+)
+
+Task = tuple[int, Item] | Failed
+"""Number of an element and the element; or why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    """Who calls a function.
+
+    Attributes:
+      count: How many at a time; 0 for the reader's own thread.
+      kind: Threads or processes.
+      why: What was measured, in a few words.
+    """
+
+    count: int
+    kind: WorkerKind = WorkerKind.THREADS
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelCalls:
+    """Calls of one stage in one pass.
+
+    Attributes:
+      function: The user's function, for what it refers to.
+      call: Takes components, structure and number of an element; gives components and structure.
+      what: The stage, for errors.
+      options: Of the dataset.
+      in_order: Whether results keep the order of the elements.
+      meter: Of the stage.
+    """
+
+    function: Callable[..., Any]
+    call: Callable[..., Any]
+    what: str
+    options: Options
+    in_order: bool
+    meter: StageMeter | Unmeasured
+
+    def run(self, tasks: Iterator[Task], count: int) -> Iterator[Run]:
+        """The results for `tasks`; `count` calls at a time."""
+        parallelism = Parallelism(count, self._wanted_kind(WorkerKind.THREADS))
+        self.meter.workers(max(1, parallelism.count), parallelism.kind.name.lower())
+        yield from self._with(parallelism, tasks)
+
+    def run_tuned(self, tasks: Iterator[Task]) -> Iterator[Run]:
+        """As `run`, as many calls at a time as turn out to be useful, by whom turns out to be best."""
+        if self.options.autotune.enabled is False:
+            yield from self.run(tasks, self._at_most(_UNTUNED_THREADS))
+            return
+        parallelism = yield from self._measured(tasks)
+        self.meter.workers(max(1, parallelism.count), parallelism.kind.name.lower(), chosen=True)
+        self.meter.note(parallelism.why)
+        yield from self._with(parallelism, tasks)
+
+    def _with(self, parallelism: Parallelism, tasks: Iterator[Task]) -> Iterator[Run]:
+        if parallelism.count == 0:
+            for task in tasks:
+                yield self._attempt(task)
+            return
+        crew = Crew(
+            self._caller(parallelism.kind),
+            parallelism.count,
+            name="wb-map",
+            in_order=self.in_order,
+            meter=self.meter,
+        )
+        yield from crew.run(tasks)
+
+    def _caller(self, kind: WorkerKind) -> Callable[[Threads], AbstractContextManager[Call]]:
+        if kind is not WorkerKind.PROCESSES:
+            return lambda _: nullcontext(lambda task: _called(self.call, task))
+        try:
+            function = portable(self.call)
+        except Exception as error:
+            raise InvalidArgumentError(
+                f"{self.what}: the function cannot be sent to another process: {error}; make what it refers to "
+                "inside of it, or let threads call it: options.threading.worker_kind = 'THREADS'"
+            ) from error
+        return lambda threads: _in_process(function, self.what, threads)
+
+    def _attempt(self, task: Task) -> Run:
+        if isinstance(task, Failed):
+            return task
+        try:
+            return _called(self.call, task)
+        except Exception as error:
+            return Failed(error)
+
+    def _measured(self, tasks: Iterator[Task]) -> Generator[Run, None, Parallelism]:
+        kind = self.options.threading.worker_kind or WorkerKind.AUTO
+        if kind is WorkerKind.PROCESSES:
+            return Parallelism(self._at_most(cores()), kind)
+        times = []
+        for task in itertools.islice(tasks, _MEASURED):
+            began, cpu = perf_counter(), thread_time()
+            run = self._attempt(task)
+            times.append((perf_counter() - began, thread_time() - cpu))
+            yield run
+        if not times:
+            return Parallelism(0)
+        seconds, cpu = min(times)  # the first ones may load what they need
+        if seconds < _SHORT_SECONDS:
+            return Parallelism(0, why=f"a call takes {seconds * 1e6:.0f} µs, less than handing it over")
+        if cpu < _WAITING_SHARE * seconds:
+            useful = math.ceil(cores() * seconds / max(cpu, seconds / _MOST_THREADS))
+            count = self._at_most(min(_MOST_THREADS, max(_UNTUNED_THREADS, useful)))
+            return Parallelism(
+                count, why=f"waits for {100 * (1 - cpu / seconds):.0f} % of {seconds * 1e3:.1f} ms"
+            )
+        if cores() < 2:
+            return Parallelism(0, why="computes, and there is one core")
+        pair = list(itertools.islice(tasks, _PAIRED))
+        began = perf_counter()
+        yield from self._with(Parallelism(2), iter(pair))
+        if len(pair) < _PAIRED:
+            return Parallelism(0)
+        if (perf_counter() - began) / _PAIRED <= _PAIR_GAIN * seconds:
+            return Parallelism(self._at_most(cores()), why="computes, and lets other threads run")
+        return self._for_one_that_holds_the_lock(kind)
+
+    def _for_one_that_holds_the_lock(self, kind: WorkerKind) -> Parallelism:
+        obstacle = "options.threading.worker_kind is THREADS" if kind is WorkerKind.THREADS else ""
+        if not obstacle and (state := shared_state(self.function)):
+            obstacle = f"it refers to {state}, of which processes would have copies"
+        if not obstacle:
+            try:
+                portable(self.call)
+            except Exception as error:
+                obstacle = f"it cannot be sent to processes ({type(error).__name__})"
+        if obstacle:
+            return Parallelism(0, why=f"holds Python's lock; {obstacle}")
+        return Parallelism(
+            self._at_most(cores()), WorkerKind.PROCESSES, "holds Python's lock, so processes call it"
+        )
+
+    def _wanted_kind(self, otherwise: WorkerKind) -> WorkerKind:
+        kind = self.options.threading.worker_kind
+        return otherwise if kind in (None, WorkerKind.AUTO) else kind
+
+    def _at_most(self, count: int) -> int:
+        limits = (self.options.autotune.cpu_budget, self.options.threading.private_threadpool_size)
+        return min([count, *(max(1, limit) for limit in limits if limit)])
+
+
+def _called(call: Callable[..., Any], task: Any) -> Run:
+    index, (leaves, structure, ids) = task
+    result, packed = call(leaves, structure, index)
+    return single(result, packed, ids)
+
+
+@contextmanager
+def _in_process(function: bytes, what: str, threads: Threads) -> Iterator[Call]:
+    with call_process(function, what, threads) as process:
+        yield lambda task: _called(process, task)
