@@ -56,6 +56,7 @@ STRATEGY: Calls = {
     "distribute_dataset": lambda s: s.distribute_dataset(_DATASET),
     "distribute_datasets_from_function": lambda s: s.distribute_datasets_from_function(lambda _: _DATASET),
     "distribute_values_from_function": lambda s: s.distribute_values_from_function(lambda c: c),
+    "make_numpy_dataset": lambda s: s.make_numpy_dataset(_component()),
     "run_internal": lambda s: s.run_internal(read_variable, ("key",)),
     "run_collective": lambda s: s.run_collective(read_variable, ("key",)),
     "all_reduce_arrays": lambda s: s.all_reduce_arrays(
@@ -72,6 +73,7 @@ STRATEGY |= {
         "distribute_dataset",
         "distribute_datasets_from_function",
         "distribute_values_from_function",
+        "make_numpy_dataset",
     )
 }
 EXTENDED: Calls = {

@@ -176,3 +176,20 @@ def test_the_update_of_a_single_component_returns_plain_values() -> None:
     v = wb.Variable(1.0)
     assert default.extended.update(v, lambda x, y: {"sum": x + y}, args=(2,)) == {"sum": 3}
     assert default.extended.update(v, lambda x, y: {"sum": x + y}, args=(2,), group=False) == {"sum": (3,)}
+
+
+def test_arrays_become_a_dataset_of_their_rows(threads: Any) -> None:
+    strategy = MirroredStrategy(["CPU:0", "CPU:1"])
+    rows, numbers = np.arange(12.0).reshape(6, 2), np.arange(6)
+
+    data = strategy.make_numpy_dataset((rows, {"n": numbers}))
+    parts = [
+        strategy.local_results(batch["n"])
+        for _, batch in strategy.experimental_distribute_dataset(data.batch(4))
+    ]
+    assert [[part.tolist() for part in step] for step in parts] == [[[0, 1], [2, 3]], [[4], [5]]]
+    stacked = strategy.experimental_make_numpy_dataset([np.array([1, 2]), np.array([3, 4])])
+    assert [row.tolist() for row in stacked] == [[1, 2], [3, 4]]
+    with pytest.raises(ValueError, match="first dimension"):
+        strategy.make_numpy_dataset((np.zeros(3), np.zeros(4)))
+    strategy.group.close()

@@ -333,7 +333,25 @@ class Strategy(DescribedStrategy):
 
         return distribute_datasets_from_function(self, dataset_fn, options)
 
+    def make_numpy_dataset(self, numpy_input: Any) -> Dataset:
+        """A dataset of the rows of arrays (as tf.distribute.Strategy.experimental_make_numpy_dataset).
+
+        Args:
+          numpy_input: A structure of arrays `(n, ...)`. A list of arrays is stacked; tuples and dicts stay structure.
+
+        Returns:
+          A dataset of `n` elements, to be batched by the global batch size and distributed. Each replica gathers its
+          rows of a batch itself.
+
+        Raises:
+          ValueError: If a component is a scalar, or first dimensions differ.
+        """
+        from workbench.data.dataset import Dataset
+
+        return Dataset.from_tensor_slices(numpy_input)
+
     experimental_local_results = _Alias("local_results")
+    experimental_make_numpy_dataset = _Alias("make_numpy_dataset")
     experimental_distribute_values_from_function = _Alias("distribute_values_from_function")
     experimental_distribute_dataset = _Alias("distribute_dataset")
     experimental_distribute_datasets_from_function = _Alias("distribute_datasets_from_function")
