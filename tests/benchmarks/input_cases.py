@@ -40,6 +40,8 @@ LINE_COUNT, ROW_COUNT, RECORD_COUNT = 1_678_000, 4_000_000, 200_000
 SLOW_SECONDS = 0.002
 DISTRIBUTED_ROWS, GLOBAL_BATCH = 25_600, 256
 PARSED_BATCH = 128
+STARTED = 20
+"""So many elements are not counted where threads and processes have to be started first."""
 _SECONDS, _PASSES = 1.2, 3
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tests.benchmarks import input_cases as cases
 from tests.benchmarks.measure import Script
 from tests.benchmarks.python_work import work
-from workbench.data import Dataset
+from workbench.data import AUTOTUNE, Dataset
 
 
 def _slow(number: Any) -> Any:
@@ -36,10 +36,10 @@ def main() -> None:
             lambda: Dataset.range(8).interleave(lambda _: slow, cycle_length=8, num_parallel_calls=8),
         ),
         ("workbench", cases.PARALLEL, lambda: numbers.map(_slow, num_parallel_calls=8)),
-        ("workbench", cases.PYTHON_BOUND, lambda: numbers.map(work, num_parallel_calls=2)),
+        ("workbench", cases.PYTHON_BOUND, lambda: numbers.map(work, num_parallel_calls=AUTOTUNE)),
         ("workbench, one at a time", cases.PYTHON_BOUND, lambda: numbers.map(work)),
     ):
-        cases.measure_rate(script, who, what, make, unit="elements/s")
+        cases.measure_rate(script, who, what, make, unit="elements/s", skip=cases.STARTED)
 
 
 if __name__ == "__main__":
