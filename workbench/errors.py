@@ -32,6 +32,8 @@ DataWarning (UserWarning)       reading lost something that the reference loses 
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class WorkbenchError(Exception):
     """Base of all errors of workbench.
@@ -113,7 +115,25 @@ class RunInterrupted(WorkbenchError, KeyboardInterrupt):
 
 
 class DataCorruption(WorkbenchError):
-    """Stored data failed its check."""
+    """Stored data failed its check.
+
+    Attributes:
+      file: Name of the file, or "" where the text names it.
+      record: Number of the record in it, from 0, or -1.
+      offset: Byte at which the record starts, or the damage lies, or -1. Of a compressed file, in what it holds.
+    """
+
+    def __init__(
+        self, message: str = "", *, file: str = "", record: int = -1, offset: int = -1, **about: Any
+    ) -> None:
+        super().__init__(message, **about)
+        self.file = file
+        self.record = record
+        self.offset = offset
+
+    def fields(self) -> dict[str, str | int]:
+        """The machine-readable part, as keyword arguments that rebuild the error."""
+        return {**super().fields(), "file": self.file, "record": self.record, "offset": self.offset}
 
 
 class StorageFull(WorkbenchError, OSError):

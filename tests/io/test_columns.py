@@ -154,3 +154,11 @@ def test_every_flipped_bit_of_an_example_is_read_as_alone_or_refused(name: str) 
                     columns(batch, (name,))
                 continue
             assert values_by_row(batch, (name,)) == [*expected[:5], *alone, *expected[6:]]
+
+
+def test_a_number_that_is_too_long_is_that_of_its_example() -> None:
+    long = delimited(3, delimited(1, b"\x80" * 19 + b"\x01"))
+    bad = delimited(1, delimited(1, delimited(1, b"a") + delimited(2, long)))
+    batch = [encode_example({"a": list(range(30))}) for _ in range(20)]
+    with pytest.raises(InvalidArgumentError, match=r"example 7 .* has 20 bytes"):
+        parse_example([*batch[:7], bad, *batch[8:]], {"a": VarLenFeature(np.int64)})

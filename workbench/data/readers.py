@@ -69,6 +69,9 @@ def _one_file(reader: FileReader, name: Any) -> Dataset:
 class TFRecordDataset(Dataset):
     """Records of TFRecord files as bytes, checksums verified.
 
+    Damage is a `DataLossError` that has `file`, `record` and `offset`. What follows it in the file is not read, as in
+    tf.data: behind a wrong length nothing tells where a record starts. So `ignore_errors` goes on with the next file.
+
     Args:
       filenames: A name or URL, a list of them, or a dataset of them.
       compression_type: "GZIP", "ZLIB", or "" (None) for none.

@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.data.dataset import Dataset
 from workbench.data.spec import STRING, TensorSpec
+from workbench.errors import NotFoundError
 from workbench.io.record_writer import TFRecordOptions
 from workbench.io.record_writer import TFRecordWriter as RecordWriter
 
@@ -58,7 +59,10 @@ class TFRecordWriter:
 @contextlib.contextmanager
 def _replacing(path: str) -> Iterator[str]:
     """A name beside `path`, which it gets at the end; removed after a failure."""
-    target = os.path.realpath(path)
+    try:
+        target = os.path.realpath(path)
+    except ValueError as error:  # a name with a NUL byte
+        raise NotFoundError(f"cannot write {path!r}: {error}; give the name of a file") from error
     if os.path.exists(target) and not os.path.isfile(target):  # a pipe or device is written as it is
         yield path
         return

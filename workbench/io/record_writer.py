@@ -73,8 +73,9 @@ class TFRecordWriter:
         self._path = os.fspath(path)
         try:
             self._file = open(self._path, "wb", buffering=1 << 18)  # noqa: SIM115 - closed by `close`
-        except OSError as error:
-            raise NotFoundError(f"cannot write {self._path!r}: {error.strerror}") from error
+        except (OSError, ValueError) as error:  # a name with a NUL byte is a ValueError
+            said = getattr(error, "strerror", None) or error
+            raise NotFoundError(f"cannot write {self._path!r}: {said}") from error
 
     def write(self, record: Any) -> None:
         """Appends one record.

@@ -12,7 +12,7 @@ from workbench.io.example_bytes import ExampleBytes, Places, fields_at
 from workbench.io.examples import BYTES, FLOAT
 from workbench.io.headers import ITEM
 from workbench.io.layouts import Flags, Found
-from workbench.io.wire import unpacked_varints
+from workbench.io.wire import Malformed, unpacked_varints
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _SHORT_BYTES = 10
@@ -110,7 +110,12 @@ def _packed(
     if wrong.any():
         odd.append(found.rows[np.flatnonzero(wrong) % len(found.rows)])
         return
-    yield from _split(found, octets.view("<f4") if found.kind == FLOAT else unpacked_varints(octets), counts)
+    try:
+        values = octets.view("<f4") if found.kind == FLOAT else unpacked_varints(octets)
+    except Malformed:  # a number is too long; only one by one can tell whose
+        odd.append(found.rows)
+        return
+    yield from _split(found, values, counts)
 
 
 def _single(examples: ExampleBytes, owners: Places, starts: Places, sizes: Places) -> Array | None:

@@ -59,8 +59,8 @@ def _decompressed(read, path: str, compression: str, block_bytes: int) -> Iterat
                 if block:
                     yield block
         if started and not decoder.eof:
-            raise DataLossError(f"{path!r}: {compression} data end too early; the file is cut off")
+            raise DataLossError(f"{path!r}: {compression} data end too early; the file is cut off", file=path)
     except zlib.error as error:
         raise DataLossError(
-            f"{path!r} is no valid {compression} file: {error}; check compression_type"
+            f"{path!r} is no valid {compression} file: {error}; check compression_type", file=path
         ) from error

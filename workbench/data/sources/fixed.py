@@ -49,7 +49,9 @@ class FixedLength(FileReader):
             raise DataLossError(
                 f"{path!r}: {total:,} bytes are no whole number of {size}-byte records "
                 f"between a header of {self.header_bytes} and a footer of {self.footer_bytes} bytes; "
-                f"{len(data)} bytes are left over"
+                f"{len(data)} bytes are left over",
+                file=path,
+                offset=total - len(data),
             )
 
     def _check_size(self, path: str, size: int) -> None:

@@ -7,7 +7,7 @@ import struct
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -57,10 +57,10 @@ class Records(FileReader):
             return
         place = f"{path!r}: record {parser.count} at byte {parser.offset}"
         if rest >= _HEADER_BYTES:
-            raise DataLossError(f"{place} is cut off: the file ends {rest} bytes into it")
+            raise DataLossError(f"{place} is cut off: the file ends {rest} bytes into it", **parser.place)
         message = f"{place} has only {rest} of its header's 12 bytes; the file is taken to end there"
         if self.strict:
-            raise DataLossError(message)
+            raise DataLossError(message, **parser.place)
         warnings.warn(message, DataWarning, stacklevel=2)
 
 
@@ -84,6 +84,11 @@ class _Parser:
         # Lengths repeat: a header that was once found right need not be checked again.
         self._known: dict[bytes, int] = {}
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """The record that comes next, as errors have it."""
+        return {"file": self._path, "record": self.count, "offset": self.offset}
+
     def check(self) -> None:
         """Raises what `filled` found."""
         if self._error is not None:
@@ -99,7 +104,8 @@ class _Parser:
         if self.claims_much and self.offset + self._claimed_bytes > file_bytes:
             raise DataLossError(
                 f"{self._path!r}: record {self.count} at byte {self.offset} is cut off: it takes "
-                f"{self._claimed_bytes:,} bytes, the file has {file_bytes - self.offset:,} more"
+                f"{self._claimed_bytes:,} bytes, the file has {file_bytes - self.offset:,} more",
+                **self.place,
             )
 
     def space(self) -> memoryview:
@@ -173,5 +179,8 @@ class _Parser:
     def _fail(self, what: str, record: int, place: int) -> None:
         self._error = DataLossError(
             f"{self._path!r}: the checksum of the {what} of record {record}, at byte {place}, "
-            "is wrong; the file is damaged, or no record file (check compression_type)"
+            "is wrong; the file is damaged, or no record file (check compression_type)",
+            file=self._path,
+            record=record,
+            offset=place,
         )

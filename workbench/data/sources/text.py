@@ -69,6 +69,6 @@ class TextLines(FileReader):
             "as in tf.data. Convert the line ends if it was meant as one"
         )
         if self.strict:
-            raise DataLossError(message)
+            raise DataLossError(message, file=path, offset=offset + position)
         warnings.warn(message, DataWarning, stacklevel=2)
         return True

@@ -106,6 +106,8 @@ def write_position(path: str | os.PathLike[str], position: Position) -> None:
         raise NotFoundError(
             f"cannot write {os.fspath(path)!r}: its folder is missing; make it first"
         ) from error
+    except (IsADirectoryError, NotADirectoryError, ValueError) as error:
+        raise NotFoundError(f"cannot write {os.fspath(path)!r}: {error}; give the name of a file") from error
 
 
 def read_position(path: str | os.PathLike[str]) -> Position:
@@ -121,6 +123,8 @@ def read_position(path: str | os.PathLike[str]) -> Position:
             data = file.read()
     except FileNotFoundError as error:
         raise NotFoundError(f"{name!r} is missing; iterator.save(path) writes such a file") from error
+    except (OSError, ValueError) as error:
+        raise NotFoundError(f"cannot read {name!r}: {error}; give the name of a file") from error
     body, _, checksum = data.partition(b"\n")
     if checksum != b"%08x\n" % crc32c(body):
         raise DataLossError(

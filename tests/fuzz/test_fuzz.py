@@ -1,0 +1,71 @@
+"""A few cases of each reader, and that the harness notices what it is there for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import run
+from tests.fuzz.run import TARGETS, fuzz
+from tests.fuzz.targets import Target, WrongData
+
+CASES = 60
+
+
+@pytest.mark.parametrize("name", list(TARGETS))
+def test_damaged_input_is_read_right_or_refused(name: str) -> None:
+    findings, _ = fuzz(name, 0, CASES)
+    assert not findings, "\n".join(map(str, findings))
+
+
+class Bad(Target):
+    """Fails in each way that there is."""
+
+    name = "bad"
+
+    def good_inputs(self) -> list[bytes]:
+        return [b"input"]
+
+    def check(self, data: bytes) -> None:
+        case = len(self.path.read_bytes()) if self.path.exists() else 0
+        self.written(bytes(case + 1))
+        match case:
+            case 1:
+                raise WrongData("other data")
+            case 3:
+                os.kill(os.getpid(), signal.SIGSEGV)
+            case 5:
+                bytearray(run.MEMORY_BYTES)
+            case 7:
+                while True:
+                    time.sleep(1)
+
+
+def test_the_harness_finds_wrong_data_crashes_hangs_and_claims_of_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plugin = "import tests.fuzz.run as run; from tests.fuzz.test_fuzz import Bad"
+    code = f"{plugin}; import sys; run.TARGETS['bad'] = Bad; run.CASE_SECONDS = 1; a = sys.argv"
+    child = f"{code}; run._child(a[1], int(a[2]), int(a[3]), int(a[4]), a[5], a[6])"
+    monkeypatch.setattr(run, "CHILD", ["-c", child])
+    findings, refused = fuzz("bad", 0, 10)
+    assert refused == 0
+    assert [finding.case for finding in findings] == [1, 3, 5, 7]
+    for finding, told in zip(
+        findings, ("other data", "ended with -11", "MemoryError", "took too long"), strict=True
+    ):
+        assert told in finding.text
+
+
+def test_a_case_follows_from_seed_and_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outputs = []
+    for _ in range(2):
+        for case in range(20):
+            run.replay("position", 3, case)
+        outputs.append(capsys.readouterr().out)
+    assert "refused: DataLossError" in outputs[0]
+    assert outputs[0].count("refused") == outputs[1].count("refused")
