@@ -237,6 +237,7 @@ DATA: Calls = {
     "first": lambda d: d.first(),
     "explain": lambda d: d.explain(elements=1),
     "get_single_element": lambda d: d.take(1).get_single_element(),
+    "map_batches": lambda d: d.map_batches(lambda x: x, 2),
     "next_pass": lambda d: d.next_pass(),
     "numbered_pass": lambda d: d.numbered_pass(0),
     "open": lambda d: list(d.open(d.next_pass())),

@@ -399,6 +399,32 @@ class Transformations(ABC):
         check_parallel_calls("map", num_parallel_calls)
         return self.with_stage(Map(map_func, num_parallel_calls or 0, deterministic), name)
 
+    def map_batches(
+        self,
+        map_func: Callable[..., Any],
+        batch_size: int,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """As `map`, for a function of whole arrays: it is called once for `batch_size` elements.
+
+        `range(10**6).map_batches(lambda x: 2 * x + 1, 4096)` has the elements of `map(lambda x: 2 * x + 1)`, at a small
+        part of its cost. The number of elements is unknown afterwards: `assert_cardinality` states it.
+
+        Args:
+          map_func: Gets the elements stacked, shape `(n, ...)` with `n` up to `batch_size`, and returns as many rows.
+          batch_size: Most elements per call.
+          num_parallel_calls: As for `map`.
+          deterministic: As for `map`.
+          name: Of the stage.
+
+        Raises:
+          InvalidArgumentError: if a batch would be empty, or the function returns scalars.
+        """
+        batches = self.batch(batch_size)
+        return batches.map(map_func, num_parallel_calls, deterministic, name=name).unbatch()
+
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
         """The elements of the datasets that `map_func` gives, one dataset after the other."""
         return self.with_stage(Interleave("flat_map", map_func), name)
