@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workbench.data import Dataset, TensorSpec
+from workbench import tree
+from workbench.data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, DatasetSpec, TensorSpec
+from workbench.errors import InvalidArgumentError
 
 SCALAR = TensorSpec((), np.int64)
 
@@ -98,3 +100,98 @@ def test_a_file_cache_of_a_number_of_elements_that_is_not_known_is_complete_at_t
 ) -> None:
     dataset = passes(3, 5).cache(str(tmp_path / "c"))
     assert ints(dataset) == ints(dataset) == [0, 1, 2]
+
+
+# Errors, and when they come
+
+
+def test_a_function_that_gives_no_dataset_is_refused_when_the_stage_is_made() -> None:
+    for make in (Dataset.flat_map, Dataset.interleave):
+        with pytest.raises(
+            TypeError, match=r"must return a Dataset, got int64; wrap it: Dataset\.from_tensors"
+        ):
+            make(Dataset.range(3), lambda x: x)
+
+
+def test_a_function_that_refuses_made_up_values_is_tried_by_the_first_pass() -> None:
+    def picky(x: Any) -> Dataset:
+        return {0: Dataset.range(1), 5: Dataset.range(2)}[int(x)]
+
+    assert ints(Dataset.range(0, 10, 5).flat_map(picky)) == [0, 0, 1]
+
+
+def test_components_of_different_lengths_cannot_be_unbatched() -> None:
+    with pytest.raises(ValueError, match="differ in it"):
+        Dataset.from_tensors((np.zeros(2), np.zeros(3))).unbatch()
+
+
+def test_padding_that_cannot_fit_is_refused_when_the_stage_is_made() -> None:
+    with pytest.raises(ValueError, match="does not fit the padded shape"):
+        Dataset.from_tensors(np.zeros(3)).padded_batch(1, [2])
+    with pytest.raises(TypeError, match="padded_batch pads arrays"):
+        Dataset.range(4).window(2).padded_batch(2)
+    with pytest.raises(TypeError, match="padded_batch pads arrays"):
+        Dataset.range(4).map(lambda x: None).padded_batch(2)
+
+
+def test_output_types_are_no_list() -> None:
+    with pytest.raises(TypeError, match="a list stands for one array"):
+        Dataset.from_generator(lambda: [1], output_types=[np.int64])
+
+
+def test_datasets_of_datasets_give_no_numpy_elements() -> None:
+    with pytest.raises(TypeError, match="elements hold datasets"):
+        Dataset.range(4).window(2).as_numpy_iterator()
+
+
+def test_another_structure_of_the_state_is_an_invalid_argument() -> None:
+    with pytest.raises(InvalidArgumentError, match="the function made it"):
+        Dataset.range(3).reduce(np.int64(0), lambda state, x: ())
+    with pytest.raises(TypeError, match="float32"):
+        Dataset.range(3).reduce(np.int64(0), lambda state, x: 1.5)
+
+
+# Elements
+
+
+@pytest.mark.parametrize(
+    ("value", "signature"),
+    [
+        ((1, 2), TensorSpec((None,), np.int32)),
+        ({"c": (9,)}, {"c": TensorSpec((None,), np.int32)}),
+        (((1, 2), 3), (TensorSpec((2,), np.int32), TensorSpec((), np.int32))),
+        (((1, 2), (3, 4)), TensorSpec((2, 2), np.int32)),
+    ],
+)
+def test_a_tuple_of_a_generator_is_an_array_where_the_signature_has_one(value: Any, signature: Any) -> None:
+    dataset = Dataset.from_generator(lambda: [value], output_signature=signature)
+    found = tree.map(lambda part: part.tolist(), dataset.first())
+    assert tree.flatten(found)[0] == tree.flatten(value)[0]
+    assert tree.map(lambda part: part.dtype, dataset.first()) == tree.map(lambda part: part.dtype, signature)
+
+
+def test_datasets_are_elements_that_can_be_sliced_batched_and_unbatched() -> None:
+    slices = Dataset.from_tensor_slices([Dataset.range(2), Dataset.range(3)])
+    assert slices.element_spec == DatasetSpec(SCALAR)
+    assert [ints(inner) for inner in slices] == [[0, 1], [0, 1, 2]]
+    windows = Dataset.range(5).window(2).batch(2)
+    assert windows.element_spec == DatasetSpec(SCALAR, (None,))
+    assert [[ints(inner) for inner in batch] for batch in windows] == [[[0, 1], [2, 3]], [[4]]]
+    assert windows.unbatch().element_spec == DatasetSpec(SCALAR)
+    assert [ints(inner) for inner in windows.unbatch()] == [[0, 1], [2, 3], [4]]
+    pairs = Dataset.zip(Dataset.range(4), Dataset.range(4).window(1)).batch(4).unbatch()
+    assert [(int(x), ints(inner)) for x, inner in pairs] == [(x, [x]) for x in range(4)]
+
+
+# Cardinalities
+
+
+def test_endless_input_stays_endless_through_grouping_and_parallel_interleave() -> None:
+    endless, finite = Dataset.range(3).repeat(), Dataset.range(3)
+    for dataset, expected in ((endless, INFINITE_CARDINALITY), (finite, UNKNOWN_CARDINALITY)):
+        grouped = dataset.group_by_window(lambda x: x % 2, lambda key, window: window.batch(2), window_size=2)
+        assert grouped.cardinality() == expected
+        rows = dataset.map(lambda x: np.zeros(3))
+        assert rows.bucket_by_sequence_length(len, [4], [2, 2]).cardinality() == expected
+        assert dataset.interleave(Dataset.from_tensors, num_parallel_calls=2).cardinality() == expected
+        assert dataset.interleave(Dataset.from_tensors).cardinality() == UNKNOWN_CARDINALITY

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from workbench import tree
 from workbench.data.constructors import Constructors
 from workbench.data.describe import DatasetText
 from workbench.data.explanation import DEFAULT_SECONDS, InputExplanation, explain_dataset
@@ -17,7 +18,7 @@ from workbench.data.iterator import DatasetIterator, Elements, elements_of
 from workbench.data.meter import StageMeter
 from workbench.data.options import Options
 from workbench.data.passes import Pass
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, DatasetSpec
 from workbench.data.stage import Opener, Source, Stage
 from workbench.data.stages.observed import observed
 from workbench.data.stages.select import Repeat
@@ -137,7 +138,17 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
         return DatasetIterator(self, self.next_pass())
 
     def as_numpy_iterator(self) -> Iterator[Any]:
-        """Elements as NumPy arrays and scalars (and bytes)."""
+        """Elements as NumPy arrays and scalars (and bytes).
+
+        Raises:
+          TypeError: if elements hold datasets, such as windows.
+        """
+        spec = self.known_element_spec
+        if any(isinstance(part, DatasetSpec) for part in tree.flatten(spec)[0]):
+            raise TypeError(
+                f"as_numpy_iterator gives arrays, but elements hold datasets: {spec}; batch and flatten them: "
+                "dataset.flat_map(lambda inner: inner.batch(n))"
+            )
         return iter(self)
 
     def first(self) -> Any:

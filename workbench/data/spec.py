@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -180,6 +181,14 @@ class DatasetSpec(ElementsSpec):
 
     dataset_shape: tuple[int | None, ...] = ()
 
+    def batched(self, size: int | None) -> DatasetSpec:
+        """The spec of an array of `size` such arrays of datasets."""
+        return replace(self, dataset_shape=(size, *self.dataset_shape))
+
+    def unbatched(self) -> DatasetSpec:
+        """The spec of one of the array's rows."""
+        return replace(self, dataset_shape=self.dataset_shape[1:])
+
     @classmethod
     def from_value(cls, value: Any) -> DatasetSpec:
         """The spec of a dataset.
@@ -226,6 +235,12 @@ def fits(spec: Any, other: Any) -> bool:
 def spec_of(value: Any) -> TensorSpec | DatasetSpec:
     """The spec of one converted component: an array, a NumPy scalar, bytes, or a nested dataset."""
     if isinstance(value, np.ndarray | np.generic):
+        if value.dtype == STRING and value.size:
+            parts: list[Any] = value.reshape(-1).tolist()
+            if hasattr(parts[0], "element_spec"):
+                return DatasetSpec(
+                    functools.reduce(relax, [part.element_spec for part in parts]), value.shape
+                )
         return TensorSpec(value.shape, value.dtype)
     if isinstance(value, bytes):
         return TensorSpec((), STRING)

@@ -118,6 +118,11 @@ def convert(value: Any) -> Any:
 
 
 def _from_list(values: list[Any]) -> Array:
+    if values and all(hasattr(value, "element_spec") for value in values):
+        datasets = np.empty(len(values), STRING)
+        for index, value in enumerate(values):  # at once, NumPy would look for rows in them
+            datasets[index] = value
+        return datasets
     first: Any = values
     while isinstance(first, list | tuple) and first:
         first = first[0]
@@ -144,6 +149,8 @@ def _from_list(values: list[Any]) -> Array:
 def _strings(array: Array) -> Array:
     """An object array whose items are all bytes; `S` arrays would lose trailing NUL bytes."""
     items = array.reshape(-1).tolist()
+    if array.dtype == STRING and items and all(hasattr(item, "element_spec") for item in items):
+        return array  # of datasets
     if array.dtype == STRING and all(type(item) is bytes for item in items):
         return array
     result = np.empty(len(items), object)

@@ -452,7 +452,7 @@ def stack(elements: list[Leaves]) -> Leaves:
 
 def _stack_column(values: list[Any]) -> Array:
     first = values[0]
-    if isinstance(first, bytes):
+    if isinstance(first, bytes) or hasattr(first, "element_spec"):
         column = np.empty(len(values), STRING)
         column[:] = values
         return column

@@ -426,8 +426,13 @@ class Transformations(ABC):
         return batches.map(map_func, num_parallel_calls, deterministic, name=name).unbatch()
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
-        """The elements of the datasets that `map_func` gives, one dataset after the other."""
-        return self.with_stage(Interleave("flat_map", map_func), name)
+        """The elements of the datasets that `map_func` gives, one dataset after the other.
+
+        Raises:
+          TypeError: if it gives something else.
+        """
+        stage = Interleave("flat_map", map_func).checked(self)  # type: ignore[arg-type]
+        return self.with_stage(stage, name)
 
     def interleave(
         self,
@@ -452,9 +457,10 @@ class Transformations(ABC):
 
         Raises:
           InvalidArgumentError: if cycle, block or number of calls is less than 1.
+          TypeError: if `map_func` gives something else than datasets.
         """
         stage = Interleave.of(map_func, cycle_length, block_length, num_parallel_calls, deterministic)
-        return self.with_stage(stage, name)
+        return self.with_stage(stage.checked(self), name)  # type: ignore[arg-type]
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any], name: str | None = None) -> Self:
         """Goes through the elements with a state: `state, output = scan_func(state, element)`; gives the outputs.

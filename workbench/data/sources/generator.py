@@ -32,7 +32,7 @@ class Generated(Source):
         structure: Structure = flatten(tree.unflatten(spec, [np.int8(0)] * len(specs)))[1]
         for index, value in enumerate(self.generator(*self.args)):
             try:
-                leaves, found = flatten(value)
+                leaves, found = flatten(_as_arrays(value, self.signature))
                 if len(leaves) != len(specs) or (found != structure and len(specs) > 1):
                     raise InvalidArgumentError(
                         f"from_generator: element {index} has {len(leaves)} component(s), the signature "
@@ -62,13 +62,30 @@ def signature_of(output_types: Any, output_shapes: Any) -> Any:
     """
     if output_types is None:
         raise TypeError("from_generator needs output_signature (nested TensorSpecs), or output_types")
-    types, structure = tree.flatten(output_types)
+    types, structure = tree.flatten(output_types, is_leaf=lambda node: isinstance(node, list))
+    if any(isinstance(kind, list) for kind in types):
+        raise TypeError(
+            f"from_generator: output_types is {output_types!r}; nest dtypes in tuples and dicts: a list stands for "
+            "one array"
+        )
     shapes: list[Any] = [None] * len(types)
     if output_shapes is not None:
         shapes = tree.flatten(output_shapes, is_leaf=is_shape)[0]
     return tree.unflatten(
         structure, [TensorSpec(shape, dtype) for shape, dtype in zip(shapes, types, strict=True)]
     )
+
+
+def _as_arrays(value: Any, wanted: Any) -> Any:
+    """The value with lists in the place of tuples where the signature has an array."""
+    match value:
+        case tuple() if isinstance(wanted, TensorSpec):
+            return list(value)
+        case tuple() if type(value) is tuple and type(wanted) is tuple and len(value) == len(wanted):
+            return tuple(map(_as_arrays, value, wanted))
+        case dict() if isinstance(wanted, dict) and value.keys() == wanted.keys():
+            return {name: _as_arrays(part, wanted[name]) for name, part in value.items()}
+    return value
 
 
 def _fitted(value: Any, want: TensorSpec, index: int) -> Any:

@@ -56,7 +56,7 @@ class Slices(Source):
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""
-        return self.table.structure.pack([spec_of(column).unbatched() for column in self.table.columns])  # type: ignore[union-attr]
+        return self.table.structure.pack([spec_of(column).unbatched() for column in self.table.columns])
 
     def cardinality(self) -> int:
         """Number of elements, or what stands for endless and unknown."""

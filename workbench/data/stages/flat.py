@@ -14,7 +14,7 @@ from workbench.data.background.threads import CHECK_SECONDS, Signal, close_all
 from workbench.data.failing import guarded, raised
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
-from workbench.data.spec import UNKNOWN_CARDINALITY, relax
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages import probe
 from workbench.data.stages.functions import note_place
@@ -79,6 +79,23 @@ class Interleave(Stage):
         check_parallel_calls("interleave", num_parallel_calls)
         calls = cycle if num_parallel_calls == AUTOTUNE else min(num_parallel_calls or 0, cycle)
         return Interleave("interleave", fn, cycle, block, calls, deterministic)
+
+    def checked(self, upstream: Pipeline) -> Interleave:
+        """Itself, unless the function gives something else than datasets, as far as made-up values can tell.
+
+        Raises:
+          TypeError: if it does.
+        """
+        try:
+            found = probe.result_examples(self.fn, upstream)[0]
+        except Exception:  # it may not take made-up values; then the first pass tells
+            return self
+        if not hasattr(found, "open"):
+            raise TypeError(
+                f"{self.name}: the function must return a Dataset, got {type(found).__name__}; wrap it: "
+                "Dataset.from_tensors(value)"
+            )
+        return self
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
@@ -209,8 +226,9 @@ class Interleave(Stage):
             return inner.element_spec
 
     def cardinality(self, upstream: Pipeline) -> int:
-        """Number of elements after this stage."""
-        return UNKNOWN_CARDINALITY
+        """Number of elements after this stage; of inner datasets nothing is known, as in the reference."""
+        endless = self.num_parallel_calls and upstream.cardinality() == INFINITE_CARDINALITY
+        return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY
 
     def describe(self) -> str:
         """The stage as a short text."""

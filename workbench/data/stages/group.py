@@ -12,7 +12,7 @@ import numpy as np
 from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import Held, Whole
-from workbench.data.spec import UNKNOWN_CARDINALITY, relax
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages import probe
 from workbench.data.stages.select import Repeat
@@ -101,7 +101,7 @@ class GroupByWindow(Stage):
 
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage."""
-        return UNKNOWN_CARDINALITY
+        return INFINITE_CARDINALITY if upstream.cardinality() == INFINITE_CARDINALITY else UNKNOWN_CARDINALITY
 
 
 @dataclass(frozen=True)

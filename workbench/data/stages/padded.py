@@ -48,6 +48,10 @@ class PaddedBatch(Stage):
         """
         size = Batch.of(int(batch_size), drop_remainder).batch_size
         specs, structure = tree.flatten(element_spec)
+        if not specs or not all(isinstance(spec, TensorSpec) for spec in specs):
+            raise TypeError(
+                f"padded_batch pads arrays, elements are {element_spec}; map them to arrays first"
+            )
         shapes = _shapes(specs, padded_shapes)
         # None is a value here, not a part of the structure: it means the default of its component.
         given, nested = tree.flatten(padding_values, is_leaf=lambda node: node is None)
@@ -127,6 +131,14 @@ def _shapes(specs: list[TensorSpec], padded_shapes: Any) -> list[tuple[int | Non
         if spec.shape is not None and len(spec.shape) != len(shape):
             raise InvalidArgumentError(
                 f"padded_batch: padded shape {tuple(shape)} for a component of shape {spec.shape}"
+            )
+        if any(
+            room not in (None, -1) and have is not None and have > room
+            for have, room in zip(spec.shape or (), shape, strict=False)
+        ):
+            raise InvalidArgumentError(
+                f"padded_batch: a component of shape {spec.shape} does not fit the padded shape {tuple(shape)}; give a "
+                "larger one, or None for the largest in the batch"
             )
     return [tuple(None if size in (None, -1) else int(size) for size in shape) for shape in shapes]
 

@@ -12,6 +12,7 @@ from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.functions import Map, note_place
 from workbench.data.structure import Structure, flatten, flatten_result
 from workbench.data.tables import Failed, Leaves, Run, items, single
+from workbench.errors import InvalidArgumentError
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +57,14 @@ def same_state(stage: str, leaves: Leaves, structure: Structure, state: Any) -> 
     """The components of the next state of a fold.
 
     Raises:
-      TypeError: if the function changed the structure or a dtype of the state.
+      InvalidArgumentError: if the function changed the structure of the state.
+      TypeError: if it changed a dtype.
     """
     new, found = flatten_result(state)
     before, after = [_dtype(leaf) for leaf in leaves], [_dtype(leaf) for leaf in new]
     if found != structure or before != after:
-        raise TypeError(
+        kind = TypeError if found == structure else InvalidArgumentError
+        raise kind(
             f"{stage}: the state was {structure.spec} of {before}, the function made it {found.spec} of {after}; "
             "return the same structure and dtypes, for example with astype"
         )

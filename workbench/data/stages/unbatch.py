@@ -22,11 +22,20 @@ class Unbatch(Stage):
 
     @staticmethod
     def check(element_spec: Any) -> None:
-        """Refuses scalars.
+        """Refuses scalars, and components that are known to have different numbers of rows.
 
         Raises:
-          InvalidArgumentError: if a component has no dimension to cut.
+          InvalidArgumentError: for these.
         """
+        sizes = {
+            spec.shape[0]
+            for spec in tree.flatten(element_spec)[0]
+            if isinstance(spec, TensorSpec) and spec.shape
+        }
+        if len(sizes - {None}) > 1:
+            raise InvalidArgumentError(
+                f"unbatch cuts along the first dimension, but the components of {element_spec} differ in it"
+            )
         if any(isinstance(spec, TensorSpec) and spec.shape == () for spec in tree.flatten(element_spec)[0]):
             raise InvalidArgumentError(
                 f"unbatch cuts along the first dimension, but elements are {element_spec}; batch first"
