@@ -57,8 +57,8 @@ ROOMS = {
         "← described_strategy values ← input variables ← replica ← strategies ← default experimental"
     ),
     "runtime": (
-        "metrics placement_text user_code ← cluster_in_use comm process ← layout replica shipping ← traced ← worker "
-        "← deploy ← driver ← cluster ← attach scheduler_pages ← connect_cluster"
+        "metrics placement_text user_code ← cluster_in_use comm process ← layout replica shipping "
+        "← traced ← worker ← deploy ← driver partitions ← cluster ← attach scheduler_pages ← connect_cluster"
     ),
     "server": (
         "channels frames layout_names mirror rates recorded summary watched_runs ← job_link publisher "

@@ -11,6 +11,7 @@ from workbench.data.exports.pytorch import to_torch as to_torch
 from workbench.data.exports.pytorch import to_torch_map_style as to_torch_map_style
 from workbench.data.formats.arrow import ArrowDataset as ArrowDataset
 from workbench.data.formats.csv import CsvDataset as CsvDataset
+from workbench.data.formats.dask import from_dask as from_dask
 from workbench.data.formats.hugging_face import from_hugging_face as from_hugging_face
 from workbench.data.formats.images import ImageFolderDataset as ImageFolderDataset
 from workbench.data.formats.npy import NumpyDataset as NumpyDataset

@@ -60,7 +60,10 @@ def choose_policy(dataset: Dataset) -> PolicyChoice:
         return PolicyChoice(asked, AutoShardPolicy.OFF, "hosts share a job of a data service")
     match asked:
         case AutoShardPolicy.AUTO if is_file_based(dataset):
-            return PolicyChoice(asked, AutoShardPolicy.FILE, "source reads files")
+            reader = file_reader(dataset)
+            return PolicyChoice(
+                asked, AutoShardPolicy.FILE, f"source reads {reader.reads if reader else 'files'}"
+            )
         case AutoShardPolicy.AUTO:
             return PolicyChoice(asked, AutoShardPolicy.DATA, _why_not_files(dataset))
         case AutoShardPolicy.OFF:

@@ -52,12 +52,14 @@ class FileReader(Source):
     """A source that reads elements out of files, one file after the other.
 
     Attributes:
+      reads: What the files are called where hosts are told why they get them.
       files: Names, or a dataset of names.
       compression: "", "GZIP" or "ZLIB".
       block_bytes: Bytes read at a time.
     """
 
     reads_files: ClassVar[bool] = True
+    reads: ClassVar[str] = "files"
     files: tuple[str, ...] | Pipeline
     compression: str = ""
     block_bytes: int = 0

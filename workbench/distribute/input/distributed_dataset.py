@@ -11,6 +11,7 @@ from workbench import tree
 from workbench.data.context import InputContext, InputOptions
 from workbench.data.dataset import Dataset
 from workbench.data.explanation import InputExplanation
+from workbench.data.formats.dask import lies_on_workers, placed
 from workbench.data.iterator import Elements, Optional
 from workbench.data.sharding.distributed import (
     HostPipeline,
@@ -237,15 +238,23 @@ def distribute_dataset(
             f"wb.data.Dataset.from_tensor_slices(arrays).batch(global_batch_size)"
         )
 
+    read = dataset
+    if not strategy.is_default:
+        # Once: with another order after a loss, elements would be read twice or never.
+        workers: dict[str, set[str]] = {}
+        for device in strategy.devices:
+            workers.setdefault(device.host, set()).add(device.worker)
+        read = placed(dataset, [frozenset(addresses) for addresses in workers.values()])
+
     def make(hosts: int, host: int, per_host: int) -> HostPipeline:
         return distribute_for_host(
-            dataset, num_hosts=hosts, host=host, replicas_per_host=per_host, options=options
+            read, num_hosts=hosts, host=host, replicas_per_host=per_host, options=options
         )
 
-    plan_for = partial(
-        plan_input, make=make, input_process=None if options is None else options.input_process
-    )
-    return DistributedDataset(strategy, plan_for, dataset)
+    input_process = None if options is None else options.input_process
+    if input_process is None and lies_on_workers(dataset):
+        input_process = False  # another process would have to fetch what its worker has
+    return DistributedDataset(strategy, partial(plan_input, make=make, input_process=input_process), dataset)
 
 
 def distribute_datasets_from_function(

@@ -118,6 +118,11 @@ class WorkerSide:
         self._device_count = devices
         self._device_kind = kind or ("GPU" if gpus.assigned() else "CPU")
 
+    @property
+    def dask_worker(self) -> Worker:
+        """The worker that this is a part of."""
+        return self._worker
+
     def describe(self) -> dict[str, Any]:
         """What a driver needs to know before it claims this worker."""
         return {
