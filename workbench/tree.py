@@ -7,7 +7,8 @@ children in namespace "workbench".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import optree
@@ -18,6 +19,64 @@ Spec = optree.PyTreeSpec
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Spec]:
     """Returns the leaves of `tree`, left to right, and its structure."""
     return optree.tree_flatten(tree, is_leaf, namespace="workbench")
+
+
+def learn(values: Iterable[Any]) -> bool:
+    """Makes classes of records nodes from now on, whose fields are children: dataclasses, and classes of attrs.
+
+    A class that has TensorFlow's methods says itself what its children are: `__tf_flatten__(self)` returns metadata and
+    components, and `__tf_unflatten__(metadata, components)` puts them together.
+
+    Args:
+      values: Any; those that are no records are passed over.
+
+    Returns:
+      Whether there was a class that was not known.
+    """
+    found = {type(value) for value in values if _is_record(type(value))} - _learnt
+    for kind in found:
+        _learnt.add(kind)
+        optree.register_pytree_node(kind, *_way_of(kind), namespace="workbench")
+    return bool(found)
+
+
+def is_learnt(spec: Spec) -> bool:
+    """Whether a structure holds such a record; another process has to learn its class first."""
+    return spec.type in _learnt or any(is_learnt(child) for child in spec.children())
+
+
+_learnt: set[type] = set()
+
+
+def _is_record(kind: type) -> bool:
+    if kind.__module__.partition(".")[0] == "workbench":  # its own are values, such as specs
+        return False
+    return (
+        hasattr(kind, "__tf_flatten__") or hasattr(kind, "__attrs_attrs__") or dataclasses.is_dataclass(kind)
+    )
+
+
+def _way_of(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
+    """How records of a class are taken apart, and put together."""
+    if hasattr(kind, "__tf_flatten__"):
+
+        def components(record: Any) -> tuple[Any, Any]:
+            metadata, parts = record.__tf_flatten__()
+            return parts, metadata
+
+        return components, kind.__tf_unflatten__
+    described = getattr(kind, "__attrs_attrs__", None) or dataclasses.fields(kind)
+    names = [field.name for field in described]
+
+    def together(_: Any, parts: Any) -> Any:
+        record = object.__new__(
+            kind
+        )  # not by its constructor, which may want other values than those in pipelines
+        for name, part in zip(names, parts, strict=True):
+            object.__setattr__(record, name, part)
+        return record
+
+    return lambda record: ([getattr(record, name) for name in names], None, names), together
 
 
 def unflatten(spec: Spec, leaves: list[Any]) -> Any:

@@ -1,7 +1,7 @@
 """How values become elements: nested structures of arrays, with Python numbers, text and lists converted.
 
-Tuples, named tuples and dicts are structure. A list is one array (as tf.data), Python numbers become int32
-and float32, text becomes bytes.
+Tuples, named tuples, dicts, dataclasses and classes of attrs are structure. A list is one array (as tf.data), Python
+numbers become int32 and float32, text becomes bytes.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class Structure:
         return hash(self.spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if tree.is_learnt(self.spec):  # a process that reads it learns the class from an example
+            return _structure_of, (self.pack([0] * self.spec.num_leaves),)
         return Structure, (self.spec,)
 
 
@@ -54,6 +56,10 @@ class _Leaf(Structure):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _leaf, ()
+
+
+def _structure_of(example: Any) -> Structure:
+    return flatten(example)[1]
 
 
 def _leaf() -> Structure:
@@ -73,7 +79,12 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
     if type(value) is np.ndarray and value.dtype.kind not in "OUS":
         return [value], LEAF
     leaves, spec = tree.flatten(value, is_leaf=lambda node: isinstance(node, list))
-    return [convert(leaf) for leaf in leaves], _structure(spec)
+    try:
+        return [convert(leaf) for leaf in leaves], _structure(spec)
+    except TypeError:
+        if not tree.learn(leaves):
+            raise
+    return flatten(value)
 
 
 def flatten_result(value: Any) -> tuple[list[Any], Structure]:
