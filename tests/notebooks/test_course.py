@@ -34,6 +34,7 @@ PLAUSIBLE: dict[str, dict[str, tuple[str, str]]] = {
         "policy": ("policies.DATA", "policies.OFF"),
         "groups": ("rows_per_group = 30", "rows_per_group = 15"),
         "faster": ("num_parallel_calls=auto", "num_parallel_calls=1"),
+        "killed": ("workers[0].kill()", "workers[0].poll()"),
     },
     VARIABLES: {
         "aggregation": ('aggregation="MEAN"', 'aggregation="ONLY_FIRST_REPLICA"'),
@@ -73,6 +74,7 @@ SAID = {
     "policy-check": "elements too many are read",
     "groups-check": "larger groups do, too: [30]",
     "faster-check": "one is fetched at a time",
+    "killed-check": "worker 0 still works",
     "aggregation-check": "the mean of 10 and 11 is not [10. 10. 10.]",
     "count-check": "were counted, there are [143 146",
     "repaired-check": "'weights:0' is not in sync",
@@ -120,6 +122,7 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
             "columns": "{'label': array",
             "slow": r"map\(fetch\) takes \d+ % of the time: give it num_parallel_calls",
             "faster-check": r"fetched by \d+ threads",
+            "killed-check": "a complete epoch: 1440 digits, each once",
             "proof": "TFRecord: 60, as written: True\nParquet: 60, as written: True",
         },
         VARIABLES: {
