@@ -229,6 +229,62 @@ export interface DatasetSharding {
   progress: InputProgress | null;
 }
 
+/** A stage of a pipeline, or its source. */
+export interface StageFlow {
+  name: string;
+  depth: number;
+  is_source: boolean;
+  elements: number;
+  failures: number;
+  elements_per_second: number;
+  bytes_per_second: number | null;
+  own_seconds: number;
+  own_us: number | null;
+  busy_share: number;
+  waited_seconds: number;
+  blocked_seconds: number;
+  workers: number;
+  worker_kind: string;
+  workers_chosen: boolean;
+  queue_fill: number | null;
+  queue_capacity: number | null;
+  queue_chosen: boolean;
+  held_bytes: number;
+  note: string;
+}
+
+/** The input pipeline of one host, or of this process. */
+export interface PipelineFlow {
+  host: number;
+  name: string;
+  processes: number;
+  elements_per_second: number;
+  stages: StageFlow[];
+  bottleneck: number;
+}
+
+/** How long a replica waited for its batches. */
+export interface ReplicaWait {
+  replica: number;
+  host: number;
+  waited_seconds: number;
+  waited_share: number;
+  starving: boolean;
+}
+
+/** What the input of a program costs. */
+export interface InputFlow {
+  status: string;
+  sentence: string;
+  advice: string;
+  elapsed_seconds: number;
+  limit: string;
+  pipelines: PipelineFlow[];
+  hidden_pipelines: number;
+  replicas: ReplicaWait[];
+  hidden_replicas: number;
+}
+
 /** How much was seen, and how much is missing; counts are since the feed began. */
 export interface Counters {
   records: number;
@@ -492,6 +548,7 @@ export interface Replay {
   values: Values | null;
   array_sharding: ArraySharding | null;
   dataset_sharding: DatasetSharding | null;
+  input: InputFlow | null;
   notes: string[];
 }
 
@@ -501,6 +558,7 @@ export interface Models {
   values: Values;
   array_sharding: ArraySharding;
   dataset_sharding: DatasetSharding;
+  input: InputFlow;
   collectives: Collectives;
   collective_table: Collectives;
   lanes: Collectives;

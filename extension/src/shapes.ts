@@ -34,6 +34,10 @@ export const SHAPES: Record<string, Record<string, Shape>> = {
   Reader: {"replica": "integer", "host": "integer", "rows": "integer", "empty_steps": "integer", "readings": {"list": {"object": "Reading"}}},
   InputProgress: {"epoch": "integer", "given": "integer", "elapsed_seconds": "number", "steps": {"list": "integer"}, "waited_seconds": {"list": "number"}},
   DatasetSharding: {"summary": "string", "policy": "string", "reason": "string", "algorithm": "string", "hosts": "integer", "replicas_per_host": "integer", "batch_size": "integer", "elements": "integer", "duplicates": "integer", "dropped": {"either": ["integer", "null"]}, "steps": "integer", "remainder": {"list": "integer"}, "readers": {"list": {"object": "Reader"}}, "hidden_readers": "integer", "counts": {"list": "integer"}, "positions": "integer", "marks": {"list": {"tuple": ["integer", "string"]}}, "limit": "string", "progress": {"either": [{"object": "InputProgress"}, "null"]}},
+  StageFlow: {"name": "string", "depth": "integer", "is_source": "boolean", "elements": "integer", "failures": "integer", "elements_per_second": "number", "bytes_per_second": {"either": ["number", "null"]}, "own_seconds": "number", "own_us": {"either": ["number", "null"]}, "busy_share": "number", "waited_seconds": "number", "blocked_seconds": "number", "workers": "integer", "worker_kind": "string", "workers_chosen": "boolean", "queue_fill": {"either": ["number", "null"]}, "queue_capacity": {"either": ["integer", "null"]}, "queue_chosen": "boolean", "held_bytes": "integer", "note": "string"},
+  PipelineFlow: {"host": "integer", "name": "string", "processes": "integer", "elements_per_second": "number", "stages": {"list": {"object": "StageFlow"}}, "bottleneck": "integer"},
+  ReplicaWait: {"replica": "integer", "host": "integer", "waited_seconds": "number", "waited_share": "number", "starving": "boolean"},
+  InputFlow: {"status": "string", "sentence": "string", "advice": "string", "elapsed_seconds": "number", "limit": "string", "pipelines": {"list": {"object": "PipelineFlow"}}, "hidden_pipelines": "integer", "replicas": {"list": {"object": "ReplicaWait"}}, "hidden_replicas": "integer"},
   Counters: {"records": "integer", "collectives": "integer", "internal": "integer", "failed": "integer", "pending": "integer", "incomplete": "integer", "dropped": "integer", "dropped_events": "integer", "duplicates": "integer"},
   TableRow: {"key": "string", "op": "string", "redop": "string", "dtype": "string", "group": "string", "n": "integer", "count": "integer", "algorithm": "string", "packs": "integer", "transport": "string", "purpose": "string", "size_bytes": "integer", "bucket_bytes": "integer", "samples": "integer", "last_us": "number", "p50_us": "number", "p99_us": "number", "cv_percent": "number", "algbw": {"either": ["number", "null"]}, "busbw": {"either": ["number", "null"]}, "limit_percent": {"either": ["number", "null"]}, "wait_percent": "number", "skew_us": "number", "skew_err_us": "number", "late_replica": {"either": ["integer", "null"]}, "late_host": {"either": ["string", "null"]}, "recent_us": {"list": "number"}, "version": "integer"},
   Lane: {"replica": "integer", "label": "string"},
@@ -54,7 +58,7 @@ export const SHAPES: Record<string, Record<string, Shape>> = {
   Spread: {"samples": "integer", "p25_us": "number", "p50_us": "number", "p75_us": "number", "busbw": {"either": ["number", "null"]}},
   ComparedRow: {"key": "string", "op": "string", "redop": "string", "dtype": "string", "n": "integer", "size_bytes": "integer", "first": {"either": [{"object": "Spread"}, "null"]}, "second": {"either": [{"object": "Spread"}, "null"]}, "ratio": {"either": ["number", "null"]}, "difference_seconds": {"either": ["number", "null"]}, "verdict": "string"},
   Runs: {"folder": "string", "runs": {"list": {"object": "RunEntry"}}, "compared": {"list": "string"}, "rows": {"list": {"object": "ComparedRow"}}},
-  Replay: {"run": {"object": "RunEntry"}, "first_step": "integer", "last_step": "integer", "shown_from": "integer", "shown_to": "integer", "collectives": {"object": "Collectives"}, "topology": {"either": [{"object": "Topology"}, "null"]}, "devices": {"either": [{"object": "Devices"}, "null"]}, "values": {"either": [{"object": "Values"}, "null"]}, "array_sharding": {"either": [{"object": "ArraySharding"}, "null"]}, "dataset_sharding": {"either": [{"object": "DatasetSharding"}, "null"]}, "notes": {"list": "string"}},
+  Replay: {"run": {"object": "RunEntry"}, "first_step": "integer", "last_step": "integer", "shown_from": "integer", "shown_to": "integer", "collectives": {"object": "Collectives"}, "topology": {"either": [{"object": "Topology"}, "null"]}, "devices": {"either": [{"object": "Devices"}, "null"]}, "values": {"either": [{"object": "Values"}, "null"]}, "array_sharding": {"either": [{"object": "ArraySharding"}, "null"]}, "dataset_sharding": {"either": [{"object": "DatasetSharding"}, "null"]}, "input": {"either": [{"object": "InputFlow"}, "null"]}, "notes": {"list": "string"}},
 };
 
 /** View -> the class that it draws. */
@@ -63,6 +67,7 @@ export const DRAWN = {
   values: "Values",
   array_sharding: "ArraySharding",
   dataset_sharding: "DatasetSharding",
+  input: "InputFlow",
   collectives: "Collectives",
   collective_table: "Collectives",
   lanes: "Collectives",

@@ -4,6 +4,7 @@ import type {
   ArraySharding,
   Collectives,
   DatasetSharding,
+  InputFlow,
   Devices,
   Replay,
   Runs,
@@ -18,6 +19,8 @@ import datasetFilesJson from "./recorded/dataset_files.json" with { type: "json"
 import datasetMemoryJson from "./recorded/dataset_memory.json" with { type: "json" };
 import datasetRunningJson from "./recorded/dataset_running.json" with { type: "json" };
 import devicesJson from "./recorded/devices.json" with { type: "json" };
+import inputMeasuredJson from "./recorded/input_measured.json" with { type: "json" };
+import inputStarvingJson from "./recorded/input_starving.json" with { type: "json" };
 import lostJson from "./recorded/lost.json" with { type: "json" };
 import runsJson from "./recorded/runs.json" with { type: "json" };
 import stuckJson from "./recorded/stuck.json" with { type: "json" };
@@ -45,6 +48,8 @@ export const datasetMemory = datasetMemoryJson satisfies Loose<DatasetSharding> 
 export const datasetRunning =
   datasetRunningJson satisfies Loose<DatasetSharding> as unknown as DatasetSharding;
 export const devices: Devices = devicesJson;
+export const inputMeasured: InputFlow = inputMeasuredJson;
+export const inputStarving: InputFlow = inputStarvingJson;
 export const lost: Collectives = lostJson;
 export const runs: Runs = runsJson;
 export const stuck: Collectives = stuckJson;
@@ -65,5 +70,6 @@ export const replay: Replay = {
   values,
   array_sharding: arrayUneven,
   dataset_sharding: datasetMemory,
+  input: { ...inputStarving, status: "replay" },
   notes: ["devices: too large to be recorded"],
 };

@@ -13,6 +13,7 @@ const MODELS: { [K in ViewName]: Models[K] } = {
   values: recorded.values,
   array_sharding: recorded.arrayUneven,
   dataset_sharding: recorded.datasetFiles,
+  input: recorded.inputStarving,
   collectives: recorded.stuck,
   collective_table: recorded.collectives,
   lanes: recorded.collectives,
@@ -80,12 +81,14 @@ for (const name of NAMES) {
         values: null,
         array_sharding: null,
         dataset_sharding: null,
+        input: null,
         notes: [],
         first_step: -1,
         last_step: -1,
       },
       array_sharding: { ...recorded.arrayUneven, parts: [], shape: [] },
       dataset_sharding: { ...recorded.datasetFiles, readers: [], counts: [], positions: 0, marks: [] },
+      input: { ...recorded.inputMeasured, sentence: "Nothing was read yet.", advice: "", pipelines: [] },
     };
     const shown = show(name, empty[name] ?? nothing);
 
@@ -98,6 +101,7 @@ for (const name of [
   "topology",
   "array_sharding",
   "dataset_sharding",
+  "input",
   "lanes",
   "sweep",
   "heat_map",
@@ -408,7 +412,7 @@ test("a recorded run has a page for each view that was recorded, and asks for ot
   const model = { ...recorded.replay, dataset_sharding: null };
   const shown = show("replay", model, { ask: (request) => asked.push(request) });
   const tabs = shown.root.querySelectorAll("[aria-label='What was recorded'] [role=tab]");
-  assert.deepEqual([...tabs].map(textOf), ["Collectives", "Topology", "Devices", "Values", "Array"]);
+  assert.deepEqual([...tabs].map(textOf), ["Collectives", "Topology", "Devices", "Values", "Array", "Input"]);
   assert.match(textOf(shown.root), /devices: too large to be recorded/);
 
   button(shown.root, "Values").click();
@@ -713,5 +717,47 @@ test("of more than 32 replicas the topology counts what they do", () => {
   const shown = show("topology", model);
   assert.match(textOf(shown.root), /63 replicasidle1 replicastep 3: running/);
   assert.equal(shown.root.querySelectorAll(".wb-replica").length, 32);
+  shown.unmount();
+});
+
+test("input marks the bottleneck, the queue, what AUTOTUNE chose and who starves", () => {
+  const shown = show("input", recorded.inputStarving);
+  const cards = [...shown.root.querySelectorAll(".wb-stage[data-bottleneck]")].map(
+    (card) => card.textContent,
+  );
+
+  assert.equal(cards.length, 2); // one per host
+  assert.match(cards[0]!, /^map\(augment\).*2 processes \(AUTOTUNE\).*12 failures.*bottleneck$/);
+  assert.match(textOf(shown.root), /queue 3\.70 of 8 \(AUTOTUNE\), 3 MiB/);
+  assert.match(textOf(shown.root), /Replica 3 waits 47 % of the time for input/);
+  const starving = [...shown.root.querySelectorAll(".wb-waits li")].filter((li) =>
+    /starving/.test(li.textContent),
+  );
+  assert.deepEqual(
+    starving.map((li) => li.querySelector("button")!.textContent),
+    ["r2", "r3"],
+  );
+  shown.unmount();
+});
+
+test("input draws what a stage reads before the stage", () => {
+  const shown = show("input", recorded.inputMeasured);
+  const flows = [...shown.root.querySelectorAll(".wb-inputs > .wb-flow")].map((flow) =>
+    [...flow.querySelectorAll("code")].map((code) => code.textContent),
+  );
+
+  assert.deepEqual(flows, [
+    ["text lines", "map(tokens)"],
+    ["range", "map(<lambda>)"],
+  ]);
+  shown.unmount();
+});
+
+test("a replica that is picked out in the view of input is picked out everywhere", async () => {
+  const shown = show("input", recorded.inputStarving);
+  button(shown.root, "r2").click();
+  await drawn();
+
+  assert.equal(button(shown.root, "r2").getAttribute("aria-pressed"), "true");
   shown.unmount();
 });

@@ -11,7 +11,10 @@ import numpy as np
 
 from tests.extension.gallery import model
 from tests.telemetry.simulation import MS, Call, Replicas
+from workbench.data.cost.flow import pipeline_flow, replica_waits
+from workbench.data.cost.profile import PipelineProfile, StageProfile
 from workbench.data.dataset import Dataset
+from workbench.data.explanation import input_flow
 from workbench.data.sharding.explain import explain_sharding
 from workbench.data.sharding.model import Shape
 from workbench.telemetry.feed.feed import Feed
@@ -131,6 +134,19 @@ class Crowd:
         """Who reads what."""
         data = Dataset.range(4 * self.replicas + 3).batch(self.replicas)
         return plain(dataset_model(explain_sharding(data, Shape(1, self.replicas))))
+
+    def input(self) -> dict[str, Any]:
+        """What input costs, with a host for each replica."""
+        stages = (
+            StageProfile("memory", 100, own_seconds=0.1),
+            StageProfile("map(parse)", 100, own_seconds=8),
+        )
+        pipelines = [
+            pipeline_flow(PipelineProfile(stages, 10.0), host=host, name=f"host {host}")
+            for host in range(self.replicas)
+        ]
+        waits = replica_waits([5.0] * self.replicas, range(self.replicas), 10.0)
+        return plain(input_flow(pipelines, waits, status="live", elapsed_seconds=10.0))
 
     def values(self) -> dict[str, Any]:
         """A value that differs from replica to replica."""

@@ -21,6 +21,7 @@ SHOWN: Final = {
     "values": ("values", "values_elements", "values_difference"),
     "array_sharding": ("array_uneven", "array_copies"),
     "dataset_sharding": ("dataset_files", "dataset_memory", "dataset_running"),
+    "input": ("input_starving", "input_measured"),
     "collectives": ("stuck",),
     "collective_table": ("collectives",),
     "lanes": ("collectives", "lost"),
@@ -61,6 +62,7 @@ def _replay() -> dict[str, Any]:
     run = next(run for run in model("runs")["runs"] if run["name"] == "baseline")
     steps = {"first_step": 0, "last_step": 119, "shown_from": 0, "shown_to": 119}
     parts = {"array_sharding": model("array_uneven"), "dataset_sharding": model("dataset_memory")}
+    parts["input"] = model("input_starving") | {"status": "replay"}
     for view in ("collectives", "topology", "devices", "values"):
         parts[view] = model(view) | ({} if view == "values" else {"status": "replay"})
     return {"run": run, **steps, **parts, "notes": []}

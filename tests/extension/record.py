@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 
 import workbench as wb
+from workbench.data.cost.flow import InputFlow, PipelineFlow, pipeline_flow, replica_waits
+from workbench.data.cost.profile import PipelineProfile, QueueProfile, StageProfile, Workers
+from workbench.data.explanation import input_flow
 from workbench.data.sharding.explain import explain_sharding
 from workbench.data.sharding.model import Shape
 from workbench.errors import WorkbenchError
@@ -139,6 +142,68 @@ def dataset_running(strategy: wb.MirroredStrategy) -> DatasetSharding:
     return dataset_model(wb.explain_sharding(distributed))
 
 
+def inputs() -> dict[str, InputFlow]:
+    """What input pipelines cost, of made-up times: two hosts while they train, and a dataset that combines others."""
+    elapsed_seconds = 12.5
+
+    def host(name: str, number: int, slow_seconds: float) -> PipelineFlow:
+        queue = QueueProfile(8, chosen=True, fills=4000 - 300 * number, looks=1000, held_bytes=3 << 20)
+        read = PipelineProfile(
+            (
+                StageProfile("records", 61_000, 0, 244_000_000, own_seconds=1.1),
+                StageProfile(
+                    "map(inflate)",
+                    61_000,
+                    0,
+                    488_000_000,
+                    own_seconds=2.5,
+                    note="called on blocks of 64 rows",
+                ),
+            ),
+            elapsed_seconds,
+        )
+        stages = (
+            StageProfile("memory", 16, 0, 1_600, own_seconds=0.001),
+            StageProfile("interleave(read)", 61_000, 0, 488_000_000, 0.4, workers=Workers(4), inputs=(read,)),
+            StageProfile("shuffle(2000)", 59_000, 0, 472_000_000, own_seconds=0.3),
+            StageProfile(
+                "map(augment)",
+                58_900,
+                12,
+                942_000_000,
+                slow_seconds,
+                workers=Workers(2, "processes", chosen=True),
+            ),
+            StageProfile("batch(128)", 460, 0, 942_000_000, own_seconds=0.7),
+            StageProfile("prefetch", 456, 0, 934_000_000, own_seconds=0.01, workers=Workers(1), queue=queue),
+            StageProfile("even_split(2)", 912, 0, 934_000_000, own_seconds=0.2),
+        )
+        return pipeline_flow(PipelineProfile(stages, elapsed_seconds), host=number, name=name)
+
+    waits = replica_waits([1.1, 0.9, 5.6, 5.9], [0, 0, 1, 1], elapsed_seconds)
+    live = input_flow(
+        [host("a", 0, 13.0), host("b", 1, 23.5)],
+        waits,
+        status="live",
+        elapsed_seconds=elapsed_seconds,
+        limit="epoch 3",
+    )
+    sides = [
+        PipelineProfile(
+            (StageProfile(name, 1000, own_seconds=0.01), StageProfile(f"map({fn})", 1000, 0, 8_000, own)), 1.0
+        )
+        for name, fn, own in (("text lines", "tokens", 0.12), ("range", "<lambda>", 0.02))
+    ]
+    zipped = (
+        StageProfile("zip", 1000, 0, 16_000, 0.02, inputs=tuple(sides)),
+        StageProfile("batch(32)", 31, 0, 15_872, 0.63),
+    )
+    measured = input_flow(
+        [pipeline_flow(PipelineProfile(zipped, 1.0))], elapsed_seconds=1.0, limit="the first 1 s of a pass"
+    )
+    return {"input_starving": live, "input_measured": measured}
+
+
 def record(folder: Path) -> dict[str, Any]:
     """All models by file name."""
     models = datasets(folder)
@@ -174,6 +239,7 @@ def record(folder: Path) -> dict[str, Any]:
             strategy.run(die)
         except WorkbenchError:
             models["lost"], models["topology_lost"] = collectives(cluster), topology_model(cluster)
+    models |= inputs()
     paths = str(folder / "baseline.parquet"), str(folder / "second.parquet")
     models["runs"] = runs_model(folder, paths)
     return models

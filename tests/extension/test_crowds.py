@@ -26,6 +26,7 @@ MODELS: dict[str, tuple[str, Callable[[Crowd], dict[str, Any]]]] = {
     "values": ("values", Crowd.values),
     "array_sharding": ("array_sharding", Crowd.array),
     "dataset_sharding": ("dataset_sharding", Crowd.dataset),
+    "input": ("input", Crowd.input),
 }
 TOGETHER = ("topology", "lanes", "collective_table", "heat_map", "devices", "log")
 

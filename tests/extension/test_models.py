@@ -26,6 +26,8 @@ VIEW_OF = {
     "dataset_memory": "dataset_sharding",
     "dataset_running": "dataset_sharding",
     "devices": "devices",
+    "input_measured": "input",
+    "input_starving": "input",
     "lost": "collectives",
     "runs": "runs",
     "stuck": "collectives",

@@ -27,6 +27,7 @@ LOOKED_AT = {
     "values": "values",
     "array_sharding": "array_uneven",
     "dataset_sharding": "dataset_files",
+    "input": "input_starving",
 }
 """View -> the recorded model whose texts are replaced."""
 

@@ -151,6 +151,7 @@ def pushes(message: dict[str, Any]) -> dict[str, Any] | None:
         ("wb.inspect(strategy.run(lambda: np.ones(3)))", "values"),
         ("wb.explain_sharding(strategy.run(lambda: np.ones(3)))", "array_sharding"),
         ("wb.explain_sharding(wb.data.Dataset.range(10).batch(4), 2)", "dataset_sharding"),
+        ("wb.data.Dataset.range(10).batch(4).explain()", "input"),
         ("strategy.run(lambda: np.ones(3))", "values"),
         ("wb.distribute.Mirrored((np.ones(2), np.ones(2)))", "values"),
         ("with strategy.scope(): w = wb.Variable(1.0)\nw", "values"),

@@ -12,6 +12,7 @@ _ASKED_FOR: Final = {
     "values": "nothing yet: wb.inspect(value) in the job shows it here",
     "array_sharding": "nothing yet: wb.explain_sharding(value) in the job shows it here",
     "dataset_sharding": "nothing yet: wb.explain_sharding(dataset) in the job shows it here",
+    "input": "nothing yet: dataset.explain() in the job shows it here, of a distributed dataset while it trains",
 }
 assert set(_ASKED_FOR) == SHOWN
 

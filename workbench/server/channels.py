@@ -12,6 +12,7 @@ CHANNEL_OF: Final[dict[str, str]] = {
     "values": "values",
     "array_sharding": "array_sharding",
     "dataset_sharding": "dataset_sharding",
+    "input": "input",
     "collective_table": FEED,
     "lanes": FEED,
     "sweep": FEED,
@@ -23,7 +24,7 @@ CHANNEL_OF: Final[dict[str, str]] = {
 }
 """View -> channel; `runs` and `replay` are none of a cluster."""
 
-SHOWN: Final = frozenset({"values", "array_sharding", "dataset_sharding"})
+SHOWN: Final = frozenset({"values", "array_sharding", "dataset_sharding", "input"})
 """Views of what a person has asked for in the notebook; the others can be looked at whenever somebody wants to."""
 CHANNELS: Final = frozenset(CHANNEL_OF.values())
 RUNS: Final = ("", "runs")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from workbench.ui.render import html
 
 if TYPE_CHECKING:
+    from workbench.data.explanation import InputExplanation
     from workbench.data.sharding.model import Sharding
     from workbench.distribute.input.distributed_dataset import DistributedDataset
     from workbench.distribute.strategies.strategy import Strategy
@@ -34,6 +35,7 @@ LIVE: Final = (
     ("workbench.distribute.variables.variable", "Variable", "variable_bundle"),
     ("workbench.distribute.input.distributed_dataset", "DistributedDataset", "distributed_dataset_bundle"),
     ("workbench.data.sharding.model", "Sharding", "sharding_bundle"),
+    ("workbench.data.explanation", "InputExplanation", "input_bundle"),
 )
 """The same for those with a live view; without a kernel this is what they print anyway."""
 _MAX_ROWS: Final = 32
@@ -103,6 +105,17 @@ def sharding_bundle(sharding: Sharding, include: Any = None, exclude: Any = None
     texts = sharding._repr_mimebundle_()
     return mimebundle(
         dataset_source(sharding), text=texts["text/plain"], html=texts["text/html"], include=include
+    )
+
+
+def input_bundle(explained: InputExplanation, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    """What input pipelines cost: their stages as a flow."""
+    from workbench.ui.widgets.bundle import mimebundle
+    from workbench.ui.widgets.input_source import input_source
+
+    texts = explained._repr_mimebundle_()
+    return mimebundle(
+        input_source(explained), text=texts["text/plain"], html=texts["text/html"], include=include
     )
 
 

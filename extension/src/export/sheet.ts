@@ -37,6 +37,15 @@ const SHEETS: { readonly [K in ViewName]: (model: Models[K]) => Row[] } = {
         elements: reading.text,
       })),
     ),
+  input: (model) =>
+    model.pipelines.flatMap((pipeline) =>
+      pipeline.stages.map((stage, index) => ({
+        host: pipeline.host,
+        host_name: pipeline.name,
+        ...flat(stage),
+        bottleneck: index === pipeline.bottleneck,
+      })),
+    ),
   collectives: timings,
   collective_table: timings,
   lanes: records,

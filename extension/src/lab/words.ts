@@ -9,6 +9,7 @@ export function titleOf(view: ViewName, trans: TranslationBundle): string {
     values: trans.__("Values"),
     array_sharding: trans.__("Array sharding"),
     dataset_sharding: trans.__("Dataset sharding"),
+    input: trans.__("Input"),
     collectives: trans.__("Collectives"),
     collective_table: trans.__("Collective timing"),
     lanes: trans.__("Lanes"),

@@ -7,6 +7,7 @@ import { collectiveTable } from "./collective_table";
 import { datasetSharding } from "./dataset_sharding";
 import { devices } from "./devices";
 import { heatMap } from "./heat_map";
+import { input } from "./input";
 import { lanes } from "./lanes";
 import { log } from "./log";
 import { replay } from "./replay";
@@ -23,6 +24,7 @@ export const VIEWS: { readonly [K in ViewName]: View<Models[K]> } = {
   values,
   array_sharding: arraySharding,
   dataset_sharding: datasetSharding,
+  input,
   collectives,
   collective_table: collectiveTable,
   lanes,

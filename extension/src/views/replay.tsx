@@ -10,6 +10,7 @@ import { arraySharding } from "./array_sharding";
 import { collectives } from "./collectives";
 import { datasetSharding } from "./dataset_sharding";
 import { devices } from "./devices";
+import { input } from "./input";
 import { topology } from "./topology";
 import { values } from "./values";
 
@@ -23,6 +24,7 @@ export const replay: View<Replay> = {
       page("values", "Values", values, model.values, context),
       page("array_sharding", "Array", arraySharding, model.array_sharding, context),
       page("dataset_sharding", "Dataset", datasetSharding, model.dataset_sharding, context),
+      page("input", "Input", input, model.input, context),
     ].filter((one) => one !== null);
     const { run } = model;
     return (

@@ -19,6 +19,7 @@ class StageFlow:
     Attributes:
       name: As the plan writes it, such as "map(parse)".
       depth: 0 for the pipeline's own; those of an input that a stage reads come before it, one deeper.
+      is_source: Whether a pipeline begins with it.
       elements: How many it gave.
       failures: How many it could not make.
       elements_per_second: Rate at which it gave them.
@@ -40,6 +41,7 @@ class StageFlow:
 
     name: str
     depth: int
+    is_source: bool
     elements: int
     failures: int
     elements_per_second: float
@@ -169,22 +171,31 @@ def replica_waits(
 
 
 def _rows(profile: PipelineProfile, elapsed_seconds: float, depth: int) -> Iterator[StageFlow]:
-    for stage in profile.stages:
+    for number, stage in enumerate(profile.stages):
         for pipeline in stage.inputs:
             yield from _rows(pipeline, elapsed_seconds, depth + 1)
-        yield _row(stage, elapsed_seconds, depth, profile.processes)
+        place = _Place(depth, number == 0, profile.processes)
+        yield _row(stage, elapsed_seconds, place)
 
 
-def _row(stage: StageProfile, elapsed_seconds: float, depth: int, processes: int) -> StageFlow:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    depth: int
+    is_source: bool
+    processes: int
+
+
+def _row(stage: StageProfile, elapsed_seconds: float, place: _Place) -> StageFlow:
     def rate(amount: float) -> float:
         return amount / elapsed_seconds if elapsed_seconds else 0.0
 
     workers, queue = stage.workers, stage.queue
     produced = stage.produced_bytes
-    at_once = processes if workers is None else max(1, workers.count)
+    at_once = place.processes if workers is None else max(1, workers.count)
     return StageFlow(
         name=stage.name,
-        depth=depth,
+        depth=place.depth,
+        is_source=place.is_source,
         elements=stage.elements,
         failures=stage.failures,
         elements_per_second=rate(stage.elements),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from workbench.data.cost.flow import InputFlow
 from workbench.data.sharding.progress import InputProgress
 from workbench.telemetry.feed.sweeps import Sweep
 from workbench.telemetry.snapshot import Snapshot
@@ -399,7 +400,7 @@ class Replay:
       shown_from, shown_to: The first and the last step that are shown.
       collectives: Of these steps.
       topology, devices: As at the last look while it was recorded; None if nobody could look.
-      values, array_sharding, dataset_sharding: What was looked at last while it was recorded, if anything.
+      values, array_sharding, dataset_sharding, input: What was looked at last while it was recorded, if anything.
       notes: What could not be kept, or cannot be shown.
     """
 
@@ -414,6 +415,7 @@ class Replay:
     values: Values | None
     array_sharding: ArraySharding | None
     dataset_sharding: DatasetSharding | None
+    input: InputFlow | None
     notes: tuple[str, ...]
 
 
@@ -422,6 +424,7 @@ MODELS: Final[dict[str, type]] = {
     "values": Values,
     "array_sharding": ArraySharding,
     "dataset_sharding": DatasetSharding,
+    "input": InputFlow,
     "collectives": Collectives,
     "collective_table": Collectives,
     "lanes": Collectives,

@@ -21,7 +21,7 @@ from workbench.ui.models.model_check import misfits
 from workbench.ui.render.plain_values import plain
 
 MAX_RUNS: Final = 200
-LOOKED_AT: Final = ("topology", "devices", "values", "array_sharding", "dataset_sharding")
+LOOKED_AT: Final = ("topology", "devices", "values", "array_sharding", "dataset_sharding", "input")
 """What a recording holds beside records, where somebody has looked at it."""
 _ALIKE: Final = 0.05
 """Medians closer than this are called alike, however sure they are."""
@@ -131,6 +131,7 @@ def replay_of(run: Run, steps: range | None = None) -> dict[str, Any]:
         values=None,
         array_sharding=None,
         dataset_sharding=None,
+        input=None,
         notes=tuple(notes),
     )
     return plain(model) | looks

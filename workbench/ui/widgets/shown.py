@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from workbench.data import explanation
+from workbench.ui.widgets.input_source import input_source
 from workbench.ui.widgets.sources import Source
 
 listeners: Final[list[Callable[[str, Callable[[], Source]], object]]] = []
@@ -20,3 +22,7 @@ def tell(view: str, make: Callable[[], Source]) -> None:
     """
     for listener in tuple(listeners):
         listener(view, make)
+
+
+# Datasets explain themselves without knowing any view.
+explanation.listeners.append(lambda explained: tell("input", lambda: input_source(explained)))

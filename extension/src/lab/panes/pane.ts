@@ -212,6 +212,7 @@ export class Pane extends Widget {
     if (channel === "values") return trans.__("nothing yet: wb.inspect(value) shows it here");
     if (channel === "dataset_sharding")
       return trans.__("nothing yet: wb.explain_sharding(dataset) shows it here");
+    if (channel === "input") return trans.__("nothing yet: dataset.explain() shows it here");
     if (channel === "array_sharding")
       return trans.__("nothing yet: wb.explain_sharding(value) shows it here");
     return trans.__("waiting for the cluster …");

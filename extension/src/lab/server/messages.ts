@@ -43,6 +43,7 @@ export const CHANNEL_OF = {
   values: "values",
   array_sharding: "array_sharding",
   dataset_sharding: "dataset_sharding",
+  input: "input",
   collective_table: "collectives",
   lanes: "collectives",
   sweep: "collectives",

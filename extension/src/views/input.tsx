@@ -1,0 +1,303 @@
+// What input costs: the stages of each host's pipeline from left to right, the one that holds back all, who starves.
+import { BAD, WARNING } from "../colours";
+import { Bar } from "../parts/marks";
+import { ChartOrTable } from "../parts/head";
+import { Sign } from "../parts/status";
+import { Table, type Column } from "../parts/table";
+import { count, counted, NOTHING, percent, rateText, significant, sizeText, timeText } from "../format";
+import type { InputFlow, PipelineFlow, ReplicaWait, StageFlow } from "../models";
+import type { Context, View } from "../view";
+
+const STATUSES = ["live", "stopped", "replay"];
+
+export const input: View<InputFlow> = {
+  title: "Input",
+  draw({ model, context }) {
+    return (
+      <ChartOrTable
+        title="Input"
+        facts={[
+          counted(model.pipelines.length + model.hidden_pipelines, "pipeline"),
+          `measured for ${timeText(model.elapsed_seconds * 1e6)}`,
+          model.limit,
+        ]}
+        status={STATUSES.includes(model.status) ? model.status : undefined}
+        chart={<Picture model={model} context={context} />}
+        table={<Twin model={model} context={context} />}
+      />
+    );
+  },
+};
+
+function Picture({ model, context }: { model: InputFlow; context: Context }) {
+  const many = model.pipelines.length > 1;
+  return (
+    <>
+      <Verdict model={model} />
+      {model.pipelines.map((pipeline, index) => (
+        <section
+          key={`${pipeline.host} ${index}`}
+          class="wb-pipeline"
+          aria-label={`input pipeline of ${pipeline.name}`}
+        >
+          {many && (
+            <h4>
+              {pipeline.name} <span class="wb-quiet">{perSecond(pipeline.elements_per_second)}</span>
+            </h4>
+          )}
+          <Flow stages={nested(pipeline)} />
+        </section>
+      ))}
+      {model.hidden_pipelines > 0 && (
+        <p class="wb-quiet">{counted(model.hidden_pipelines, "more pipeline")}, not drawn</p>
+      )}
+      {model.replicas.length > 0 && <Waits model={model} context={context} />}
+    </>
+  );
+}
+
+function Verdict({ model }: { model: InputFlow }) {
+  const holds = model.advice !== "";
+  return (
+    <div class="wb-alert" data-loud={holds ? "yes" : "no"} role="status">
+      {holds && <Sign sign="▲" colour={BAD} />}
+      <div>
+        <strong>{model.sentence}</strong>
+        {holds && <div>{model.advice.charAt(0).toUpperCase() + model.advice.slice(1)}.</div>}
+      </div>
+    </div>
+  );
+}
+
+/** A stage with the pipelines that it reads. */
+interface Step {
+  stage: StageFlow;
+  bottleneck: boolean;
+  inputs: Step[][];
+}
+
+/** The stages as a tree; in the model those of an input come before the stage that reads it, one deeper. */
+function nested({ stages, bottleneck }: PipelineFlow): Step[] {
+  const read: Step[][][] = []; // by depth: pipelines that no stage has read yet
+  stages.forEach((stage, index) => {
+    const inputs = read[stage.depth + 1] ?? [];
+    read.length = Math.min(read.length, stage.depth + 1);
+    const pipelines = (read[stage.depth] ??= []);
+    if (stage.is_source || !pipelines.length) pipelines.push([]);
+    pipelines.at(-1)!.push({ stage, bottleneck: index === bottleneck, inputs });
+  });
+  return (read[0] ?? []).flat();
+}
+
+function Flow({ stages }: { stages: Step[] }) {
+  return (
+    <ol class="wb-flow">
+      {stages.map((step, index) => (
+        <li key={index}>
+          {step.inputs.length > 0 && (
+            <div class="wb-inputs">
+              {step.inputs.map((inner, number) => (
+                <Flow key={number} stages={inner} />
+              ))}
+            </div>
+          )}
+          <Card step={step} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Card({ step: { stage, bottleneck } }: { step: Step }) {
+  return (
+    <div class="wb-stage" data-bottleneck={bottleneck ? "yes" : undefined}>
+      <code title={stage.name}>{stage.name}</code>
+      <b>{perSecond(stage.elements_per_second)}</b>
+      <span>
+        <Bar share={stage.busy_share} {...(bottleneck ? { colour: BAD } : {})} />
+        {share(stage.busy_share)} busy
+      </span>
+      <span class="wb-quiet">
+        {stage.own_us === null ? NOTHING : timeText(stage.own_us)} each
+        {stage.bytes_per_second !== null && ` · ${rateText(stage.bytes_per_second / 1e9)}`}
+      </span>
+      {stage.workers > 0 && <span>{workersOf(stage)}</span>}
+      {stage.queue_capacity !== null && (
+        <span>
+          <Bar share={(stage.queue_fill ?? 0) / Math.max(1, stage.queue_capacity)} />
+          queue {queueOf(stage)}
+        </span>
+      )}
+      {stage.failures > 0 && (
+        <span>
+          <Sign sign="▲" colour={WARNING} />
+          {counted(stage.failures, "failure")}
+        </span>
+      )}
+      {stage.note && <span class="wb-quiet">{stage.note}</span>}
+      {bottleneck && (
+        <strong>
+          <Sign sign="▲" colour={BAD} />
+          bottleneck
+        </strong>
+      )}
+    </div>
+  );
+}
+
+function Waits({ model, context }: { model: InputFlow; context: Context }) {
+  return (
+    <>
+      <h4>How long replicas waited for their batches</h4>
+      <ul class="wb-waits">
+        {model.replicas.map((wait) => (
+          <li key={wait.replica}>
+            <button
+              type="button"
+              aria-pressed={wait.replica === context.selected.replica}
+              onClick={() => context.select(wait.replica)}
+            >
+              r{wait.replica}
+            </button>
+            <Bar share={wait.waited_share} {...(wait.starving ? { colour: BAD } : {})} />
+            {share(wait.waited_share)}
+            {wait.starving && (
+              <span>
+                {" "}
+                <Sign sign="▲" colour={BAD} />
+                starving
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+      {model.hidden_replicas > 0 && (
+        <p class="wb-quiet">{counted(model.hidden_replicas, "more replica")} that waited less</p>
+      )}
+    </>
+  );
+}
+
+interface Line {
+  key: string;
+  pipeline: PipelineFlow;
+  stage: StageFlow;
+  bottleneck: boolean;
+}
+
+function Twin({ model, context }: { model: InputFlow; context: Context }) {
+  const lines: Line[] = model.pipelines.flatMap((pipeline, number) =>
+    pipeline.stages.map((stage, index) => ({
+      key: `${number} ${index}`,
+      pipeline,
+      stage,
+      bottleneck: index === pipeline.bottleneck,
+    })),
+  );
+  return (
+    <>
+      <Verdict model={model} />
+      <Table
+        label="What each stage costs"
+        empty="nothing was read yet"
+        columns={STAGES}
+        rows={lines}
+        keyOf={({ key }) => key}
+      />
+      {model.replicas.length > 0 && (
+        <Table
+          label="How long replicas waited for their batches"
+          columns={WAITS}
+          rows={[...model.replicas]}
+          keyOf={(wait) => String(wait.replica)}
+          isSelected={(wait) => wait.replica === context.selected.replica}
+          onPick={(wait) => context.select(wait.replica)}
+        />
+      )}
+    </>
+  );
+}
+
+const STAGES: Column<Line>[] = [
+  { title: "host", left: true, rank: 6, text: ({ pipeline }) => pipeline.name },
+  {
+    title: "stage",
+    left: true,
+    least: 120,
+    text: ({ stage, bottleneck }) =>
+      `${"  ".repeat(stage.depth)}${stage.name}${bottleneck ? " ▲ bottleneck" : ""}`,
+  },
+  {
+    title: "elements/s",
+    text: ({ stage }) => amount(stage.elements_per_second),
+    order: ({ stage }) => stage.elements_per_second,
+  },
+  {
+    title: "data rate",
+    rank: 4,
+    text: ({ stage }) => rateText(stage.bytes_per_second === null ? null : stage.bytes_per_second / 1e9),
+    order: ({ stage }) => stage.bytes_per_second ?? -1,
+  },
+  {
+    title: "busy",
+    help: "part of the time in which its workers worked, on average",
+    text: ({ stage }) => share(stage.busy_share),
+    order: ({ stage }) => stage.busy_share,
+  },
+  {
+    title: "own time each",
+    help: "time of its own work per element, without the stages before it",
+    rank: 1,
+    text: ({ stage }) => timeText(stage.own_us),
+    order: ({ stage }) => stage.own_us ?? -1,
+  },
+  { title: "queue", rank: 2, text: ({ stage }) => queueOf(stage) },
+  { title: "workers", rank: 3, text: ({ stage }) => workersOf(stage) },
+  {
+    title: "failures",
+    rank: 5,
+    text: ({ stage }) => count(stage.failures),
+    order: ({ stage }) => stage.failures,
+  },
+];
+
+const WAITS: Column<ReplicaWait>[] = [
+  { title: "replica", text: (wait) => String(wait.replica), order: (wait) => wait.replica },
+  { title: "host", rank: 2, text: (wait) => String(wait.host), order: (wait) => wait.host },
+  {
+    title: "waited",
+    rank: 1,
+    text: (wait) => timeText(wait.waited_seconds * 1e6),
+    order: (wait) => wait.waited_seconds,
+  },
+  {
+    title: "of the time",
+    text: (wait) => `${wait.starving ? "▲ starving " : ""}${share(wait.waited_share)}`,
+    order: (wait) => wait.waited_share,
+  },
+];
+
+function amount(value: number): string {
+  return value >= 100 ? count(Math.round(value)) : significant(value);
+}
+
+function perSecond(rate: number): string {
+  return `${amount(rate)}/s`;
+}
+
+function share(value: number): string {
+  return value > 0 && value < 0.01 ? "<1%" : percent(100 * value);
+}
+
+function workersOf(stage: StageFlow): string {
+  if (!stage.workers) return NOTHING;
+  const kind =
+    stage.workers > 1 ? stage.worker_kind : stage.worker_kind === "processes" ? "process" : "thread";
+  return `${stage.workers} ${kind}${stage.workers_chosen ? " (AUTOTUNE)" : ""}`;
+}
+
+function queueOf(stage: StageFlow): string {
+  if (stage.queue_capacity === null) return NOTHING;
+  const held = stage.held_bytes ? `, ${sizeText(stage.held_bytes)}` : "";
+  return `${significant(stage.queue_fill)} of ${stage.queue_capacity}${stage.queue_chosen ? " (AUTOTUNE)" : ""}${held}`;
+}
