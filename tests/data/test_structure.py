@@ -113,3 +113,12 @@ def test_torch_like_arrays_come_in_through_their_array_view() -> None:
             return np.arange(3)
 
     assert [int(x) for x in Dataset.from_tensor_slices(Foreign())] == [0, 1, 2]
+
+
+def test_elements_keep_the_order_of_their_keys_whatever_was_seen_before() -> None:
+    first = Dataset.from_tensors({"b": 1, "a": 2}).map(lambda x: ({"y": x["b"], "x": x["a"]},))
+    second = Dataset.from_tensors({"a": 2, "b": 1}).map(lambda x: ({"x": x["a"], "y": x["b"]},))
+
+    assert [list(next(iter(dataset))[0]) for dataset in (first, second)] == [["y", "x"], ["x", "y"]]
+    assert [list(dataset.upstream().first()) for dataset in (first, second)] == [["b", "a"], ["a", "b"]]
+    assert next(iter(second.concatenate(first)))[0]["x"] == 2

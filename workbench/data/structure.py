@@ -69,9 +69,21 @@ def _leaf() -> Structure:
 LEAF: Structure = _Leaf(tree.flatten(0)[1])
 
 
-@functools.lru_cache(maxsize=256)
 def _structure(spec: tree.Spec) -> Structure:
+    known = _known_structure(spec)
+    return Structure(spec) if known is None else known
+
+
+@functools.lru_cache(maxsize=256)
+def _known_structure(spec: tree.Spec) -> Structure | None:
+    """The structure, made once; None with dicts: specs are equal whatever the order of keys, and elements keep it."""
+    if _has_dict(spec):
+        return None
     return LEAF if spec == LEAF.spec else Structure(spec)
+
+
+def _has_dict(spec: tree.Spec) -> bool:
+    return spec.type is dict or any(_has_dict(child) for child in spec.children())
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:
