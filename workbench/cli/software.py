@@ -21,6 +21,7 @@ CORE = (
     "psutil",
     "threadpoolctl",
     "crc32c",
+    "fsspec",
     "pyarrow",
 )
 """What workbench cannot do without; the same as in pyproject.toml."""
@@ -29,6 +30,9 @@ EXTRAS = {
     "lab": ("jupyterlab", "ipykernel", "scikit-learn"),
     "dashboard": ("panel",),
     "jax": ("jax",),
+    "images": ("pillow",),
+    "remote": ("aiohttp", "s3fs"),
+    "zarr": ("zarr",),
 }
 """Packages of each optional part, as in pyproject.toml; those for GPUs are looked up where there is one."""
 
