@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 import workbench as wb
 from workbench.errors import InvalidArgumentError
+from workbench.io.wire import delimited
 
 FROM_TENSORFLOW = {
     "08011206120012020803": np.zeros((0, 3), np.float32),
@@ -106,3 +107,15 @@ def test_damage_gives_an_error_or_an_array_of_the_dtype(
     if not isinstance(read, bytes):
         assert read.dtype == (object if text else np.float32)
         assert read.size == math.prod(read.shape) <= 1 << 27
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (delimited(2, delimited(2, delimited(1, b"3"))), "size that is no number"),
+        (b"\x08\x07" + b"\x40\x05", "stored as a number"),
+    ],
+)
+def test_fields_of_another_wire_type_are_damage(data: bytes, told: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=told):
+        wb.io.parse_tensor(data, "string")

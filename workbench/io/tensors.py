@@ -126,6 +126,8 @@ def _read(data: bytes) -> tuple[int, tuple[int, ...], list[tuple[int, int, Any]]
 
 def _size(dim: Any) -> int:
     size = next((value for field, _, value in fields(dim) if field == 1), 0) if isinstance(dim, bytes) else -1
+    if not isinstance(size, int):
+        raise Malformed("a dimension has a size that is no number")
     if not 0 <= size < 1 << 62:
         raise Malformed(f"a dimension has size {signed(size)}")
     return int(size)
@@ -137,6 +139,8 @@ def _array(name: str, shape: tuple[int, ...], content: list[tuple[int, int, Any]
     if name == "string":
         texts = [value for field, _, value in content if field == _STRINGS]
         items = _texts(raw, count) if raw else texts
+        if not all(isinstance(item, bytes) for item in items):
+            raise Malformed("a text is stored as a number")
         if not items and count:
             raise Malformed(f"it has shape {shape} and no elements")
         column = np.empty(len(items), object)
