@@ -59,8 +59,9 @@ def _seen(names: frozenset[str]) -> _Seen:
 
 def _chunks(serialized: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
     total = sum(map(len, serialized))
-    # Long examples are not joined, so they need not be cut.
     rows = max(_LEAST_ALIKE, len(serialized) * _CHUNK_BYTES // max(total, 1), len(serialized) // 16)
+    if total > 2 * _LONG_BYTES * len(serialized):  # these are mostly not joined
+        rows = len(serialized)
     for start in range(0, len(serialized), rows):
         yield start, serialized[start : start + rows]
 
