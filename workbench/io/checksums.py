@@ -11,9 +11,9 @@ _MASK_DELTA = 0xA282EAD8
 Words = np.ndarray[Any, np.dtype[np.uint32]]
 
 
-def crc32c(data: Any) -> int:
-    """CRC-32C (Castagnoli) of anything that has bytes: bytes, bytearray, memoryview, contiguous array."""
-    return library.crc32c(data)
+def crc32c(data: Any, so_far: int = 0) -> int:
+    """CRC-32C (Castagnoli) of bytes, a bytearray, a memoryview or a contiguous array; goes on from `so_far`."""
+    return library.crc32c(data, so_far)
 
 
 def masked_crc32c(data: Any) -> int:

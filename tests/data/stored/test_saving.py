@@ -229,6 +229,15 @@ def test_a_cut_file_is_found_wherever_it_is_cut(tmp_path: Path) -> None:
         file.write_bytes(good)
 
 
+def test_a_file_in_the_place_of_another_is_found(tmp_path: Path) -> None:
+    Dataset.range(6).save(tmp_path / "d", shard_func=lambda x: x % 2)
+    first, second = sorted(tmp_path.glob("d/pass-*/*.records"))
+    second.write_bytes(first.read_bytes())
+
+    with pytest.raises(DataLossError, match=r"1\.records' has other blocks than those that were saved"):
+        list(Dataset.load(tmp_path / "d"))
+
+
 def test_a_missing_file_and_a_missing_dataset_are_told(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"no stored dataset.*Dataset.save"):
         Dataset.load(tmp_path / "nothing")

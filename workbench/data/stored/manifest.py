@@ -14,7 +14,7 @@ from workbench.io.checksums import crc32c
 
 NAME = "dataset.json"
 _FORMAT = "workbench dataset"
-_VERSION = 1
+_VERSION = 2
 _PLAIN = re.compile(r"[0-9a-z][0-9a-z.-]*")
 
 
@@ -26,11 +26,13 @@ class Shard:
       file: Its name.
       blocks: How many blocks it has.
       elements: How many elements they hold.
+      checksum: CRC-32C of all its blocks, so that one file cannot be taken for another.
     """
 
     file: str
     blocks: int
     elements: int
+    checksum: int
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,10 @@ def _parsed(value: Any) -> Manifest:
         raise ValueError(
             f"it is {value['format']!r} version {value['version']!r}, not {_FORMAT!r} {_VERSION}"
         )
-    shards = tuple(Shard(_name(s["file"]), int(s["blocks"]), int(s["elements"])) for s in value["shards"])
+    shards = tuple(
+        Shard(_name(s["file"]), int(s["blocks"]), int(s["elements"]), int(s["checksum"]))
+        for s in value["shards"]
+    )
     return Manifest(_name(value["folder"]), value["compression"], spec_of_json(value["element_spec"]), shards)
 
 

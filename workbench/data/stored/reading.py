@@ -20,6 +20,7 @@ from workbench.data.stored.manifest import Manifest, Shard
 from workbench.data.structure import LEAF, Structure
 from workbench.data.tables import ListTable, Run, attempts, single
 from workbench.errors import DataLossError, InvalidArgumentError
+from workbench.io.checksums import crc32c
 
 
 @dataclass(frozen=True)
@@ -81,17 +82,23 @@ class Stored(Source):
                 f"{path!r} is missing: somebody removed it, or saved the dataset again; load the dataset again"
             )
         structure = _structure(self.spec)
-        count = elements = 0
+        count = elements = checksum = 0
         for records in Records((path,), strict=True).read(path):
             for (block,) in records.elements():
                 run = decoded(block, structure, f"{path!r}: block {count}")
                 yield current.numbered(run, (number << FILE_SHIFT) + elements)
+                checksum = crc32c(block, checksum)
                 count += 1
                 elements += len(run)
         if (count, elements) != (shard.blocks, shard.elements):
             raise DataLossError(
                 f"{path!r} is cut off: it ends after block {count} with {elements:,} elements, the manifest names "
                 f"{shard.blocks} blocks with {shard.elements:,}; save the dataset again"
+            )
+        if checksum != shard.checksum:
+            raise DataLossError(
+                f"{path!r} has other blocks than those that were saved, such as those of another shard; save the "
+                "dataset again"
             )
 
 

@@ -37,6 +37,7 @@ from workbench.errors import (
     NotFoundError,
     StorageFull,
 )
+from workbench.io.checksums import crc32c
 from workbench.io.record_writer import TFRecordWriter
 
 _BLOCK_BYTES = 1 << 20
@@ -185,7 +186,7 @@ class _ShardFile:
         self._held: list[Leaves] = []
         self._held_bytes = 0
         self._kinds: list[Any] = []
-        self._blocks = self._elements = 0
+        self._blocks = self._elements = self._checksum = 0
 
     def add(self, leaves: Leaves) -> None:
         kinds = blocks.kinds(leaves)
@@ -210,7 +211,7 @@ class _ShardFile:
         self._flush()
         self._writer.close()
         _sync(self._path)
-        return Shard(self._name, self._blocks, self._elements)
+        return Shard(self._name, self._blocks, self._elements, self._checksum)
 
     def abandon(self) -> None:
         self._held = []
@@ -223,7 +224,9 @@ class _ShardFile:
             self._write(list(zip(*held, strict=True)), len(held))
 
     def _write(self, columns: list[Column], count: int) -> None:
-        self._writer.write(blocks.encoded(columns, count, self._compression))
+        block = blocks.encoded(columns, count, self._compression)
+        self._writer.write(block)
+        self._checksum = crc32c(block, self._checksum)
         self._blocks += 1
         self._elements += count
 
