@@ -6,7 +6,6 @@ import gc
 import os
 import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +19,7 @@ from workbench.data.tables import ListTable
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 
 WAIT_SECONDS = 30.0
+Threads = Callable[[], list[threading.Thread]]
 
 
 class Calls:
@@ -55,15 +55,20 @@ def hanging() -> Iterator[Callable[[Any], Any]]:
     over.set()
 
 
-def threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "wb-prefetch"]
+@pytest.fixture(autouse=True)
+def threads() -> Threads:
+    """The threads of prefetches that started in this test; an error kept from another may keep some of its."""
+    before = set(threading.enumerate())
+    return lambda: [
+        thread for thread in threading.enumerate() if thread.name == "wb-prefetch" and thread not in before
+    ]
 
 
 def ints(dataset: Dataset) -> list[int]:
     return [int(element) for element in dataset]
 
 
-def test_elements_are_made_ahead_on_another_thread_but_no_more_than_asked_for() -> None:
+def test_elements_are_made_ahead_on_another_thread_but_no_more_than_asked_for(threads: Threads) -> None:
     calls = Calls()
     elements = iter(Dataset.range(100).map(calls).prefetch(3))
     assert next(elements) == 0
@@ -143,7 +148,7 @@ def test_rows_of_arrays_stay_rows() -> None:
 @pytest.mark.parametrize(
     "end", [lambda elements: elements.clear(), lambda elements: elements.append(list(elements.pop()))]
 )
-def test_the_thread_ends_with_the_iterator(end: Callable[[list[Any]], None]) -> None:
+def test_the_thread_ends_with_the_iterator(end: Callable[[list[Any]], None], threads: Threads) -> None:
     elements: list[Any] = [
         iter(Dataset.range(1000).map(lambda x: x).prefetch(2).map(lambda x: x).prefetch(5))
     ]
@@ -153,7 +158,7 @@ def test_the_thread_ends_with_the_iterator(end: Callable[[list[Any]], None]) -> 
     assert threads() == []
 
 
-def test_an_iterator_in_a_cycle_is_closed_by_the_collector() -> None:
+def test_an_iterator_in_a_cycle_is_closed_by_the_collector(threads: Threads) -> None:
     cycle: list[Any] = [iter(Dataset.range(1000).map(lambda x: x).prefetch(2))]
     cycle.append(cycle)
     next(cycle[0])
@@ -162,7 +167,9 @@ def test_an_iterator_in_a_cycle_is_closed_by_the_collector() -> None:
     assert threads() == []
 
 
-def test_closing_does_not_wait_for_a_function_that_hangs(hanging: Callable[[Any], Any]) -> None:
+def test_closing_does_not_wait_for_a_function_that_hangs(
+    hanging: Callable[[Any], Any], threads: Threads
+) -> None:
     calls = Calls()
 
     def second(x: Any) -> Any:
@@ -175,7 +182,7 @@ def test_closing_does_not_wait_for_a_function_that_hangs(hanging: Callable[[Any]
     assert len(threads()) == 1  # the one in the function; the one above it has ended
 
 
-def test_an_interrupt_reaches_a_reader_that_waits(hanging: Callable[[Any], Any]) -> None:
+def test_an_interrupt_reaches_a_reader_that_waits(hanging: Callable[[Any], Any], threads: Threads) -> None:
     def interrupt(element: Any) -> Any:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         return hanging(element)
@@ -203,7 +210,7 @@ def test_errors_come_at_their_places() -> None:
     assert next(elements, None) is None
 
 
-def test_what_ends_a_program_ends_the_one_that_reads() -> None:
+def test_what_ends_a_program_ends_the_one_that_reads(threads: Threads) -> None:
     def stop(x: Any) -> Any:
         if x == 2:
             raise SystemExit(3)
@@ -217,13 +224,13 @@ def test_what_ends_a_program_ends_the_one_that_reads() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+# That the process has threads is the point; Python says so of a fork, and JAX, once it has devices.
+@pytest.mark.filterwarnings("ignore:.*multi-?threaded.*")
 def test_a_forked_child_is_told_instead_of_waiting() -> None:
     elements = iter(Dataset.range(10_000).map(lambda x: x).prefetch(2))
     next(elements)
     reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # that the process has threads is the point
-        child = os.fork()
+    child = os.fork()
     if child == 0:
         try:
             list(elements)
@@ -241,7 +248,7 @@ def test_a_forked_child_is_told_instead_of_waiting() -> None:
     assert int(next(elements)) == 1
 
 
-def test_the_process_that_feeds_replicas_reads_ahead_itself() -> None:
+def test_the_process_that_feeds_replicas_reads_ahead_itself(threads: Threads) -> None:
     dataset = Dataset.range(64).map(lambda x: x).batch(8).prefetch(3)
     pipeline = distribute_for_host(dataset, replicas_per_host=2)
     assert pipeline.read_ahead == 3

@@ -172,7 +172,12 @@ def test_replicas_read_the_partitions_of_a_persisted_collection_on_the_host_that
     # The second host has the first two partitions, which would be dealt one to each.
     blocks = {
         ("held", number): client.submit(
-            np.arange, 4 * number, 4 * number + 4, workers=[hosts[1 - number // 2]], allow_other_workers=False
+            np.arange,
+            4 * number,
+            4 * number + 4,
+            workers=[hosts[1 - number // 2]],
+            allow_other_workers=False,
+            pure=False,  # else what is held is the result of the same call in another test, elsewhere
         )
         for number in range(4)
     }
