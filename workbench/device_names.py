@@ -6,10 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from workbench.device_spec import DeviceSpec
 from workbench.errors import InvalidArgumentError
+
+SERVICE_JOBS: Final = ("ps", "evaluator")
+"""Jobs on whose devices strategies run replicas only if they are named: parameter servers and evaluators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Device:
       host: Name of the host, such as "a" or "node-17".
       worker: Address of the worker process that owns it.
       task: Number of the host in the cluster.
-      job: Job in the device's full name.
+      job: Job of its worker, "worker" for most; "ps" on a parameter server.
     """
 
     kind: str

@@ -13,7 +13,7 @@ from typing import Any
 from distributed import Client
 
 from workbench import allowance, forks
-from workbench.device_names import Device
+from workbench.device_names import SERVICE_JOBS, Device
 from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchError
 from workbench.runtime.comm.messages import TELEMETRY
 from workbench.runtime.deploy import embedded
@@ -22,6 +22,7 @@ from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
 from workbench.runtime.deploy.health import LocalHealth
 from workbench.runtime.deploy.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
 from workbench.runtime.deploy.succession import Succession
+from workbench.runtime.deploy.tasks import job_of
 from workbench.runtime.deploy.worker_link import WorkerLink
 from workbench.runtime.driver.gang.driver_lock import refuse_on_replica
 from workbench.runtime.driver.gang.flight_reader import batch_of
@@ -145,7 +146,10 @@ class Cluster:
             for _ in range(worker.device_count):
                 index = counts.get(worker.host, 0)
                 counts[worker.host] = index + 1
-                devices.append(Device(worker.device_kind, index, worker.host, worker.address, worker.task))
+                job = job_of(worker.name)
+                devices.append(
+                    Device(worker.device_kind, index, worker.host, worker.address, worker.task, job)
+                )
         return tuple(devices)
 
     @property
@@ -299,7 +303,8 @@ def _holder_name() -> str:
 
 def _by_host(entry: tuple[str, dict[str, Any]]) -> Any:
     _, worker = entry
-    return _natural(worker["host"]), _natural(worker["name"])
+    # Replicas first, so that "CPU:0" is none of a parameter server's.
+    return _natural(worker["host"]), job_of(worker["name"]) in SERVICE_JOBS, _natural(worker["name"])
 
 
 def _natural(text: str) -> Iterable[Any]:

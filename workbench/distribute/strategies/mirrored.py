@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from workbench import runtime
 from workbench.backends.library import Library, checked_library
-from workbench.device_names import Device, checked_list, resolve
+from workbench.device_names import SERVICE_JOBS, Device, checked_list, resolve
 from workbench.device_spec import DeviceSpec
 from workbench.distribute.replica.cross_device_ops import CrossDeviceOps
 from workbench.distribute.strategies.strategy import Strategy
@@ -54,12 +54,25 @@ class MirroredStrategy(Strategy):
 
 
 def default_devices(available: Sequence[Device]) -> tuple[Device, ...]:
-    """All accelerators of the most common kind, or all CPU devices where there is none."""
+    """All accelerators of the most common kind, or all CPU devices where there is none.
+
+    Those of parameter servers and evaluators are left out.
+
+    Raises:
+      InvalidArgumentError: If all devices are such.
+    """
+    usable = tuple(device for device in available if device.job not in SERVICE_JOBS)
+    if not usable:
+        jobs = " and ".join(sorted({device.job for device in available}))
+        raise InvalidArgumentError(
+            f"all devices of this cluster belong to {jobs} tasks, on which no replicas run by themselves; start tasks "
+            f"of the job 'worker', or name devices"
+        )
     for kind in ("GPU", "TPU"):
-        found = tuple(device for device in available if device.kind == kind)
+        found = tuple(device for device in usable if device.kind == kind)
         if found:
             return found
-    return tuple(available)
+    return usable
 
 
 def check_ops(cross_device_ops: CrossDeviceOps | None) -> None:

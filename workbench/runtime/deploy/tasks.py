@@ -1,0 +1,50 @@
+"""Tasks: which job of a cluster a Dask worker works for, as its name records it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+CHIEFS: Final = ("chief", "master")
+"""Jobs whose first task leads; without one of them the first worker does (as in TF_CONFIG)."""
+WORKER: Final = "worker"
+_NAME: Final = re.compile(r"([a-z][a-z0-9_]*)-(\d+)(?:\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Task:
+    """A task of a cluster. Its Dask workers have the names "ps-0", and "ps-0.1", "ps-0.2" … if it has several.
+
+    Attributes:
+      job: Such as "chief", "worker" or "ps".
+      index: Number in the job, from 0.
+    """
+
+    job: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.job}-{self.index}"
+
+    def worker_names(self, count: int) -> tuple[str, ...]:
+        """The names of the task's Dask workers, if it has `count` of them."""
+        return (str(self), *(f"{self}.{number}" for number in range(1, count)))
+
+
+def task_of(worker_name: str) -> Task | None:
+    """The task that a Dask worker belongs to, None if its name is no task's, such as "3" or "dask-worker-a"."""
+    found = _NAME.fullmatch(worker_name)
+    return None if found is None else Task(found[1], int(found[2]))
+
+
+def job_of(worker_name: str) -> str:
+    """The job of a Dask worker: "worker" where its name tells none."""
+    task = task_of(worker_name)
+    return WORKER if task is None else task.job
+
+
+def chief_of(jobs: Sequence[str]) -> str:
+    """Which of these jobs has the task that leads: its task 0."""
+    return next((job for job in CHIEFS if job in jobs), WORKER)
