@@ -44,15 +44,56 @@ def audit(elements: list[int]) -> None:
 
 
 @pytest.mark.parametrize("nth", random.Random(29).sample(range(1, N // 2), 3))
-def test_each_element_arrives_once_although_a_worker_is_killed(processes: Processes, nth: int) -> None:
+def test_each_element_arrives_once_although_a_worker_is_killed(
+    processes: Processes, tmp_path: Path, nth: int
+) -> None:
+    # How many elements a worker makes is the scheduler's choice: any share of them, so a fault in one worker may never
+    # come. One of two makes at least half of them, and the first that gets there is killed.
+    once = tmp_path / "killed"
+    fault = {"point": "data_worker.element", "nth": nth, "action": "kill", "once": str(once)}
     processes.start_dispatcher()
-    processes.start_worker(faults=[{"point": "data_worker.element", "nth": nth, "action": "kill"}])
-    processes.start_worker()
+    processes.start_worker(faults=[fault])
+    processes.start_worker(faults=[fault])
 
     elements = [int(x) for x in pipeline(processes.target)]
 
     audit(elements)
-    until(lambda: processes.workers[0].poll() is not None, "the fault")
+    until(lambda: [worker.poll() for worker in processes.workers].count(-signal.SIGKILL) == 1, "the fault")
+
+
+@pytest.mark.parametrize(("joins", "ends"), [(1, 2), (78, 156), (500, 900), (1500, 3000)])
+def test_each_element_arrives_once_although_a_worker_joins_and_the_earlier_one_is_killed(
+    processes: Processes, joins: int, ends: int
+) -> None:
+    processes.start_dispatcher()
+    processes.start_worker()
+    iterator = iter(pipeline(processes.target))
+    elements = [int(next(iterator)) for _ in range(joins)]
+    processes.start_worker()
+    until(lambda: wb.data.service.status(processes.target).jobs[0].lanes == 2, "a second lane")
+    elements += [int(next(iterator)) for _ in range(ends - joins)]
+
+    processes.kill(processes.workers[0])
+
+    audit(elements + [int(x) for x in iterator])
+
+
+def test_each_element_arrives_once_although_a_worker_stands_still_until_its_work_was_given_away(
+    processes: Processes,
+) -> None:
+    processes.start_dispatcher()
+    processes.start_worker()
+    processes.start_worker()
+    iterator = iter(pipeline(processes.target))
+    elements = [int(next(iterator)) for _ in range(100)]
+    still = processes.workers[0]
+    still.send_signal(signal.SIGSTOP)
+    until(lambda: len(wb.data.service.status(processes.target).workers) == 1, "giving up the worker")
+    elements += [int(next(iterator)) for _ in range(1000)]
+
+    still.send_signal(signal.SIGCONT)  # and goes on with what another worker has by now
+
+    audit(elements + [int(x) for x in iterator])
 
 
 def test_each_element_arrives_once_although_the_only_worker_is_killed_and_another_comes(
