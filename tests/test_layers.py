@@ -35,11 +35,13 @@ LAYERS = [
     {"io"},
     {"data", "debugging"},
     {"distribute"},
+    {"compat"},
     {"ui", "testing", "server", "dashboards", "cli", "__main__"},
     {"workbench"},  # the package itself: `import workbench as wb`
 ]
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 ROOMS = {
+    "compat": "modern_spelling ← tower_context tower_variables ← tower_strategy v1 ← towers",
     "communicators": "core ← communicator ring threads ← gpu shm ← bootstrap",
     "cli": "dashboard data_dispatcher demo digits findings working_copy ← data_worker doctor lab machine software",
     "dashboards": (

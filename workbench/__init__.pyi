@@ -1,3 +1,4 @@
+from workbench import compat as compat
 from workbench import data as data
 from workbench import debugging as debugging
 from workbench import distribute as distribute

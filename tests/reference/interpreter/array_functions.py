@@ -89,7 +89,7 @@ def matmul(a: Any, b: Any) -> Array:
 
 
 def identity(x: Any) -> Array:
-    return _of(x).asarray(x)
+    return _of(x).asarray(default_array(x))
 
 
 def equal(a: Any, b: Any) -> Array:

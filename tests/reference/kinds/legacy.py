@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.reference.interpreter.array_functions import const, identity
@@ -22,7 +24,7 @@ _TOWERS = "compat.towers"
 def tower_program(given: Json, world: World, observed: Observed) -> None:
     if _evaluates_again(given["code"]):
         raise NotExpressible("evaluates a deferred operation twice; here operations run when they are called")
-    with default_context():
+    with default_context(), _old_spellings():
         world.clusters.local(given["towers"])
         make = api(f"{_TOWERS}.MirroredStrategy")
         distribution = make(devices=[f"/cpu:{index}" for index in range(given["towers"])])
@@ -31,7 +33,7 @@ def tower_program(given: Json, world: World, observed: Observed) -> None:
             "get_tower_context": functools.partial(api, f"{_TOWERS}.get_tower_context"),
             "const": lambda: const,
             "identity": lambda: identity,
-            "get_variable": lambda: _get_variable,
+            "get_variable": functools.partial(api, f"{_TOWERS}.get_variable"),
             "evaluate": lambda: lambda value: value,
             "dataset": lambda: lambda rows: api("data.Dataset").from_tensor_slices(default_array(rows)),
             "other": functools.partial(make, devices=["/cpu:0"]),
@@ -42,15 +44,19 @@ def tower_program(given: Json, world: World, observed: Observed) -> None:
 
 
 def v1_program(given: Json, world: World, observed: Observed) -> None:
-    with default_context():
+    with default_context(), _old_spellings():
         world.clusters.local(given["replicas"])
         devices = [f"/cpu:{index}" for index in range(given["replicas"])]
         strategy = api("compat.v1.distribute.MirroredStrategy")(devices)
         observed.fields["result"] = run_program(given["code"], strategy_names(strategy))
 
 
-def _get_variable(name: str, initial_value: Any) -> Any:
-    return api("Variable")(initial_value, name=name)
+@contextlib.contextmanager
+def _old_spellings() -> Iterator[None]:
+    """Each old spelling warns once, which is what these programs are about."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
 
 
 def _evaluates_again(code: Json) -> bool:

@@ -1,0 +1,89 @@
+"""Programs for the strategies of TensorFlow 1.15 run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.compat.v1 import distribute
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* is a spelling of TensorFlow 1:DeprecationWarning")
+
+
+@pytest.fixture
+def strategy(cluster: wb.Cluster) -> distribute.MirroredStrategy:
+    return distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def test_an_input_iterator_gives_parts_of_batches_and_begins_again(
+    strategy: distribute.MirroredStrategy,
+) -> None:
+    iterator = strategy.make_dataset_iterator(wb.data.Dataset.range(4).batch(4))
+
+    for _ in range(2):
+        iterator.initialize()
+        sums = strategy.experimental_run(lambda x: x.sum(), iterator)
+        assert [int(x) for x in strategy.experimental_local_results(sums)] == [1, 5]
+        with pytest.raises(wb.errors.OutOfRangeError):
+            strategy.experimental_run(lambda x: x.sum(), iterator)
+
+
+def test_an_input_function_is_called_per_host(strategy: distribute.MirroredStrategy) -> None:
+    iterator = strategy.make_input_fn_iterator(lambda context: wb.data.Dataset.range(4).batch(2))
+
+    assert [list(map(int, x)) for x in strategy.local_results(iterator.get_next())] == [[0, 1], [2, 3]]
+    with pytest.raises(wb.errors.InvalidArgumentError, match="once per host"):
+        strategy.make_input_fn_iterator(
+            lambda context: wb.data.Dataset.range(4), wb.distribute.InputReplicationMode.PER_REPLICA
+        )
+
+
+def test_experimental_run_v2_warns_once_at_the_users_line(strategy: distribute.MirroredStrategy) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            strategy.experimental_run_v2(lambda x: x, args=(np.ones(2),))
+
+    assert [str(warning.message) for warning in told] == [
+        "experimental_run_v2(fn, args) is a spelling of TensorFlow 1; write strategy.run(fn, args)"
+    ]
+    assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: distribute.OneDeviceStrategy("CPU:0"),
+        lambda: distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"]),
+        lambda: distribute.experimental.MultiWorkerMirroredStrategy(),
+    ],
+)
+def test_every_strategy_has_the_older_methods(cluster: wb.Cluster, make: object) -> None:
+    strategy = make()  # type: ignore[operator]
+    with strategy.scope():
+        v = wb.Variable(1.0, aggregation="SUM")
+    strategy.experimental_run_v2(lambda: v.assign_add(np.float32(1.0)))
+
+    assert float(v) == 1.0 + strategy.num_replicas_in_sync
+    assert isinstance(strategy, distribute.Strategy)
+
+
+@pytest.fixture
+def emulated() -> Iterator[wb.Cluster]:
+    pytest.importorskip("jax", reason="JAX is not installed: pip install 'workbench[jax]'")
+    with wb.connect(tpu=2, replace=True) as cluster:
+        yield cluster
+
+
+def test_a_tpu_strategy_knows_its_steps_per_run(emulated: wb.Cluster) -> None:
+    strategy = distribute.experimental.TPUStrategy(steps_per_run=20)
+    doubled = strategy.experimental_run_v2(lambda x: x * 2, args=(np.float32(3),))
+
+    assert strategy.steps_per_run == 20
+    assert [float(x) for x in strategy.local_results(doubled)] == [6.0, 6.0]
+    with pytest.raises(wb.errors.InvalidArgumentError, match="positive integer"):
+        distribute.experimental.TPUStrategy(steps_per_run=0)

@@ -1,0 +1,81 @@
+"""TowerContext: what a tower function can ask and do; a tower is a replica."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.compat.modern_spelling import tell
+from workbench.distribute.replica.replica_context import ReplicaContext
+
+
+@dataclass(frozen=True, slots=True)
+class TowerContext:
+    """One tower in its function (as tf.contrib.distribute's TowerContext); `get_tower_context()` gives it.
+
+    Attributes:
+      replica_context: Today's name for it, with all that it can do.
+      distribution_of: Gives the distribution strategy of a strategy.
+    """
+
+    replica_context: ReplicaContext
+    distribution_of: Callable[[Any], Any]
+
+    @property
+    def tower_id(self) -> int:
+        """Which tower this is, from 0 to `num_towers - 1`."""
+        tell("tower_id", "get_replica_context().replica_id_in_sync_group")
+        return self.replica_context.replica_id_in_sync_group
+
+    @property
+    def num_towers(self) -> int:
+        """Number of towers that run together."""
+        tell("TowerContext.num_towers", "get_replica_context().num_replicas_in_sync")
+        return self.replica_context.num_replicas_in_sync
+
+    @property
+    def is_single_tower(self) -> bool:
+        """Whether there is one tower only."""
+        tell("TowerContext.is_single_tower", "get_replica_context().num_replicas_in_sync == 1")
+        return self.replica_context.num_replicas_in_sync == 1
+
+    @property
+    def device(self) -> str:
+        """Full name of the tower's device."""
+        tell("TowerContext.device", "get_replica_context().devices[0]")
+        return self.replica_context.devices[0]
+
+    @property
+    def distribution_strategy(self) -> Any:
+        """The strategy that runs the tower."""
+        tell("distribution_strategy", "get_replica_context().strategy")
+        return self.distribution_of(self.replica_context.strategy)
+
+    def merge_call(self, merge_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Pauses all towers, and calls `merge_fn(distribution, *args, **kwargs)` once in cross-tower context.
+
+        Args:
+          merge_fn: Gets arguments with one component per tower; `distribution.unwrap` lists the components.
+          *args: Of this tower.
+          **kwargs: Of this tower.
+
+        Returns:
+          What `merge_fn` returned; of values with a component per tower, this tower's.
+        """
+        tell(
+            "merge_call(merge_fn, *args, **kwargs)",
+            "get_replica_context().merge_call(merge_fn, args=(...), kwargs={...})",
+        )
+        return self.replica_context.merge_call(_TowerMerge(merge_fn, self.distribution_of), args, kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class _TowerMerge:
+    """A merge function of towers as one of replicas: it expects the distribution, not the strategy."""
+
+    fn: Callable[..., Any]
+    distribution_of: Callable[[Any], Any]
+
+    def __call__(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.fn(self.distribution_of(strategy), *args, **kwargs)

@@ -1,0 +1,389 @@
+"""The contrib MirroredStrategy: its methods, each in terms of today's strategy."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from workbench import tree
+from workbench.compat.modern_spelling import tell
+from workbench.compat.tower_variables import local_to_towers
+from workbench.data import Dataset
+from workbench.device_spec import DeviceSpec
+from workbench.distribute import contexts
+from workbench.distribute.arrays.reduce_op import ReduceOp
+from workbench.distribute.input.distributed_dataset import DistributedIterator
+from workbench.distribute.replica.cross_device_ops import CrossDeviceOps
+from workbench.distribute.strategies import mirrored
+from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
+from workbench.distribute.variables.variable import Variable
+
+_distributions: weakref.WeakValueDictionary[str, MirroredStrategy] = weakref.WeakValueDictionary()
+_PLAIN = (bool, int, float, complex, str, bytes)
+
+
+class MirroredStrategy:
+    """Towers on several devices, with mirrored variables (as tf.contrib.distribute.MirroredStrategy).
+
+    Attributes:
+      strategy: The `wb.MirroredStrategy` that does the work; its methods are today's.
+
+    Raises:
+      ValueError: If `devices` and `num_gpus` are both given.
+
+    >>> distribution = MirroredStrategy(["/cpu:0", "/cpu:1"])  # doctest: +SKIP
+    >>> with distribution.scope():  # doctest: +SKIP
+    ...     losses = distribution.call_for_each_tower(step, iterator.get_next())
+    ...     loss = distribution.reduce("mean", losses, "/cpu:0")
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[str] | None = None,
+        num_gpus: int | None = None,
+        cross_tower_ops: CrossDeviceOps | None = None,
+        prefetch_on_device: bool | None = None,
+    ) -> None:
+        """Makes the strategy.
+
+        Args:
+          devices: Names such as ["/cpu:0", "/cpu:1"], one per tower; None for all there are.
+          num_gpus: The first so many GPUs, instead of `devices`.
+          cross_tower_ops: Today's `cross_device_ops`.
+          prefetch_on_device: Accepted, without effect.
+        """
+        if devices is not None and num_gpus is not None:
+            raise ValueError(
+                f"devices={devices!r} and num_gpus={num_gpus} both say where the towers are; give one of them"
+            )
+        tell("wb.compat.towers.MirroredStrategy", "wb.MirroredStrategy(devices)")
+        chosen = [f"/gpu:{index}" for index in range(num_gpus)] if num_gpus is not None else devices
+        self._take(mirrored.MirroredStrategy(chosen, cross_device_ops=cross_tower_ops))
+        if chosen is not None:
+            self._devices = [str(device) for device in chosen]
+
+    def _take(self, strategy: Any) -> None:
+        self.strategy = strategy
+        self._devices = [f"/{device.kind.lower()}:{device.index}" for device in strategy.devices]
+        _distributions[strategy.description.id] = self
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def num_towers(self) -> int:
+        """Number of towers."""
+        tell("num_towers", "strategy.num_replicas_in_sync")
+        return self._size
+
+    @property
+    def is_single_tower(self) -> bool:
+        """Whether `call_for_each_tower(fn)` calls `fn` once only."""
+        tell("is_single_tower", "strategy.num_replicas_in_sync == 1")
+        return self._size == 1
+
+    @property
+    def worker_devices(self) -> list[str]:
+        """The devices of the towers, as they were given."""
+        tell("worker_devices", "strategy.extended.worker_devices")
+        return list(self._devices)
+
+    @property
+    def parameter_devices(self) -> list[str]:
+        """The devices of the variables: the same."""
+        tell("parameter_devices", "strategy.extended.parameter_devices")
+        return list(self._devices)
+
+    @property
+    def worker_device_index(self) -> Any:
+        """An argument for `call_for_each_tower` of which each tower gets its own number; 0 if there is one tower.
+
+        Raises:
+          RuntimeError: Outside of the strategy's scope.
+        """
+        tell("worker_device_index", "get_replica_context().replica_id_in_sync_group, in the function")
+        self._require_scope("worker_device_index")
+        return PerReplica(range(self._size)) if self._size > 1 else 0
+
+    @property
+    def _size(self) -> int:
+        return int(self.strategy.num_replicas_in_sync)
+
+    # -- running ------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[MirroredStrategy]:
+        """Makes the strategy current, in cross-tower context."""
+        with self.strategy.scope():
+            yield self
+
+    def call_for_each_tower(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls `fn(*args, **kwargs)` once per tower.
+
+        Args:
+          fn: Runs in tower context; `get_tower_context()` tells it which tower it is.
+          *args: Of values with a component per tower each gets its own.
+          **kwargs: Likewise. `run_concurrently` is accepted, without effect.
+
+        Returns:
+          The structure that `fn` returns. A leaf has a component per tower; a plain Python value that all towers
+          returned is that value.
+
+        Raises:
+          RuntimeError: Outside of the strategy's scope.
+        """
+        tell("call_for_each_tower(fn, *args)", "strategy.run(fn, args=(...))")
+        self._require_scope("call_for_each_tower")
+        kwargs.pop("run_concurrently", None)
+        return tree.map(_collapsed, self.strategy.run(fn, args, kwargs))
+
+    def map(self, map_over: Iterable[Any], fn: Callable[..., Any], *args: Any, **kwargs: Any) -> PerReplica:
+        """Calls `fn(item, *args, **kwargs)` for each item, on the towers in turn.
+
+        Args:
+          map_over: The items.
+          fn: Called on a tower.
+          *args: The same for all calls.
+          **kwargs: Likewise.
+
+        Returns:
+          A component per tower: a `MapOutput`, whose `get()` lists its results in the order of the items.
+        """
+        tell("map(map_over, fn, *args)", "a loop in a function given to strategy.run")
+        items = list(map_over)
+        shares = PerReplica([tuple(items[tower :: self._size]) for tower in range(self._size)])
+        call = functools.partial(_map_here, fn)
+        with contexts.cross_replica(self.strategy, "scope"):
+            outputs: PerReplica = self.strategy.run(call, (shares, args, kwargs))
+        return outputs
+
+    def update(self, var: Variable, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls `fn(component, *args, **kwargs)` for each component of a variable, where it is.
+
+        Args:
+          var: A variable of this strategy.
+          fn: Updates the component.
+          *args: Of mirrored values each call gets its component.
+          **kwargs: Likewise.
+
+        Raises:
+          TypeError: If arguments have components that differ by tower; `reduce` them to `var` first.
+        """
+        tell("update(var, fn, *args)", "strategy.extended.update(var, fn, args=(...))")
+        for leaf in tree.flatten((args, kwargs))[0]:
+            if isinstance(leaf, PerReplica):
+                raise TypeError(
+                    f"update of {var.name!r} got a value that differs by tower, {leaf!r}; combine it first: "
+                    f"distribution.reduce('sum', value, destinations=var)"
+                )
+        return self.strategy.extended.update(var, fn, args, kwargs)
+
+    def update_non_slot(self, colocate_with: Any, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Calls `fn(*args, **kwargs)` once on each of the devices that `non_slot_devices` gave."""
+        tell(
+            "update_non_slot(devices, fn, *args)",
+            "strategy.extended.update_non_slot(devices, fn, args=(...))",
+        )
+        return self.strategy.extended.update_non_slot(colocate_with, fn, args, kwargs)
+
+    # -- combining and copying ----------------------------------------------------------------------------------
+
+    def reduce(self, method_string: str, value: Any, destinations: Any = None) -> Any:
+        """Combines a value over towers.
+
+        Args:
+          method_string: "sum" or "mean".
+          value: With a component per tower.
+          destinations: A device, a list of devices, or a variable (which keeps its value): where the result goes. None
+            for the devices of `value`.
+
+        Raises:
+          ValueError: For another method.
+        """
+        tell("reduce('sum', value, destinations)", "strategy.extended.reduce_to('SUM', value, destinations)")
+        return self._reduced(method_string, [(value, destinations)])[0]
+
+    def batch_reduce(
+        self, method_string: str, value_destination_pairs: Sequence[tuple[Any, Any]]
+    ) -> list[Any]:
+        """`reduce` of several (value, destinations) pairs at once."""
+        tell("batch_reduce('sum', pairs)", "strategy.extended.batch_reduce_to('SUM', pairs)")
+        return self._reduced(method_string, value_destination_pairs)
+
+    def _reduced(self, method: str, pairs: Sequence[tuple[Any, Any]]) -> list[Any]:
+        op = _reduce_op(method)
+        places = [value if where is None else where for value, where in pairs]
+        single = [where[0] if isinstance(where, (list, tuple)) else where for where in places]
+        found = self.strategy.extended.batch_reduce_to(
+            op, [(value, where) for (value, _), where in zip(pairs, single, strict=True)]
+        )
+        return [_copied(total, where) for total, where in zip(found, places, strict=True)]
+
+    def broadcast(self, tensor: Any, destinations: Any = None) -> Any:
+        """Copies an array to devices.
+
+        Args:
+          tensor: The array.
+          destinations: A device, a list of devices, or a variable; None for those of all towers.
+        """
+        tell("broadcast(tensor, destinations)", "strategy.extended.broadcast_to(tensor, destinations)")
+        if destinations is None or isinstance(destinations, (list, tuple)):
+            return _copied(tensor, self._devices if destinations is None else destinations)
+        return self.strategy.extended.broadcast_to(tensor, destinations)
+
+    def fetch(
+        self,
+        val: Any,
+        destination: str = "/device:CPU:0",
+        fn: Callable[[Any], Any] = lambda value: value,
+    ) -> Any:
+        """One value, in the notebook.
+
+        Args:
+          val: A variable, which gives its value (a tower-local one its towers' values combined), or a value with a
+            component per tower, which gives that of the tower on `destination`, or tower 0's.
+          destination: A device.
+          fn: Applied to the value.
+        """
+        tell("fetch(value)", "variable.read_value(), or strategy.local_results(value)[0]")
+        place = DeviceSpec.from_string(destination)
+        if isinstance(val, Variable):
+            return fn(val.read_value())
+        if isinstance(val, DistributedValues):
+            return fn(val.values[self._tower_on(place) if len(val) == self._size else 0])
+        return fn(val)
+
+    def _tower_on(self, place: DeviceSpec) -> int:
+        for tower, name in enumerate(self._devices):
+            spec = DeviceSpec.from_string(name)
+            if (spec.device_type, spec.device_index) == (place.device_type, place.device_index):
+                return tower
+        return 0
+
+    def unwrap(self, value: Any) -> list[Any]:
+        """The components, in the order of towers; `[value]` for a single value."""
+        tell("unwrap(value)", "strategy.local_results(value)")
+        return list(self.strategy.local_results(value))
+
+    def group(self, value: Any, name: str | None = None) -> None:
+        """Waits until what made the components of `value` has run; `name` has no effect."""
+        tell("group(value)", "nothing: operations run when they are called")
+        self.strategy.local_results(value)
+
+    # -- variables and data -------------------------------------------------------------------------------------
+
+    def colocate_vars_with(self, colocate_with_variable: Variable) -> contextlib.AbstractContextManager[None]:
+        """Variables created inside are on the devices of another one."""
+        tell("colocate_vars_with(v)", "strategy.extended.colocate_vars_with(v)")
+        return self.strategy.extended.colocate_vars_with(colocate_with_variable)  # type: ignore[no-any-return]
+
+    def tower_local_var_scope(self, reduce_method: str) -> contextlib.AbstractContextManager[None]:
+        """What `get_variable` makes inside has independent components, and its value is them combined.
+
+        Args:
+          reduce_method: "sum" or "mean".
+
+        Raises:
+          ValueError: For another method.
+        """
+        tell(
+            "tower_local_var_scope('sum')",
+            "wb.Variable(value, synchronization='ON_READ', aggregation='SUM')",
+        )
+        return local_to_towers(self.strategy, _reduce_op(reduce_method).name)
+
+    def non_slot_devices(self, var_list: Sequence[Variable]) -> list[str]:
+        """Devices for variables that belong to no single one of `var_list`."""
+        tell("non_slot_devices(variables)", "strategy.extended.non_slot_devices(variables)")
+        return list(self._devices)
+
+    def distribute_dataset(self, dataset: Dataset | Callable[[], Dataset]) -> DistributedIterator:
+        """An iterator whose `get_next()` gives one element to each tower; elements are not split.
+
+        Args:
+          dataset: The elements, or a function that makes the dataset.
+        """
+        tell(
+            "distribute_dataset(dataset)",
+            "iter(strategy.distribute_dataset(dataset)), which splits batches of the global size",
+        )
+        made = dataset if isinstance(dataset, Dataset) else dataset()
+        elements: DistributedIterator = iter(
+            self.strategy.distribute_datasets_from_function(lambda context: made)
+        )
+        return elements
+
+    def configure(self, session_config: Any = None) -> None:
+        """Does nothing: there are no sessions."""
+        tell("configure(session_config)", "nothing: there are no sessions")
+
+    def _require_scope(self, what: str) -> None:
+        if contexts.entered_strategy() is not self.strategy:
+            raise RuntimeError(
+                f"{what} was called outside of the strategy's scope; write `with distribution.scope():` around it"
+            )
+
+    def __repr__(self) -> str:
+        return f"<MirroredStrategy of {self._size} towers: {', '.join(self._devices)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return distribution_of, (self.strategy,)
+
+
+class MapOutput:
+    """The results of `MirroredStrategy.map` on one tower."""
+
+    def __init__(self, results: Sequence[Any]) -> None:
+        self._results = list(results)
+
+    def get(self) -> list[Any]:
+        """The results, in the order of the items."""
+        return self._results
+
+    def __repr__(self) -> str:
+        return f"MapOutput({self._results!r})"
+
+
+def distribution_of(strategy: Any) -> MirroredStrategy:
+    """The distribution that a strategy does the work of, also on a replica in another process."""
+    found = _distributions.get(strategy.description.id)
+    if found is None:
+        found = object.__new__(MirroredStrategy)
+        found._take(strategy)
+    return found
+
+
+def _map_here(
+    fn: Callable[..., Any], items: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> MapOutput:
+    return MapOutput([fn(item, *args, **kwargs) for item in items])
+
+
+def _reduce_op(method: str) -> ReduceOp:
+    if method not in ("sum", "mean"):
+        raise ValueError(f"the method must be 'sum' or 'mean', got {method!r}")
+    return ReduceOp[method.upper()]
+
+
+def _copied(value: Any, where: Any) -> Any:
+    """A value on each device of a list; on other destinations it is already."""
+    if isinstance(where, (list, tuple)) and len(where) > 1:
+        return Mirrored([value] * len(where))
+    return value
+
+
+def _collapsed(leaf: Any) -> Any:
+    """A plain Python value that every tower returned; other leaves stay."""
+    if not isinstance(leaf, PerReplica):
+        return leaf
+    if leaf.handle is not None and any(spec is not None for spec in leaf.handle.specs()):
+        return leaf  # arrays, and nothing is fetched
+    values = leaf.values
+    first = values[0]
+    return (
+        first
+        if type(first) in _PLAIN and all(type(v) is type(first) and v == first for v in values)
+        else leaf
+    )

@@ -1,0 +1,1 @@
+from workbench.compat.v1 import distribute as distribute

@@ -1,0 +1,16 @@
+"""`wb.compat.v1.distribute.experimental`: the names that TensorFlow 1.15 has there."""
+
+from workbench.communicators.core.options import CollectiveCommunication, CollectiveHints
+from workbench.compat.v1.strategies import (
+    CentralStorageStrategy,
+    MultiWorkerMirroredStrategy,
+    TPUStrategy,
+)
+
+__all__ = [
+    "CentralStorageStrategy",
+    "CollectiveCommunication",
+    "CollectiveHints",
+    "MultiWorkerMirroredStrategy",
+    "TPUStrategy",
+]

@@ -1,0 +1,39 @@
+"""InputIterator: an iterator over a distributed dataset that can begin again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.distribute.input.distributed_dataset import DistributedDataset
+
+
+class InputIterator:
+    """What `make_dataset_iterator` gives (as tf.distribute's InputIterator of TensorFlow 1.15)."""
+
+    def __init__(self, dataset: DistributedDataset) -> None:
+        """An iterator at the beginning of `dataset`."""
+        self._dataset = dataset
+        self._elements = iter(dataset)
+
+    def initialize(self) -> None:
+        """Begins again at the first element."""
+        self._elements = iter(self._dataset)
+
+    @property
+    def initializer(self) -> None:
+        """As `initialize`, which sessions ran as an operation."""
+        self.initialize()
+
+    def get_next(self) -> Any:
+        """The next element, with a component per replica.
+
+        Raises:
+          OutOfRangeError: At the end; `initialize` begins again.
+        """
+        return self._elements.get_next()
+
+    def __iter__(self) -> InputIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._elements)

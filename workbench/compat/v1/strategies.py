@@ -1,0 +1,148 @@
+"""The strategies of TensorFlow 1.15: today's, with the older methods beside the new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from workbench.compat.modern_spelling import tell
+from workbench.compat.v1.input_iterator import InputIterator
+from workbench.data import Dataset
+from workbench.data.context import InputContext
+from workbench.distribute.input.distributed_dataset import DistributedDataset
+from workbench.distribute.strategies import central_storage, mirrored, multi_worker, one_device, tpu
+from workbench.distribute.strategies.device_assignment import DeviceAssignment
+from workbench.distribute.strategies.strategy import Strategy
+from workbench.distribute.value_context import RunOptions
+from workbench.errors import InvalidArgumentError
+
+
+class StrategyV1(Strategy):
+    """What strategies of TensorFlow 1.15 can do besides (as tf.compat.v1.distribute.Strategy)."""
+
+    def experimental_run_v2(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        options: RunOptions | None = None,
+    ) -> Any:
+        """Calls `fn` once on every replica; see `run` for the arguments."""
+        tell("experimental_run_v2(fn, args)", "strategy.run(fn, args)")
+        return self.run(fn, args, kwargs, options)
+
+    def experimental_run(self, fn: Callable[..., Any], input_iterator: InputIterator | None = None) -> Any:
+        """Calls `fn` once on every replica, with the replica's part of the iterator's next element if there is one.
+
+        Raises:
+          OutOfRangeError: If the iterator is at its end.
+        """
+        tell("experimental_run(fn, iterator)", "strategy.run(fn, args=(next(iterator),))")
+        return self.run(fn, () if input_iterator is None else (input_iterator.get_next(),))
+
+    def make_dataset_iterator(self, dataset: Dataset) -> InputIterator:
+        """An iterator over a dataset whose batches of the global size are split among the replicas."""
+        tell("make_dataset_iterator(dataset)", "iter(strategy.distribute_dataset(dataset))")
+        return InputIterator(self.distribute_dataset(dataset))
+
+    def make_input_fn_iterator(
+        self, input_fn: Callable[[InputContext], Dataset], replication_mode: Any = None
+    ) -> InputIterator:
+        """An iterator over what `input_fn(InputContext)` returns, one element per replica and step.
+
+        Args:
+          input_fn: Called once per host.
+          replication_mode: `InputReplicationMode.PER_WORKER`, the only one that there is here.
+        """
+        tell(
+            "make_input_fn_iterator(input_fn)",
+            "iter(strategy.distribute_datasets_from_function(input_fn))",
+        )
+        if replication_mode is not None and getattr(replication_mode, "name", None) != "PER_WORKER":
+            raise InvalidArgumentError(
+                f"make_input_fn_iterator calls the function once per host, got replication_mode={replication_mode!r}; "
+                f"use strategy.distribute_datasets_from_function(input_fn, options=wb.distribute.InputOptions(...))"
+            )
+        return InputIterator(self.distribute_datasets_from_function(input_fn))
+
+    def make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Dataset:
+        """A dataset of the rows of arrays; `session` has no effect."""
+        return super().make_numpy_dataset(numpy_input)
+
+    def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Dataset:
+        """A dataset of the rows of arrays; `session` has no effect."""
+        tell(
+            "experimental_make_numpy_dataset(arrays)",
+            "wb.data.Dataset.from_tensor_slices(arrays)",
+        )
+        return super().make_numpy_dataset(numpy_input)
+
+    def experimental_distribute_dataset(self, dataset: Dataset, options: Any = None) -> DistributedDataset:
+        """As `distribute_dataset`."""
+        tell("experimental_distribute_dataset(dataset)", "strategy.distribute_dataset(dataset)")
+        return self.distribute_dataset(dataset, options)
+
+    def experimental_distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Dataset], options: Any = None
+    ) -> DistributedDataset:
+        """As `distribute_datasets_from_function`."""
+        tell(
+            "experimental_distribute_datasets_from_function(dataset_fn)",
+            "strategy.distribute_datasets_from_function(dataset_fn)",
+        )
+        return self.distribute_datasets_from_function(dataset_fn, options)
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """As `local_results`."""
+        tell("experimental_local_results(value)", "strategy.local_results(value)")
+        return self.local_results(value)
+
+    def update_config_proto(self, config_proto: Any) -> Any:
+        """Returns what it gets: there are no sessions to configure."""
+        tell("update_config_proto(config)", "nothing: there are no sessions")
+        return config_proto
+
+
+class MirroredStrategy(StrategyV1, mirrored.MirroredStrategy):
+    """`wb.MirroredStrategy` with the methods of TensorFlow 1.15 (as tf.compat.v1.distribute.MirroredStrategy)."""
+
+
+class OneDeviceStrategy(StrategyV1, one_device.OneDeviceStrategy):
+    """`wb.OneDeviceStrategy` with the methods of TensorFlow 1.15 (as tf.compat.v1.distribute.OneDeviceStrategy)."""
+
+
+class CentralStorageStrategy(StrategyV1, central_storage.CentralStorageStrategy):
+    """As tf.compat.v1.distribute.experimental.CentralStorageStrategy."""
+
+
+class MultiWorkerMirroredStrategy(StrategyV1, multi_worker.ExperimentalMultiWorkerMirroredStrategy):
+    """As tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy."""
+
+
+class TPUStrategy(StrategyV1, tpu.TPUStrategy):
+    """As tf.compat.v1.distribute.experimental.TPUStrategy of TensorFlow 1.15.
+
+    Attributes:
+      steps_per_run: What it was made with; programs use it to count their steps.
+
+    Args:
+      tpu_cluster_resolver: Describes the TPU to code that asks for it.
+      steps_per_run: How many steps a session's run made; a `run` is one step here.
+      device_assignment: Which cores the replicas run on; None for all of them.
+    """
+
+    def __init__(
+        self,
+        tpu_cluster_resolver: Any = None,
+        steps_per_run: int | None = None,
+        device_assignment: DeviceAssignment | None = None,
+    ) -> None:
+        if steps_per_run is not None:
+            tell(
+                "TPUStrategy(steps_per_run=n)",
+                "a loop of n calls of strategy.run; wb.function compiles the step",
+            )
+            if isinstance(steps_per_run, bool) or not isinstance(steps_per_run, int) or steps_per_run < 1:
+                raise InvalidArgumentError(f"steps_per_run must be a positive integer, got {steps_per_run!r}")
+        self.steps_per_run = 1 if steps_per_run is None else steps_per_run
+        super().__init__(tpu_cluster_resolver, device_assignment)
