@@ -85,7 +85,7 @@ _CASES: dict[str, tuple[Any, list[Any]]] = {
     "take": (_MAPPED.take(3), [0, 1, LookupError, 3]),
     "skip": (_MAPPED.skip(1), [1, LookupError, 3]),
     "shard": (Dataset.range(6).map(_fails_at(2)).shard(2, 0), [0, LookupError, 3, 5]),
-    "enumerate": (_MAPPED.enumerate().map(lambda number, x: number), [0, 1, LookupError, 2]),
+    "enumerate": (_MAPPED.enumerate().map(lambda number, x: number), [0, 1, LookupError, 3]),  # as zip
     "repeat": (_MAPPED.repeat(2), [0, 1, LookupError, 3] * 2),
     "concatenate": (_MAPPED.concatenate(_FOUR), [0, 1, LookupError, 3, 0, 1, 2, 3]),
     "zip": (Dataset.zip((_MAPPED, _FOUR)).map(lambda x, y: [x, y]), [[0, 0], [1, 1], LookupError, [3, 3]]),

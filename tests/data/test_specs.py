@@ -10,7 +10,7 @@ import pytest
 
 from workbench import data
 from workbench.data import Dataset, DatasetSpec, IteratorSpec, Optional, OptionalSpec, TensorSpec
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 INT = TensorSpec((), np.int64)
 
@@ -110,3 +110,29 @@ def test_an_iterator_gives_optionals_with_its_spec() -> None:
     elements = iter(Dataset.range(1))
     assert elements.get_next_as_optional().element_spec == INT
     assert elements.get_next_as_optional().element_spec == INT
+
+
+def _odd(x: Any) -> Any:
+    if x % 2 == 0 and x != 6:
+        raise InvalidArgumentError("even")
+    return np.float32(x)
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_what_a_function_gives_is_learnt_from_the_first_element_that_it_takes(drop: bool) -> None:
+    made_up = Dataset.range(4, 12).map(lambda x: _odd(x) if x > 3 else _odd(0))  # refuses made-up values
+    dataset = made_up.ignore_errors() if drop else made_up
+    assert dataset.element_spec == TensorSpec((), np.float32)
+
+
+def test_a_function_that_takes_no_element_tells_why() -> None:
+    with pytest.raises(InvalidArgumentError, match="even"):
+        _ = Dataset.range(0, 6, 2).map(_odd).map(_odd).element_spec
+
+
+def test_stages_may_follow_a_function_that_no_element_reaches() -> None:
+    empty = Dataset.range(0).map(lambda x: _odd(x) if x > 3 else _odd(0))
+    assert list(empty.unique()) == []
+    assert list(empty.unbatch()) == []
+    with pytest.raises(OutOfRangeError, match=r"what map\(<lambda>\) gives cannot be found out"):
+        _ = empty.element_spec

@@ -157,9 +157,13 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
         Raises:
           OutOfRangeError: if there is none.
         """
-        for element in Elements(elements_of(self.open(self.numbered_pass(0)))):
+        for element in Elements(self.attempted()):
             return element
         raise OutOfRangeError(f"{self!r} has no element")
+
+    def attempted(self) -> Iterator[Any]:
+        """The elements of one pass, and `Failed` in the place of those that could not be made."""
+        return elements_of(self.open(self.numbered_pass(0)))
 
     def explain(self, elements: int | None = None, seconds: float = DEFAULT_SECONDS) -> InputExplanation:
         """Runs the pipeline for a moment, and tells what each stage costs and which one holds it back.

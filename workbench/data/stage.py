@@ -38,6 +38,9 @@ class Pipeline(Protocol):
     def first(self) -> Any:
         """The first element."""
 
+    def attempted(self) -> Iterator[Any]:
+        """The elements of one pass, and `Failed` in the place of those that could not be made."""
+
     def next_pass(self) -> Pass:
         """The description of this dataset's next iteration."""
 

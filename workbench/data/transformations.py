@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn, Self
 
 from workbench.data.options import Options
@@ -29,7 +30,7 @@ from workbench.data.stages.split import Regroup
 from workbench.data.stages.unbatch import Unbatch
 from workbench.data.stages.unique import Unique
 from workbench.data.stages.window import Window
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
 class Transformations(ABC):
@@ -139,7 +140,8 @@ class Transformations(ABC):
 
     def unique(self, name: str | None = None) -> Self:
         """First occurrences of scalar int32, int64 or text elements, in order."""
-        Unique.check(self.element_spec)
+        with suppress(OutOfRangeError):  # nobody knows what an empty dataset would hold, and it fits
+            Unique.check(self.element_spec)
         return self.with_stage(Unique(), name)
 
     def rejection_resample(
@@ -261,7 +263,8 @@ class Transformations(ABC):
 
     def unbatch(self, name: str | None = None) -> Self:
         """Rows of the elements as elements."""
-        Unbatch.check(self.element_spec)
+        with suppress(OutOfRangeError):  # as for `unique`
+            Unbatch.check(self.element_spec)
         return self.with_stage(Unbatch(), name)
 
     def rebatch(

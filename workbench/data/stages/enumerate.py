@@ -12,21 +12,26 @@ from workbench.data.passes import Pass
 from workbench.data.spec import TensorSpec
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.structure import Structure, flatten
-from workbench.data.tables import Run, items, single
+from workbench.data.tables import Failed, Run, attempts, single
 
 
 @dataclass(frozen=True)
 class Enumerate(Stage):
-    """Pairs `(number, element)`, the number an int64 counting from `start`."""
+    """Pairs `(number, element)`, the number an int64 counting from `start`; elements that fail are counted, too."""
 
     name: ClassVar[str] = "enumerate"
+    sees_failures: ClassVar[bool] = True
     start: int = 0
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
         inner: Structure | None = None
         outer: Structure | None = None
-        for number, (leaves, structure, ids) in enumerate(items(upstream(), current.provenance), self.start):
+        for number, item in enumerate(attempts(upstream(), current.provenance), self.start):
+            if isinstance(item, Failed):
+                yield item
+                continue
+            leaves, structure, ids = item
             if outer is None or structure is not inner:
                 inner, outer = structure, flatten((0, structure.pack(leaves)))[1]
             yield single([np.int64(number), *leaves], outer, ids)

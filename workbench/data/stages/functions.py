@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import islice
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -21,9 +22,10 @@ from workbench.data.stages import probe
 from workbench.data.stages.prefetch import AUTOTUNE
 from workbench.data.structure import Structure, flatten_result
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 _ONE_BOOL = TensorSpec((), np.bool_)
+_MOST_EXAMPLES: Final = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +98,24 @@ class Map(Stage):
         try:
             return probe.result_spec(self.fn, upstream)
         except Exception:
-            element = upstream.first()
-            leaves, structure = flatten_result(probe.call(self.fn, element))
-            return structure.pack([spec_of(leaf) for leaf in leaves])
+            return self._spec_of_first(upstream)
+
+    def _spec_of_first(self, upstream: Pipeline) -> Any:
+        """The spec of the result for the first of some elements for which there is one."""
+        failure: Exception | None = None
+        for element in islice(upstream.attempted(), _MOST_EXAMPLES):
+            if isinstance(element, Failed):
+                failure = failure or element.error
+                continue
+            try:
+                leaves, structure = flatten_result(probe.call(self.fn, element))
+            except Exception as error:
+                failure = failure or error
+            else:
+                return structure.pack([spec_of(leaf) for leaf in leaves])
+        raise failure or OutOfRangeError(
+            f"what {self.text} gives cannot be found out: {upstream!r} has no element, and it takes no made-up values"
+        )
 
     def describe(self) -> str:
         """The stage as a short text."""
