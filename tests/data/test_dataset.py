@@ -293,3 +293,8 @@ def test_names_are_listed_and_unknown_ones_refused() -> None:
     with pytest.raises(AttributeError, match="Datset"):
         data.Datset  # type: ignore[attr-defined]
     assert (INFINITE_CARDINALITY, UNKNOWN_CARDINALITY) == (-1, -2)
+
+
+def test_an_empty_list_of_a_generator_has_the_dtype_of_the_signature() -> None:
+    dataset = Dataset.from_generator(lambda: iter([[1], []]), output_signature=TensorSpec((None,), np.int64))
+    assert [(x.dtype, x.tolist()) for x in dataset] == [(np.int64, [1]), (np.int64, [])]

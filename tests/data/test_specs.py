@@ -136,3 +136,31 @@ def test_stages_may_follow_a_function_that_no_element_reaches() -> None:
     assert list(empty.unbatch()) == []
     with pytest.raises(OutOfRangeError, match=r"what map\(<lambda>\) gives cannot be found out"):
         _ = empty.element_spec
+
+
+_NESTED = Dataset.from_tensor_slices({"a": np.arange(4, dtype=np.int32), "b": np.ones((4, 2), np.float32)})
+
+
+def test_windows_by_key_have_the_structure_and_dtypes_of_the_elements() -> None:
+    expected = {"a": TensorSpec((None,), np.int32), "b": TensorSpec((None, 2), np.float32)}
+    by_key = _NESTED.group_by_window(lambda x: np.int64(0), lambda key, window: window.batch(2), 3)
+    by_length = _NESTED.bucket_by_sequence_length(lambda x: 1, [2], [2, 2])
+    assert by_key.element_spec == by_length.element_spec == expected
+
+
+def test_buckets_of_buckets_keep_dtypes() -> None:
+    once = Dataset.range(8, output_type=np.int32).bucket_by_sequence_length(lambda x: 1, [2], [2, 2])
+    twice = once.bucket_by_sequence_length(lambda x: 1, [2], [2, 2])
+    assert [(batch.dtype, batch.tolist()) for batch in twice] == [
+        (np.int32, [[0, 1], [2, 3]]),
+        (np.int32, [[4, 5], [6, 7]]),
+    ]
+
+
+def test_an_inner_dataset_is_learnt_from_an_element_that_could_be_made() -> None:
+    rows = Dataset.choose_from_datasets(
+        [Dataset.from_tensors(np.arange(2)).repeat(), Dataset.range(4)],
+        Dataset.from_tensor_slices(np.array([0, 1, 0, 0])),
+    )
+    batches = rows.batch(2)  # the first cannot be put together, and nobody knows the rank
+    assert batches.flat_map(Dataset.from_tensors).element_spec == TensorSpec((2, 2), np.int64)

@@ -90,7 +90,7 @@ def _as_arrays(value: Any, wanted: Any) -> Any:
 
 def _fitted(value: Any, want: TensorSpec, index: int) -> Any:
     if not isinstance(value, bytes) and want.dtype != STRING and value.dtype != want.dtype:
-        if not np.can_cast(value.dtype, want.dtype, "same_kind"):
+        if value.size and not np.can_cast(value.dtype, want.dtype, "same_kind"):  # [] has no dtype of its own
             raise InvalidArgumentError(
                 f"from_generator: element {index} has dtype {value.dtype}, the signature says "
                 f"{want.dtype_name}; convert it"

@@ -7,20 +7,21 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 from workbench.data.background.read_ahead import Limits, ReadAhead
 from workbench.data.background.threads import CHECK_SECONDS, Signal, close_all
-from workbench.data.failing import guarded, raised
+from workbench.data.failing import guarded
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages import probe
-from workbench.data.stages.functions import note_place
+from workbench.data.stages.functions import MOST_EXAMPLES, note_place
 from workbench.data.stages.prefetch import AUTOTUNE, check_parallel_calls
-from workbench.data.structure import Structure
-from workbench.data.tables import Failed, Item, Leaves, Run, attempts, items
+from workbench.data.structure import Structure, flatten
+from workbench.data.tables import Failed, Item, Leaves, Run, attempts
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 DEFAULT_CYCLE = 4
@@ -202,15 +203,23 @@ class Interleave(Stage):
         return inner  # type: ignore[no-any-return]
 
     def example(self, upstream: Pipeline) -> Pipeline | None:
-        """One inner dataset: for made-up values, or if they will not do for the first element (None without)."""
+        """One inner dataset: of made-up values or, where they will not do, of the first element; None without one."""
         try:
             inner = probe.result_examples(self.fn, upstream)[0]
             if hasattr(inner, "open"):
                 return inner  # type: ignore[no-any-return]
         except Exception:
             pass
-        first = next(items(raised(upstream.open(_pass_over(upstream))), False), None)
-        return None if first is None else self._inner(first[0], first[1], 0)
+        failure: Exception | None = None
+        for element in islice(upstream.attempted(), MOST_EXAMPLES):
+            if isinstance(element, Failed):
+                failure = failure or element.error
+                continue
+            leaves, structure = flatten(element)
+            return self._inner(leaves, structure, 0)
+        if failure is not None:
+            raise failure
+        return None
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
@@ -308,8 +317,3 @@ class _Inner:
     def put_back(self, rest: Run) -> None:
         """Has `rest` come next."""
         self._rest = rest
-
-
-def _pass_over(upstream: Pipeline) -> Pass:
-    """A pass by itself, which counts as none of the user's."""
-    return Pass(lambda source: upstream.with_source(source, ()))

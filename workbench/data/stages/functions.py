@@ -25,7 +25,8 @@ from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 _ONE_BOOL = TensorSpec((), np.bool_)
-_MOST_EXAMPLES: Final = 100
+MOST_EXAMPLES: Final = 100
+"""So many elements are tried to find out what a function gives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,7 @@ class Map(Stage):
     def _spec_of_first(self, upstream: Pipeline) -> Any:
         """The spec of the result for the first of some elements for which there is one."""
         failure: Exception | None = None
-        for element in islice(upstream.attempted(), _MOST_EXAMPLES):
+        for element in islice(upstream.attempted(), MOST_EXAMPLES):
             if isinstance(element, Failed):
                 failure = failure or element.error
                 continue

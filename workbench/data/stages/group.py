@@ -11,12 +11,12 @@ import numpy as np
 
 from workbench import tree
 from workbench.data.passes import Pass
-from workbench.data.sources.memory import Held, Whole
+from workbench.data.sources.memory import Held
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages import probe
-from workbench.data.stages.select import Repeat
-from workbench.data.tables import Failed, Item, Run, items
+from workbench.data.structure import flatten
+from workbench.data.tables import Failed, Item, ListTable, Run, items
 from workbench.errors import InvalidArgumentError
 
 
@@ -91,8 +91,7 @@ class GroupByWindow(Stage):
         """The nested spec of an element after this stage."""
         # The window that the function is shown has the real element spec, so batches of it keep unknown
         # dimensions.
-        example = upstream.with_source(Whole.of(np.int64(0)), (Repeat(2),))
-        example = example.with_element_spec(upstream.element_spec)
+        example = upstream.with_source(_example(upstream), ())
         spec = self.reduce_func(np.int64(0), example).element_spec
         # Key 1 may not exist; where it does, its windows may have another shape.
         with contextlib.suppress(Exception):
@@ -192,6 +191,16 @@ def bucketed(
         return bucket.reduce(key, window.with_element_spec(element_spec))
 
     return GroupByWindow.of(bucket.key, reduce, None, bucket.size)
+
+
+def _example(upstream: Pipeline) -> Held:
+    """A window of two elements with the spec of those of `upstream`, whatever shapes these two have."""
+    spec = upstream.element_spec
+    try:
+        rows = [flatten(probe.made_up(upstream, rows)) for rows in (1, 2)]
+    except TypeError:  # nothing has an unknown rank; the function may still not look
+        rows = [flatten(np.int64(0))] * 2
+    return Held(ListTable([leaves for leaves, _ in rows], rows[0][1], None), spec)
 
 
 def _source(held: list[Item]) -> Held:

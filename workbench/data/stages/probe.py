@@ -60,11 +60,16 @@ def result_spec(fn: Callable[..., Any], upstream: Pipeline) -> Any:
 
 def result_examples(fn: Callable[..., Any], upstream: Pipeline) -> tuple[Any, Any]:
     """What `fn` returns for two made-up elements of `upstream`."""
-    spec = upstream.element_spec
-    return (
-        call(fn, tree.map(lambda part: _made_up(part, 1, upstream), spec)),
-        call(fn, tree.map(lambda part: _made_up(part, 2, upstream), spec)),
-    )
+    return call(fn, made_up(upstream, 1)), call(fn, made_up(upstream, 2))
+
+
+def made_up(upstream: Pipeline, value: int) -> Any:
+    """An element that fits the spec of those of `upstream`, full of `value`.
+
+    Raises:
+      TypeError: if a component may have any number of dimensions, or is no array.
+    """
+    return tree.map(lambda part: _made_up(part, value, upstream), upstream.element_spec)
 
 
 def _spec(result: Any) -> Any:
