@@ -49,10 +49,10 @@ ROOMS = {
         "← dashboard page"
     ),
     "data": (
-        "context cost seeds spec ← options rebatch structure ← tables ← failing meter provenance ← background "
-        "← passes ← stage ← describe explanation sources ← stages ← fold stored "
+        "context cost seeds spec ← options rebatch structure ← stacking ← tables ← failing meter provenance "
+        "← background ← passes ← stage ← describe explanation sources ← stages ← fold stored "
         "← constructors iterator transformations "
-        "← dataset ← databases readers writers ← formats ← sharding ← service ← experimental exports"
+        "← dataset ← databases readers ← formats ← sharding ← service ← exports ← experimental"
     ),
     "distribute": (
         "arrays cluster_resolver contexts function identity partitioners strategy_description value_context "

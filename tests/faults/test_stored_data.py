@@ -18,6 +18,7 @@ import pytest
 
 import workbench as wb
 from workbench.data import Dataset, NumpyDataset, TFRecordDataset
+from workbench.data.service.journal import Journal
 from workbench.errors import DataCorruption, InvalidArgumentError, WorkbenchError
 from workbench.io import TFRecordWriter
 from workbench.io.checksums import crc32c
@@ -76,6 +77,7 @@ WRITES = {
     "save": "Dataset.range(100_000).save(path)",
     "snapshot": "list(Dataset.range(100_000).snapshot(path, snapshot_name='mine'))",
     "records": "wb.data.experimental.TFRecordWriter(path).write(Dataset.from_tensors(b'x' * 100).repeat(3000))",
+    "cache": "list(Dataset.range(100_000).cache(path))",
     "position": "next(iterator := iter(Dataset.range(9))); iterator.save(path)",
 }
 
@@ -105,6 +107,9 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(tmp_path: Path, kind: str
         case "snapshot":
             read = Dataset.range(4).snapshot(path, snapshot_name="mine")
             assert [int(each) for each in read] == [0, 1, 2, 3]
+        case "cache":
+            assert below(tmp_path) == before
+            assert [int(each) for each in Dataset.range(4).cache(str(path))] == [0, 1, 2, 3]
         case "records":
             assert list(TFRecordDataset(path)) == [b"former"]
             assert below(tmp_path) == before
@@ -126,6 +131,27 @@ def test_a_record_file_on_a_full_disk_holds_what_was_flushed(tmp_path: Path, com
     assert next(iterator) == b"flushed"
     with pytest.raises(DataCorruption, match=r"cut off|end too early"):
         list(iterator)
+
+
+@pytest.mark.parametrize("number", [0, 1, 30, 5000])
+def test_row_34_a_journal_on_a_full_disk_holds_what_was_acknowledged(tmp_path: Path, number: int) -> None:
+    write = (
+        "from workbench.data.service.journal import Journal\n"
+        "    journal = Journal(path)\n"
+        "    for each in range(1000):\n"
+        "        journal.append({'number': each})\n"
+        "        print(each)"
+    )
+    done = run(FULL.format(write=write), tmp_path / "journal", number)
+    *written, told = done.stdout.splitlines()
+    assert told.startswith("StorageFull:"), done.stderr
+    assert str(tmp_path / "journal") in told
+    journal = Journal(str(tmp_path / "journal"))
+    try:
+        assert journal.entries == [{"number": int(each)} for each in written]
+        journal.append({"number": -1})  # there is room again
+    finally:
+        journal.close()
 
 
 # Rows 38 and 48

@@ -11,6 +11,7 @@ from workbench.data import service
 from workbench.data.cost.statistics import StatsAggregator
 from workbench.data.databases import SqlDataset
 from workbench.data.dataset import Dataset
+from workbench.data.exports.writers import TFRecordWriter
 from workbench.data.formats.csv_reference import CsvDataset, make_csv_dataset
 from workbench.data.iterator import DatasetIterator, Optional
 from workbench.data.options import (
@@ -29,7 +30,6 @@ from workbench.data.stages.prefetch import AUTOTUNE
 from workbench.data.stages.random_access import from_position, obstacle
 from workbench.data.stages.reduce_by_key import ReduceByKey, Reducer
 from workbench.data.stages.select import SHARD_HINT
-from workbench.data.writers import TFRecordWriter
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 __all__ = [

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from workbench.data.spec import STRING
+from workbench.data.stacking import check_structures, concatenate, stack
 from workbench.data.structure import LEAF, Array, Structure
 from workbench.errors import InvalidArgumentError
 
@@ -160,10 +161,14 @@ class Joined:
 
     def gather(self) -> Leaves:
         """The rows stacked, one array per component."""
-        if all(type(part) is Run and len(part.rows) == 1 for part in self.parts):
-            return stack([part.table.row(part.rows[0]) for part in self.parts])  # type: ignore[attr-defined]
-        columns = zip(*(part.gather() for part in self.parts if len(part)), strict=True)
-        return [_concatenate(list(column)) for column in columns]
+        parts = [part for part in self.parts if len(part)]
+        runs = [part for part in parts if type(part) is Run]
+        structure = runs[0].table.structure if runs else None
+        if structure is not None:
+            check_structures([run.table.structure for run in runs], list(map(len, runs)))
+            if len(runs) == len(parts) == len(self):
+                return stack([run.table.row(run.rows[0]) for run in runs], structure)
+        return concatenate([part.gather() for part in parts], structure)
 
     def cut(self, start: int, stop: int) -> Segment:
         """Rows `start` to `stop`, without copying."""
@@ -262,7 +267,7 @@ class ListTable:
 
     def take(self, rows: Rows) -> Leaves:
         """The components of several elements, stacked."""
-        return stack([self.items[row] for row in rows])
+        return stack([self.items[row] for row in rows], self.structure)
 
     def ids(self, rows: Rows) -> Array:
         """Numbers of the source elements behind `rows`."""
@@ -331,7 +336,7 @@ class BatchTable:
 
     def take(self, rows: Rows) -> Leaves:
         """The components of several elements, stacked."""
-        return stack([self.row(row) for row in rows])
+        return stack([self.row(row) for row in rows], self.structure)
 
     def ids(self, rows: Rows) -> Array:
         """Numbers of the source elements behind `rows`."""
@@ -357,7 +362,7 @@ class SegmentTable:
 
     def take(self, rows: Rows) -> Leaves:
         """The components of several elements, stacked."""
-        return stack([self.row(row) for row in rows])
+        return stack([self.row(row) for row in rows], self.structure)
 
     def ids(self, rows: Rows) -> Array:
         """Numbers of the source elements behind `rows`."""
@@ -439,40 +444,3 @@ def as_slab(leaves: Leaves, ids: Array) -> Slab:
             "check the function that made them"
         )
     return Slab(leaves, ids)
-
-
-def stack(elements: list[Leaves]) -> Leaves:
-    """Stacks elements component by component.
-
-    Raises:
-      InvalidArgumentError: if shapes, dtypes or the number of components differ.
-    """
-    return [_stack_column(list(column)) for column in zip(*elements, strict=True)]
-
-
-def _stack_column(values: list[Any]) -> Array:
-    first = values[0]
-    if isinstance(first, bytes) or hasattr(first, "element_spec"):
-        column = np.empty(len(values), STRING)
-        column[:] = values
-        return column
-    shape, dtype = first.shape, first.dtype
-    for index, value in enumerate(values):
-        if value.shape != shape or value.dtype != dtype:
-            raise InvalidArgumentError(
-                f"cannot batch elements of different shape or dtype: element {index} of the batch is "
-                f"{value.dtype}{value.shape}, element 0 is {dtype}{shape}; use padded_batch, or make them "
-                "equal with map"
-            )
-    if shape:
-        return np.stack(values)
-    return np.array(values, dtype)
-
-
-def _concatenate(parts: list[Any]) -> Array:
-    if len({part.shape[1:] for part in parts}) > 1 or len({part.dtype for part in parts}) > 1:
-        kinds = sorted({f"{part.dtype}{part.shape[1:]}" for part in parts})
-        raise InvalidArgumentError(
-            f"cannot batch elements of different shape or dtype: {', '.join(kinds)}; use padded_batch"
-        )
-    return np.concatenate(parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import struct
 import zlib
@@ -13,6 +12,7 @@ from typing import Any, Self
 from workbench.errors import FailedPreconditionError, NotFoundError, StorageFull
 from workbench.io.checksums import masked_crc32c
 from workbench.io.compression import WINDOW_BITS, check_compression
+from workbench.io.storage import FULL
 
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
@@ -148,7 +148,7 @@ class TFRecordWriter:
             if flush:
                 self._file.flush()
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            if error.errno in FULL:
                 raise StorageFull(
                     f"{self._path!r}: {error.strerror} at byte {self._file.tell():,}; make room, or write elsewhere"
                 ) from error

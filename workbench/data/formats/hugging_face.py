@@ -13,9 +13,10 @@ from workbench.data.formats.columns import ColumnReading, columns_layout
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import read_only
 from workbench.data.spec import UNKNOWN_CARDINALITY
+from workbench.data.stacking import stack
 from workbench.data.stage import Source
 from workbench.data.structure import Array, Structure
-from workbench.data.tables import Leaves, ListTable, Rows, Run, Segment, as_slab, row_numbers, stack
+from workbench.data.tables import Leaves, ListTable, Rows, Run, Segment, as_slab, row_numbers
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class _Table:
         columns = self._read(rows)
         if all(isinstance(column, np.ndarray) for column in columns):
             return columns
-        return stack([[column[index] for column in columns] for index in range(len(rows))])
+        return stack([[column[index] for column in columns] for index in range(len(rows))], self.structure)
 
     def ids(self, rows: Rows) -> Array:
         """Numbers of the source elements behind `rows`."""

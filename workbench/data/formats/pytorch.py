@@ -11,10 +11,11 @@ from workbench.data.dataset import Dataset
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import read_only
 from workbench.data.spec import UNKNOWN_CARDINALITY, relax, spec_of
+from workbench.data.stacking import stack
 from workbench.data.stage import Source
 from workbench.data.stages.functions import note_place
 from workbench.data.structure import Array, Structure, flatten_result
-from workbench.data.tables import Leaves, Rows, Run, Segment, as_slab, row_numbers, single, stack
+from workbench.data.tables import Leaves, Rows, Run, Segment, as_slab, row_numbers, single
 from workbench.errors import InvalidArgumentError
 
 _TORCH = "torch.utils.data."
@@ -118,9 +119,10 @@ class _Table:
         """The components of several elements, stacked."""
         indices = row_numbers(rows).tolist()
         if not hasattr(self.dataset, "__getitems__"):
-            return stack([self.row(index) for index in indices])
+            return stack([self.row(index) for index in indices], self.structure)
         values = self.dataset.__getitems__(indices)
-        return stack([self._fitted(value, index) for value, index in zip(values, indices, strict=True)])
+        fitted = [self._fitted(value, index) for value, index in zip(values, indices, strict=True)]
+        return stack(fitted, self.structure)
 
     def ids(self, rows: Rows) -> Array:
         """Numbers of the source elements behind `rows`."""

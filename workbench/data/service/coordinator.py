@@ -16,13 +16,14 @@ from workbench.data.service.policy import ShardingPolicy
 from workbench.data.service.server import Session, unknown
 from workbench.data.service.state import Job, Lane, Registered, State
 from workbench.data.service.wire import Fields
-from workbench.data.stored.writing import replace_file, storage
+from workbench.data.stored.writing import replace_file
 from workbench.errors import (
     DataLossError,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
 )
+from workbench.io.storage import storage
 
 Reply = tuple[Fields, bytes]
 _LONGEST_WAIT_SECONDS = 5.0

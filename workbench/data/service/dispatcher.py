@@ -11,8 +11,9 @@ from typing import Any
 from workbench.data.service.address import PROTOCOL, Address, Tls, check_bind, check_protocol, positive_ms
 from workbench.data.service.coordinator import Coordinator, Limits
 from workbench.data.service.server import Server
-from workbench.data.stored.writing import replace_file, storage
+from workbench.data.stored.writing import replace_file
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from workbench.io.storage import storage
 
 _JOIN_SECONDS = 3600.0
 

@@ -14,10 +14,10 @@ import struct
 from typing import Any
 
 from workbench.data.stored.locks import FileLock
-from workbench.data.stored.writing import storage
 from workbench.errors import DataLossError, FailedPreconditionError
 from workbench.faults import fault
 from workbench.io.checksums import masked_crc32c
+from workbench.io.storage import storage
 
 Entry = dict[str, Any]
 _LENGTH = struct.Struct("<Q")

@@ -17,6 +17,7 @@ from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.structure import Structure
 from workbench.data.tables import ArrayTable, Failed, Leaves, ListTable, RangeTable, Run
 from workbench.errors import FailedPreconditionError
+from workbench.io.storage import storage
 
 
 @dataclass(slots=True)
@@ -148,9 +149,14 @@ def _save(path: str, rows: list[Leaves], structure: Structure) -> None:
     tuples = not isinstance(structure.pack([0] * len(rows[0])), int)
     arrays["shape"] = np.array([len(rows), len(rows[0]), tuples])
     folder = os.path.dirname(path) or "."
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=".tmp", delete=False) as file:
-        np.savez(file, **arrays)
-    os.replace(file.name, path)
+    descriptor, beside = tempfile.mkstemp(".tmp", dir=folder)
+    try:
+        with storage(path), open(descriptor, "wb") as file:
+            np.savez(file, **arrays)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
 
 
 def _loaded(path: str) -> Iterator[Run]:

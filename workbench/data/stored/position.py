@@ -19,10 +19,11 @@ from workbench.data.stages.batch import Batch
 from workbench.data.stages.functions import Map
 from workbench.data.stages.prefetch import Prefetch
 from workbench.data.stored.fingerprint import fingerprint
-from workbench.data.stored.writing import replace_file, storage
+from workbench.data.stored.writing import replace_file
 from workbench.data.tables import Failed, Run
 from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError
 from workbench.io.checksums import crc32c
+from workbench.io.storage import storage
 
 _FORMAT = "workbench iterator 1"
 

@@ -14,12 +14,10 @@ process left that was killed.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
 from typing import Any
 
 from workbench import tree
@@ -35,15 +33,14 @@ from workbench.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
-    StorageFull,
 )
 from workbench.io.checksums import crc32c
 from workbench.io.record_writer import TFRecordWriter
+from workbench.io.storage import storage
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ELEMENTS = 8192
 _MOST_SHARDS = 256  # each is an open file with a buffer
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PREFIX = "pass-"
 _PASS = re.compile(rf"{_PREFIX}[0-9a-f]{{16}}")
 _OURS = re.compile(rf"lock|{_PASS.pattern}|{re.escape(NAME)}(\.[0-9a-f]{{16}})?")
@@ -229,21 +226,6 @@ class _ShardFile:
         self._checksum = crc32c(block, self._checksum)
         self._blocks += 1
         self._elements += count
-
-
-@contextlib.contextmanager
-def storage(path: str) -> Iterator[None]:
-    """Tells what is to be written to `path` when there is no space left."""
-    try:
-        yield
-    except StorageFull:
-        raise
-    except OSError as error:
-        if error.errno in _FULL:
-            raise StorageFull(
-                f"no space left for the dataset in {path!r}: {error.strerror}; make room, or write elsewhere"
-            ) from error
-        raise
 
 
 def _make_folder(path: str) -> None:
