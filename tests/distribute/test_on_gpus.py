@@ -183,3 +183,15 @@ def test_training_gives_the_losses_of_cpus(strategy: wb.MirroredStrategy) -> Non
         w -= 0.05 * 2 * x.T @ error / len(x)
 
     np.testing.assert_allclose(programs.train(wb, 4), expected, rtol=1e-5)
+
+
+def test_what_is_not_finite_on_a_gpu_is_found_there(strategy: wb.MirroredStrategy) -> None:
+    wb.debugging.enable_check_numerics()
+    try:
+        assert strategy.run(lambda x: x * 2, args=(np.ones(2, np.float32),)) is not None
+        with pytest.raises(
+            wb.errors.NotFinite, match=r"returned is not finite on replica .*: 1 NaN and 0 infinite of 2"
+        ):
+            strategy.run(lambda x: x, args=(np.array([1, np.nan], np.float32),))
+    finally:
+        wb.debugging.disable_check_numerics()

@@ -20,6 +20,7 @@ from workbench.data.stored.position import (
 )
 from workbench.data.structure import flatten
 from workbench.data.tables import BytesTable, Failed, Run, attempts
+from workbench.debugging import numerics
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 _NOTHING = object()
@@ -138,6 +139,9 @@ class DatasetIterator:
         if isinstance(item, Failed):
             self._failed += 1
             raise item.error
+        if numerics.is_enabled():
+            with numerics.checking("in a dataset"):
+                numerics.check(item, f"element {self._given - 1}")
         return item
 
     @property

@@ -236,7 +236,7 @@ def assert_near(
     Raises:
       InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit, or are not floating.
     """
-    if rtol is None and atol is None and _are_surely_near(x, y):
+    if _are_surely_near(x, y, rtol, atol):
         return
 
     def check(x: Any, y: Any) -> None:
@@ -318,13 +318,17 @@ def _are_scalars_of_one_dtype(x: Any, y: Any) -> bool:
     )
 
 
-def _are_surely_near(x: Any, y: Any) -> bool:
+def _are_surely_near(x: Any, y: Any, rtol: Any, atol: Any) -> bool:
     """Whether two scalars are near by a margin above the rounding of their dtype: a microsecond, for what passes."""
     if not _are_scalars_of_one_dtype(x, y) or not isinstance(x, float | np.floating):
         return False
-    dtype = x.dtype if isinstance(x, np.floating) else np.dtype(np.float32)
+    default = float(_default_tolerance(x.dtype if isinstance(x, np.floating) else np.dtype(np.float32)))
+    relative, absolute = (default if given is None else given for given in (rtol, atol))
+    if type(relative) is not float or type(absolute) is not float:
+        return False
     first, second = float(x), float(y)
-    return abs(first - second) < 0.9 * float(_default_tolerance(dtype)) * (1 + abs(second))
+    # A tolerance is rounded to the dtype, too: what is a normal number there changes by less than a tenth.
+    return default <= relative + absolute and abs(first - second) < 0.9 * (absolute + relative * abs(second))
 
 
 def _compare_with_zero(

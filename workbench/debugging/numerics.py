@@ -10,19 +10,22 @@ from typing import Any, TypeVar
 import numpy as np
 
 from workbench import tree
+from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import view
+from workbench.debugging.first_operation import NotebookErrors, stopping
 from workbench.errors import InvalidArgumentError, NotFinite
 
 _T = TypeVar("_T")
 
 
 class _Thread(threading.local):
-    """What the calling thread computes, such as "replica 1 at step 17"; "" if it is not checked."""
+    """Where the calling thread computes, such as "on replica 1 at step 17"; "" if it is not checked."""
 
     place: str = ""
 
 
 thread = _Thread()
+_notebook = NotebookErrors()
 _enabled = False
 
 
@@ -50,12 +53,20 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """Makes steps fail where a NaN or an infinity appears (as tf.debugging.enable_check_numerics). Idempotent.
+    """Raises where a NaN or an infinity appears (as tf.debugging.enable_check_numerics). Idempotent.
 
-    From the next `strategy.run` on, replicas look at what goes into `all_reduce`, what variables are assigned, and what
-    the replica function returns; the first value that is not finite is a `NotFinite` error that names replica, variable
-    or call site, and step. Each look reads the whole array once. Operations of other libraries in between are
-    not seen, nor is what a `TPUStrategy` computes, which warns of that.
+    From now on these raise `NotFinite`:
+
+    * The first operation of NumPy that makes one, in replica functions from the next `strategy.run` on, in functions of
+      datasets, and in the calling thread. The error names operation, line, replica and step. The processor notes such
+      operations, so this takes no time. `np.errstate` and `np.seterr` of the user's own still decide.
+    * The first operation of JAX that makes one, likewise, except in the calling thread.
+    * What goes into `all_reduce`, what variables are assigned, what a replica function or a function of a dataset
+      returns, and elements of datasets, also where CuPy computed them: each array is read once.
+
+    What NumPy hands to several threads, such as a large matrix product, is seen where its result is used. Functions
+    that a dataset calls in other processes, or in the process that reads a distributed dataset, are seen by what they
+    give. What a `TPUStrategy` computes is not seen, and it warns of that.
 
     Args:
       stack_height_limit: Taken for compatibility, without effect.
@@ -63,12 +74,14 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
     """
     global _enabled
     _enabled = True
+    _notebook.enable()
 
 
 def disable_check_numerics() -> None:
-    """Undoes `enable_check_numerics`, however often it was called."""
+    """Undoes `enable_check_numerics`, however often it was called; call it in the same thread."""
     global _enabled
     _enabled = False
+    _notebook.disable()
 
 
 def is_enabled() -> bool:
@@ -78,11 +91,16 @@ def is_enabled() -> bool:
 
 @contextlib.contextmanager
 def checking(place: str) -> Iterator[None]:
-    """Checks what this thread computes meanwhile; `place` tells where that is."""
+    """Checks what this thread computes meanwhile; `place` tells where that is, such as "on replica 1 at step 17".
+
+    Raises:
+      NotFinite: Where an operation of the block makes a NaN or an infinity.
+    """
     outer = thread.place
     thread.place = place
     try:
-        yield
+        with stopping(place):
+            yield
     finally:
         thread.place = outer
 
@@ -100,11 +118,11 @@ def check(value: _T, what: str) -> _T:
     if thread.place:
         for leaf in tree.flatten(value)[0]:
             try:
-                array = view(leaf)
-            except Exception:  # texts, arrays on a device, values that are being traced
+                array = view(fetched(leaf) if _may_be_bad_on_gpu(leaf) else leaf)
+            except Exception:  # texts, finite arrays on a device, values that are being traced
                 continue
             if _is_floating(array.dtype, or_complex=True) and (found := _not_finite(array)):
-                raise NotFinite(f"{what} is not finite on {thread.place}: {found}")
+                raise NotFinite(f"{what} is not finite {thread.place}: {found}")
     return value
 
 
@@ -112,6 +130,13 @@ def _is_floating(dtype: np.dtype[Any], *, or_complex: bool = False) -> bool:
     return (
         dtype.kind == "f" or dtype.name.startswith(("bfloat", "float")) or (or_complex and dtype.kind == "c")
     )
+
+
+def _may_be_bad_on_gpu(leaf: Any) -> bool:
+    """Whether an array of CuPy has elements that are not finite: looked at where it is, only bad ones are copied."""
+    if type(leaf).__module__.partition(".")[0] != "cupy" or not _is_floating(leaf.dtype, or_complex=True):
+        return False
+    return not bool((leaf - leaf == 0).all())  # infinity minus itself is NaN
 
 
 def _not_finite(array: np.ndarray) -> str:

@@ -194,6 +194,8 @@ def _misfit(
 
 
 def _rank(rank: Any, which: str) -> int:
+    if type(rank) is int:
+        return rank
     if isinstance(rank, bool) or shape_of(rank) != () or int(rank) != rank:
         raise InvalidArgumentError(f"{which}: a rank is one whole number, got {rank!r:.80}")
     return int(rank)

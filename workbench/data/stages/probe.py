@@ -19,10 +19,24 @@ from workbench.data.spec import STRING, DatasetSpec, TensorSpec, relax, spec_of
 from workbench.data.stage import Pipeline
 from workbench.data.stages.select import Repeat
 from workbench.data.structure import flatten_result
+from workbench.debugging import numerics
 
 
 def call(fn: Callable[..., Any], element: Any) -> Any:
-    """Calls `fn` as map does: a plain tuple becomes several arguments, anything else is one."""
+    """Calls `fn` as map does: a plain tuple becomes several arguments, anything else is one.
+
+    Raises:
+      NotFinite: If `enable_check_numerics` is in effect, and what it computes is not finite.
+    """
+    if not numerics.is_enabled():
+        return _applied(fn, element)
+    with numerics.checking("in a dataset"):
+        return numerics.check(
+            _applied(fn, element), f"what {getattr(fn, '__name__', 'the function')} returned"
+        )
+
+
+def _applied(fn: Callable[..., Any], element: Any) -> Any:
     return fn(*element) if type(element) is tuple else fn(element)
 
 
@@ -60,7 +74,8 @@ def result_spec(fn: Callable[..., Any], upstream: Pipeline) -> Any:
 
 def result_examples(fn: Callable[..., Any], upstream: Pipeline) -> tuple[Any, Any]:
     """What `fn` returns for two made-up elements of `upstream`."""
-    return call(fn, made_up(upstream, 1)), call(fn, made_up(upstream, 2))
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # nobody asked about these values
+        return _applied(fn, made_up(upstream, 1)), _applied(fn, made_up(upstream, 2))
 
 
 def made_up(upstream: Pipeline, value: int) -> Any:

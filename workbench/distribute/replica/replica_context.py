@@ -320,7 +320,7 @@ class ReplicaProgram:
         thread.context = context
         try:
             if self.checked:
-                with numerics.checking(f"replica {env.rank} at step {env.step}"):
+                with numerics.checking(f"on replica {env.rank} at step {env.step}"):
                     return numerics.check(self.fn(*args, **kwargs), "what the replica function returned")
             return self.fn(*args, **kwargs)
         except TypeError as error:

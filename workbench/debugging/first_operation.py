@@ -1,0 +1,120 @@
+"""The operation that makes a NaN or an infinity, as NumPy and JAX notice it: at no cost in NumPy, op by op in JAX.
+
+The processor notes when a floating-point operation is invalid, divides by zero or overflows, and NumPy asks it after
+each of its functions. So nothing has to look at arrays to find the first operation that goes wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import linecache
+import os
+import sys
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+import numpy as np
+
+from workbench.backends.users_line import is_users, stands_in
+from workbench.errors import NotFinite
+from workbench.runtime.comm.failure_report import is_users as is_users_file
+
+_NUMPY: Final = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+_MAKES: Final = {"invalid value": "a NaN", "divide by zero": "an infinity", "overflow": "an infinity"}
+_OF_JAX: Final = "invalid value ("
+_SHOWN_CHARACTERS: Final = 120
+
+
+@contextlib.contextmanager
+def stopping(place: str) -> Iterator[None]:
+    """Raises where an operation of the block makes a NaN or an infinity; `np.errstate` inside of it still decides.
+
+    Args:
+      place: Where the block runs, for the error: "on replica 1 at step 17".
+
+    Raises:
+      NotFinite: Naming the operation, its line, and the place.
+    """
+    handler = functools.partial(_stop, place)
+    jax = sys.modules.get("jax")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(np.errstate(invalid="call", divide="call", over="call", call=handler))
+        if jax is not None:
+            from workbench.backends.jax_checks import checked_operations
+
+            stack.enter_context(checked_operations())
+        try:
+            yield
+        except FloatingPointError as error:
+            if not str(error).startswith(_OF_JAX):
+                raise
+            raise NotFinite(f"JAX: {error} {place}{_line_of(error.__traceback__)}") from error
+
+
+class NotebookErrors:
+    """What NumPy does about such operations on the thread that enabled the checks, and what it did before."""
+
+    def __init__(self) -> None:
+        self._before: tuple[Any, Any] | None = None
+
+    def enable(self) -> None:
+        """Raises from now on. Again: does nothing."""
+        if self._before is None:
+            handler = np.seterrcall(functools.partial(_stop, ""))
+            self._before = np.seterr(invalid="call", divide="call", over="call"), handler
+
+    def disable(self) -> None:
+        """Puts back what was before."""
+        if self._before is not None:
+            settings, handler = self._before
+            self._before = None
+            np.seterr(**settings)
+            np.seterrcall(handler)
+
+
+def _stop(place: str, kind: str, flag: int) -> None:
+    """Called by NumPy, in the thread and below the line whose operation went wrong."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_NUMPY):
+        frame = frame.f_back
+    # Our own arithmetic, maybe for several replicas at once, must not fail half way; its result is looked at.
+    if frame is None or not is_users(frame) or stands_in(frame):
+        return
+    code = frame.f_code
+    where = f"{os.path.basename(code.co_filename)}:{frame.f_lineno} in {code.co_name}"
+    source = _source(frame)
+    operation = f"`{source}`" if source else "an operation of NumPy"
+    raise NotFinite(
+        f"{operation} makes {_MAKES.get(kind, kind)} ({kind}){f' {place}' if place else ''}, at {where}; where that "
+        f"is meant: with np.errstate({_SETTING.get(kind, 'all')}='ignore')"
+    )
+
+
+_SETTING: Final = {"invalid value": "invalid", "divide by zero": "divide", "overflow": "over"}
+
+
+def _source(frame: FrameType) -> str:
+    """The text of the expression that a frame evaluates, "" if its source is not here."""
+    positions = list(frame.f_code.co_positions())
+    line, last, column, end = positions[frame.f_lasti // 2]
+    if line is None or last is None or column is None or end is None:
+        return ""
+    text = linecache.getlines(frame.f_code.co_filename, frame.f_globals)[line - 1 : last]
+    if len(text) != last - line + 1:
+        return ""
+    text[-1] = text[-1].encode()[:end].decode(errors="ignore")
+    text[0] = text[0].encode()[column:].decode(errors="ignore")
+    return " ".join("".join(text).split())[:_SHOWN_CHARACTERS]
+
+
+def _line_of(traceback: TracebackType | None) -> str:
+    """The innermost line of the user's in a traceback, as ", at train.py:12 in step"."""
+    found = ""
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if is_users_file(code.co_filename):
+            found = f", at {os.path.basename(code.co_filename)}:{traceback.tb_lineno} in {code.co_name}"
+        traceback = traceback.tb_next
+    return found
