@@ -35,7 +35,7 @@ LAYERS = [
     {"io"},
     {"data", "debugging"},
     {"distribute"},
-    {"compat"},
+    {"checkpoint", "compat"},
     {"ui", "testing", "server", "dashboards", "cli", "__main__"},
     {"workbench"},  # the package itself: `import workbench as wb`
 ]

@@ -5,6 +5,9 @@ from workbench import distribute as distribute
 from workbench import errors as errors
 from workbench import io as io
 from workbench import testing as testing
+from workbench.checkpoint.checkpoint import Checkpoint as Checkpoint
+from workbench.checkpoint.checkpoint_manager import CheckpointManager as CheckpointManager
+from workbench.checkpoint.checkpoint_manager import latest_checkpoint as latest_checkpoint
 from workbench.dashboards.dashboard import dashboard as dashboard
 from workbench.dashboards.dask_pages import dask_pages as dask_pages
 from workbench.device_names import device as device

@@ -8,6 +8,7 @@ WorkbenchError
 ├── StaleGeneration         a message of a replaced replica arrived, or a closed handle was used
 ├── RunInterrupted          the user interrupted a step (also KeyboardInterrupt)
 ├── DataCorruption          stored data failed its check
+│   └── CheckpointInvalid       a checkpoint is damaged
 ├── StorageFull             no space left for something that must be written
 ├── UnsafeBind              listening off loopback without TLS and a token
 ├── ClusterBusy             another driver holds these workers
@@ -134,6 +135,10 @@ class DataCorruption(WorkbenchError):
     def fields(self) -> dict[str, str | int]:
         """The machine-readable part, as keyword arguments that rebuild the error."""
         return {**super().fields(), "file": self.file, "record": self.record, "offset": self.offset}
+
+
+class CheckpointInvalid(DataCorruption):
+    """A checkpoint is damaged; the text names the file. Nothing was restored from it."""
 
 
 class StorageFull(WorkbenchError, OSError):

@@ -2,13 +2,14 @@
 
 Does nothing unless the environment variable WB_FAULTS holds a JSON list of rules when this module is
 imported or `arm` is called, such as `[{"point": "all_reduce.after_send", "replica": 1, "nth": 3, "action": "kill"}]`.
-Actions: "kill" (SIGKILL to the own process), "stop" (SIGSTOP), "exit:N" (`os._exit(N)`), "raise",
-"touch:PATH" (make a file, for tests that wait for one), "block:PATH" (go on once the file exists).
+Actions: "kill" (SIGKILL to the own process), "stop" (SIGSTOP), "exit:N" (`os._exit(N)`), "raise", "full" (the error of
+a full disk), "touch:PATH" (make a file, for tests that wait for one), "block:PATH" (go on once the file exists).
 What users inject on purpose (`workbench.testing`) takes its actions from here, and no named points.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -63,6 +64,8 @@ def act(action: str, point: str) -> None:
             os._exit(int(argument))
         case "raise":
             raise RuntimeError(f"injected at {point}")
+        case "full":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         case "touch":
             os.close(os.open(argument, os.O_CREAT | os.O_WRONLY, 0o600))
         case "block":

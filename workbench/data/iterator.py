@@ -173,8 +173,11 @@ class DatasetIterator:
           NotFoundError: if the folder of `path` is missing.
           StorageFull: if there is no space left.
         """
-        position = Position(fingerprint_of(self._dataset), self._pass.epoch, self._given, self._failed)
-        write_position(path, position)
+        write_position(path, self.position())
+
+    def position(self) -> Position:
+        """Where this iterator is, for `go_to`; see `save`."""
+        return Position(fingerprint_of(self._dataset), self._pass.epoch, self._given, self._failed)
 
     def restore(self, path: str | os.PathLike[str]) -> None:
         """Goes on where an iterator over the same dataset was, also in another process: the same elements follow.
@@ -190,6 +193,26 @@ class DatasetIterator:
         """
         position = read_position(path)
         check_pipeline(path, position, self._dataset)
+        self._go_to(position)
+
+    def go_to(self, position: Position) -> None:
+        """Goes on where an iterator over the same dataset was; see `restore`.
+
+        Raises:
+          InvalidArgumentError: if the position is one in another dataset.
+        """
+        self.check(position)
+        self._go_to(position)
+
+    def check(self, position: Position) -> None:
+        """Refuses a position in another dataset.
+
+        Raises:
+          InvalidArgumentError: if it is one.
+        """
+        check_pipeline("the checkpoint", position, self._dataset)
+
+    def _go_to(self, position: Position) -> None:
         # The passes that follow have the numbers that they would have had.
         while self._pass.epoch < position.epoch:
             self._pass = self._dataset.next_pass()

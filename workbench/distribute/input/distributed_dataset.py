@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +12,21 @@ from workbench.data.context import InputContext, InputOptions
 from workbench.data.dataset import Dataset
 from workbench.data.explanation import InputExplanation
 from workbench.data.formats.dask import lies_on_workers, placed
-from workbench.data.iterator import Elements, Optional
+from workbench.data.iterator import Optional
 from workbench.data.sharding.distributed import (
     HostPipeline,
     distribute_for_host,
     distribute_function_for_host,
 )
+from workbench.data.stored.position import Position, fingerprint_of
 from workbench.data.tables import Failed
 from workbench.distribute import contexts
-from workbench.distribute.input.elements import RemoteElements
+from workbench.distribute.input.elements import HereElements, RemoteElements
 from workbench.distribute.input.plan import InputPlan, plan_input
 from workbench.distribute.input.progress import Trail
 from workbench.distribute.input.source import InputSource, PlanFor
 from workbench.distribute.values.distributed_values import PerReplica, PerReplicaSpec
-from workbench.errors import CaptureError, OutOfRangeError
+from workbench.errors import CaptureError, InvalidArgumentError, OutOfRangeError
 from workbench.runtime.placement_text import counted, one_line
 
 if TYPE_CHECKING:
@@ -153,14 +154,48 @@ class DistributedDataset:
 
     def __iter__(self) -> DistributedIterator:
         epoch = next(self._epochs)
-        if self.input is None:
-            return DistributedIterator(self, Elements(self._here(epoch)))
-        log = self._trail.begin(epoch, self.input.group)
-        return DistributedIterator(self, RemoteElements(self.input, epoch, log))
+        return DistributedIterator(self, epoch, self._elements(epoch, 0))
 
-    def _here(self, epoch: int) -> Iterator[Any]:
-        for step in self._plan.pipelines[0].values_for([0], epoch=epoch):
-            yield step if isinstance(step, Failed) else tree.map(lambda leaf: PerReplica((leaf,)), step[0])
+    def _elements(self, epoch: int, first: int) -> RemoteElements | HereElements:
+        """Goes through the elements of an epoch, from the one with number `first` on."""
+        if self.input is None:
+            steps = self._plan.pipelines[0].values_for([0], epoch=epoch)
+            return HereElements(map(_in_one_replica, steps), first)
+        log = self._trail.begin(epoch, self.input.group)
+        return RemoteElements(self.input, epoch, log, first)
+
+    def position(self, epoch: int, given: int) -> Position:
+        """A place in an epoch, by the number of elements that were given; see `DistributedIterator.position`.
+
+        Raises:
+          InvalidArgumentError: If it cannot be told from a place in another dataset; see `DatasetIterator.save`.
+        """
+        return Position(self._fingerprint(), epoch, given, 0)
+
+    def _fingerprint(self) -> str:
+        return fingerprint_of(self._source or self._plan.pipelines[0].datasets[0])
+
+    def check(self, position: Position) -> None:
+        """Refuses a position in another dataset.
+
+        Raises:
+          InvalidArgumentError: If it is one.
+        """
+        if position.pipeline != self._fingerprint():
+            raise InvalidArgumentError(
+                f"the position belongs to another dataset than {self!r}; build it as it was then, with a seed for each "
+                f"shuffle, and let its functions not change what they refer to"
+            )
+
+    def elements_at(self, position: Position) -> RemoteElements | HereElements:
+        """The elements from a position on; epochs that begin later have the numbers after that one's.
+
+        Raises:
+          InvalidArgumentError: If it is a position in another dataset.
+        """
+        self.check(position)
+        self._epochs = itertools.count(position.epoch + 1)
+        return self._elements(position.epoch, position.given)
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise CaptureError(_KEEP_OUT.format("distributed dataset"))
@@ -181,9 +216,40 @@ class DistributedDataset:
 class DistributedIterator:
     """Goes through a distributed dataset once (as tf.distribute.DistributedIterator)."""
 
-    def __init__(self, dataset: DistributedDataset, elements: Iterator[Any]) -> None:
+    def __init__(
+        self, dataset: DistributedDataset, epoch: int, elements: RemoteElements | HereElements
+    ) -> None:
         self._dataset = dataset
+        self._epoch = epoch
         self._elements = elements
+
+    def position(self) -> Position:
+        """Where it is, for `go_to`: elements whose step was lost with a replica, and not run again, come again there.
+
+        Raises:
+          InvalidArgumentError: If functions of the dataset refer to something that cannot be compared, such as a lock.
+        """
+        return self._dataset.position(self._epoch, self._elements.next_number)
+
+    def go_to(self, position: Position) -> None:
+        """Goes on where an iterator over the same dataset was, also with other replicas or in another process.
+
+        Global batches are what they were, as long as one input pipeline makes them; see `DistributedDataset`. The
+        epoch is read again up to there.
+
+        Raises:
+          InvalidArgumentError: If it is a position in another dataset.
+        """
+        self._elements = self._dataset.elements_at(position)
+        self._epoch = position.epoch
+
+    def check(self, position: Position) -> None:
+        """Refuses a position in another dataset.
+
+        Raises:
+          InvalidArgumentError: If it is one.
+        """
+        self._dataset.check(position)
 
     @property
     def element_spec(self) -> Any:
@@ -220,6 +286,10 @@ class DistributedIterator:
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise CaptureError(_KEEP_OUT.format("iterator of a distributed dataset"))
+
+
+def _in_one_replica(step: Any) -> Any:
+    return step if isinstance(step, Failed) else tree.map(lambda leaf: PerReplica((leaf,)), step[0])
 
 
 _KEEP_OUT = (

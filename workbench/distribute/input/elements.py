@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import weakref
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from workbench import tree
+from workbench.data.iterator import Elements
 from workbench.distribute.identity import new_id
 from workbench.distribute.input.host_input import Request
 from workbench.distribute.input.programs import HEAD
@@ -37,6 +39,33 @@ _GIVEN_AGAIN: Final = 3
 """How often an element is given again because a replica was lost in its step; it may be what ends the replicas."""
 
 
+class HereElements(Elements):
+    """Goes through the elements of the default strategy, which are made in this process."""
+
+    __slots__ = ("_next",)
+
+    def __init__(self, items: Iterator[Any], first: int) -> None:
+        """Goes through `items` from the one with number `first` on; what a `Failed` stands for raises, once."""
+        super().__init__(itertools.islice(items, first, None))
+        self._next = first
+
+    @property
+    def next_number(self) -> int:
+        """Number of the element that comes next."""
+        return self._next
+
+    def __next__(self) -> Any:
+        try:
+            element = super().__next__()
+        except StopIteration:
+            raise
+        except Exception:
+            self._next += 1
+            raise
+        self._next += 1
+        return element
+
+
 class RemoteElements:
     """Goes through the elements once; while those of one chunk are given, the next chunk is on its way.
 
@@ -46,13 +75,14 @@ class RemoteElements:
     the place where it is.
     """
 
-    def __init__(self, source: InputSource, epoch: int, log: ProgressLog) -> None:
+    def __init__(self, source: InputSource, epoch: int, log: ProgressLog, first: int = 0) -> None:
         """Goes through the elements of an epoch.
 
         Args:
           source: Has the replicas fetch them.
           epoch: Number of the epoch.
           log: Is told how far it has come.
+          first: Number of the element to begin with.
         """
         self._source = source
         self._epoch = epoch
@@ -60,10 +90,10 @@ class RemoteElements:
         self._id = new_id()
         self._structure = tree.flatten(source.plan.pipelines[0].element_spec)[1]
         self._chunk: tuple[Handle, ...] = ()
-        self._first = 0  # number of the chunk's first element
+        self._first = first  # number of the chunk's first element
         self._available = 0
         self._given = 0
-        self._next = 0  # number of the first element after the chunk
+        self._next = first  # number of the first element after the chunk
         self._failure: BaseException | None = None  # of the one before that
         self._count = 1  # elements to ask for next
         self._asked: tuple[Chunk, tuple[Handle, ...]] | None = None
@@ -95,6 +125,11 @@ class RemoteElements:
         self._given += 1
         self._log.give(self._source.group.number)
         return self._element(leaves)
+
+    @property
+    def next_number(self) -> int:
+        """Number of the element that comes next."""
+        return min([self._first + self._given, *self._owed])
 
     # -- elements whose step was lost with a replica
     # ---------------------------------------------------------------------------

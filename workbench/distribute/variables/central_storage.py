@@ -20,6 +20,7 @@ from workbench.distribute.variables import central_programs, on_replicas, progra
 from workbench.distribute.variables.aggregation import VariableAggregation
 from workbench.distribute.variables.central_memory import Place
 from workbench.distribute.variables.checked_values import checked_update
+from workbench.distribute.variables.pieces import Piece
 from workbench.distribute.variables.placement import Placement, UpdateProgram, again_if_lost, alone
 from workbench.distribute.variables.programs import Update
 
@@ -65,6 +66,10 @@ class CentralStorage(Placement):
     def components(self, variable: DescribedVariable, ranks: Sequence[int] | None = None) -> list[Array]:
         """The one copy, for each of them."""
         return [self.read(variable)] * (self.strategy.num_replicas_in_sync if ranks is None else len(ranks))
+
+    def pieces(self, variable: DescribedVariable) -> tuple[Piece, ...]:
+        """All of it, at the holder."""
+        return (Piece(variable.description.key, (self.holder,), (0,) * variable.ndim, variable.shape),)
 
     def update_from_parts(self, variable: DescribedVariable, how: Update, value: PerReplica) -> None:
         """See `Placement.update_from_parts`."""

@@ -19,6 +19,7 @@ from workbench.distribute.values.distributed_values import Mirrored, PerReplica
 from workbench.distribute.variables import programs, traced_merge
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.variables.checked_values import checked_update
+from workbench.distribute.variables.pieces import Piece
 from workbench.distribute.variables.placement import Placement, UpdateProgram, again_if_lost
 from workbench.distribute.variables.programs import Update
 
@@ -57,6 +58,11 @@ class OnReplicas(Placement):
         contexts.require_cross_replica(self.strategy, "reading a variable")
         handle = self.strategy.run_internal(programs.read_variable, (variable.description.key,))
         return handle.values() if ranks is None else [handle.value(rank) for rank in ranks]
+
+    def pieces(self, variable: DescribedVariable) -> tuple[Piece, ...]:
+        """All of it, on each replica."""
+        ranks = tuple(range(self.strategy.num_replicas_in_sync))
+        return (Piece(variable.description.key, ranks, (0,) * variable.ndim, variable.shape),)
 
     def update_from_parts(self, variable: DescribedVariable, how: Update, value: PerReplica) -> None:
         """See `Placement.update_from_parts`."""
@@ -141,6 +147,10 @@ class SyncOnRead(OnReplicas):
     def components(self, variable: DescribedVariable, ranks: Sequence[int] | None = None) -> list[Array]:
         """The components; read once: what a replica had that is lost meanwhile is gone with it."""
         return self._components(variable, ranks)
+
+    def pieces(self, variable: DescribedVariable) -> tuple[Piece, ...]:
+        """Nothing: the value is what the components come to."""
+        return ()
 
     def part_of(self, variable: DescribedVariable, how: Update, value: Any) -> Any:
         """See `Placement.part_of`."""

@@ -19,6 +19,7 @@ from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.values.distributed_values import Mirrored, PerReplica
 from workbench.distribute.variables.aggregation import VariableAggregation
 from workbench.distribute.variables.checked_values import checked_update, require_scatter
+from workbench.distribute.variables.pieces import Piece
 from workbench.distribute.variables.programs import Update
 from workbench.distribute.variables.scatter import SCATTERS, aggregated_slices
 from workbench.errors import ReplicaLost
@@ -82,6 +83,10 @@ class Placement(ABC):
         Raises:
           ReplicaLost: If a replica is lost meanwhile, and with it what it alone had.
         """
+
+    def pieces(self, variable: DescribedVariable) -> tuple[Piece, ...]:
+        """What of a variable's value which replicas have; nothing where reading it computes it from all of them."""
+        return ()
 
     def update(self, variable: DescribedVariable, how: Update, value: Any) -> None:
         """Updates a variable with one value, or with one per replica.

@@ -1,0 +1,91 @@
+"""BackgroundSave: the end of a save in a thread, while training goes on."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Final
+
+from workbench.checkpoint.save import Save
+
+_EXIT_SECONDS: Final = 60.0
+_running: weakref.WeakSet[BackgroundSave] = weakref.WeakSet()
+
+
+class BackgroundSave:
+    """A save whose snapshot is taken, and whose files are written by a thread."""
+
+    def __init__(self, save: Save, then: Callable[[], None]) -> None:
+        """Begins.
+
+        Args:
+          save: Has begun.
+          then: Called when the checkpoint is complete.
+        """
+        self._save = save
+        self._then = then
+        self._error: BaseException | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="wb-checkpoint", daemon=True)
+        if not _running:  # after the cluster was registered, and so before it is closed
+            atexit.unregister(_finish_all)
+            atexit.register(_finish_all)
+        _running.add(self)
+        self._thread.start()
+
+    @property
+    def path(self) -> str:
+        """Where the checkpoint is going to be."""
+        return self._save.path
+
+    @property
+    def written_bytes(self) -> int:
+        """How much is written."""
+        return self._save.written_bytes
+
+    @property
+    def total_bytes(self) -> int:
+        """How much there is to write."""
+        return self._save.total_bytes
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, in one way or the other."""
+        return not self._thread.is_alive()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Waits until it has ended; returns whether it has.
+
+        Raises:
+          WorkbenchError: If the checkpoint could not be saved; once.
+        """
+        waited = 0.0
+        while not self.done and (seconds is None or waited < seconds):
+            self._thread.join(0.1 if seconds is None else min(0.1, seconds - waited))
+            waited += 0.1
+        if not self.done:
+            return False
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        return True
+
+    def stop(self, seconds: float) -> None:
+        """Waits some time for the end, then gives up: the checkpoint is not complete, and those before it are."""
+        self._thread.join(seconds)
+        self._stop.set()
+        self._thread.join(1.0)
+
+    def _run(self) -> None:
+        try:
+            self._save.finish(stop=self._stop)
+            self._then()
+        except BaseException as error:  # raised where somebody asks
+            self._error = error
+
+
+def _finish_all() -> None:
+    for save in list(_running):
+        save.stop(_EXIT_SECONDS)

@@ -1,0 +1,205 @@
+"""Checkpoint: saves and restores variables, positions in datasets, and plain Python state."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from workbench.checkpoint.background import BackgroundSave
+from workbench.checkpoint.folder import folder_at
+from workbench.checkpoint.manifest import NAME, read_manifest
+from workbench.checkpoint.restore import Restored, restore
+from workbench.checkpoint.save import Save
+from workbench.checkpoint.state import State
+from workbench.data.sources.urls import Url, file_name
+from workbench.distribute import contexts
+from workbench.errors import NotFoundError
+
+
+class Checkpoint:
+    """State of a program under names, which is saved and restored as a whole (as tf.train.Checkpoint).
+
+    It holds variables of every strategy, iterators over datasets wherever they are, arrays of NumPy, JAX and CuPy,
+    numbers, texts, booleans and None, in lists, tuples, dicts and objects, whose attributes count. An object with
+    `state_dict()` and `load_state_dict(state)` gives and takes its state itself. Names can be given later:
+    `checkpoint.model = model`.
+
+    A checkpoint is a folder with a manifest in JSON and files of safetensors. Replicas write their variables in
+    parallel, and what they hold does not pass through the notebook. A checkpoint counts once its manifest is in place:
+    whatever happens before leaves the one that was there. Reading a checkpoint never executes anything. What one
+    strategy has saved can be restored to another one, or to another number of replicas.
+
+    Args:
+      parts: State by name.
+
+    >>> checkpoint = wb.Checkpoint(model=[w, b], batches=iterator, epoch=0)  # doctest: +SKIP
+    >>> path = checkpoint.save("checkpoints/digits")  # doctest: +SKIP
+    >>> checkpoint.restore(path)  # doctest: +SKIP
+    """
+
+    def __init__(self, **parts: Any) -> None:
+        self._parts: dict[str, Any] = {}
+        self._save_counter = 0
+        self._background: BackgroundSave | None = None
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        elif hasattr(type(self), name):
+            raise AttributeError(
+                f"{name!r} is a method of a Checkpoint; give this part of the state another name"
+            )
+        else:
+            self._parts[name] = value
+
+    def __getattr__(self, name: str) -> Any:
+        parts = self.__dict__.get("_parts", {})
+        if name not in parts:
+            raise AttributeError(f"the checkpoint has no {name!r}; it has {', '.join(parts) or 'nothing'}")
+        return parts[name]
+
+    def __delattr__(self, name: str) -> None:
+        if self._parts.pop(name, self) is self:
+            raise AttributeError(f"the checkpoint has no {name!r}")
+
+    @property
+    def save_counter(self) -> int:
+        """How often `save` was called, also before the program was restored."""
+        return self._save_counter
+
+    @property
+    def saving(self) -> BackgroundSave | None:
+        """The newest save in the background; None before the first."""
+        return self._background
+
+    def save(self, file_prefix: str | os.PathLike[str], *, background: bool = False) -> str:
+        """Writes a checkpoint with a number in its name.
+
+        Args:
+          file_prefix: Such as "checkpoints/digits"; the checkpoint is "checkpoints/digits-1", then "-2".
+          background: See `write`.
+
+        Returns:
+          The path of the checkpoint.
+
+        Raises:
+          WorkbenchError: As `write`.
+        """
+        self.sync()
+        counter = self._save_counter + 1
+        return self.write_numbered(f"{_text(file_prefix)}-{counter}", counter, background=background)
+
+    def write(self, path: str | os.PathLike[str], *, background: bool = False) -> str:
+        """Writes a checkpoint, in the place of one that is there.
+
+        Args:
+          path: A folder, or a URL that fsspec can write to.
+          background: Return once there is a snapshot, and write it while training goes on. An error appears with the
+            next call of the checkpoint; `sync` waits for the end.
+
+        Returns:
+          `path`.
+
+        Raises:
+          StorageFull: If no space is left. A checkpoint that was there is as it was.
+          FailedPreconditionError: If somebody else is writing there, or a file is in its place.
+          TypeError: If it holds something that cannot be saved.
+          RuntimeError: In a replica function.
+        """
+        return self.write_numbered(_text(path), self._save_counter, background=background)
+
+    def write_numbered(
+        self,
+        path: str,
+        counter: int,
+        *,
+        background: bool = False,
+        after_ns: int = 0,
+        then: Callable[[], None] = lambda: None,
+    ) -> str:
+        """See `write`.
+
+        Args:
+          path: Where to.
+          counter: The save counter from then on, and in the checkpoint.
+          background: See `write`.
+          after_ns: The time in the manifest is later than this one.
+          then: Called when the checkpoint is complete.
+        """
+        _refuse_on_replica("saving a checkpoint")
+        self.sync()
+        save = Save(path, State(self._parts), counter, after_ns=after_ns)
+        save.begin()
+        if background:
+            self._background = BackgroundSave(save, then)
+        else:
+            save.finish(wait_seconds=0.2)
+            then()
+        self._save_counter = counter
+        return path
+
+    def sync(self) -> None:
+        """Waits for a save in the background.
+
+        Raises:
+          WorkbenchError: What went wrong with it, if nobody was told.
+        """
+        if self._background is not None:
+            self._background.wait()
+
+    def restore(self, path: str | os.PathLike[str], *, expect_partial: bool = False) -> Restored:
+        """Gives everything the value that it has in a checkpoint.
+
+        Lists, dicts and objects are changed in place; what is none of these is found under its name in this object.
+
+        Args:
+          path: Of a checkpoint, as `save` or `write` returned it.
+          expect_partial: Whether the checkpoint may lack something, or have more; shapes and dtypes have to fit anyway.
+
+        Raises:
+          NotFoundError: If there is no checkpoint.
+          CheckpointInvalid: If it is damaged.
+          InvalidArgumentError: If it does not fit the program; the text names all differences. Nothing has changed
+            then.
+        """
+        restored, counter = self._read(path, expect_partial)
+        self._save_counter = counter
+        return restored
+
+    def read(self, path: str | os.PathLike[str], *, expect_partial: bool = False) -> Restored:
+        """As `restore`, but the save counter goes on from what it was."""
+        return self._read(path, expect_partial)[0]
+
+    def _read(self, path: str | os.PathLike[str], expect_partial: bool) -> tuple[Restored, int]:
+        _refuse_on_replica("restoring a checkpoint")
+        self.sync()
+        folder = folder_at(_text(path))
+        try:
+            manifest = read_manifest(folder)
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"there is no checkpoint {folder.name!r}: {NAME} is missing, which is written last. save and write "
+                f"return the path, manager.latest_checkpoint has the newest one"
+            ) from error
+        state = State(self._parts)
+        restored, new = restore(folder, manifest, state, expect_partial=expect_partial)
+        self._parts.update(state.put(new))
+        return restored, manifest.save_counter
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({', '.join(self._parts)})"
+
+
+def _text(path: str | os.PathLike[str]) -> str:
+    name = file_name(path)
+    return name.target if isinstance(name, Url) else name
+
+
+def _refuse_on_replica(what: str) -> None:
+    if contexts.in_replica_function():
+        raise RuntimeError(
+            f"{what} is done in the notebook, outside of strategy.run; there is one for all replicas"
+        )

@@ -1,0 +1,354 @@
+"""CheckpointManager: numbered checkpoints in a directory, the newest of which are kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, SupportsInt
+
+from workbench.checkpoint.checkpoint import Checkpoint
+from workbench.checkpoint.folder import LocalFolder, folder_at, joined
+from workbench.checkpoint.manifest import NAME, OURS, SHARD, read_manifest
+from workbench.checkpoint.restore import Restored
+from workbench.data.sources.urls import Url, file_name
+from workbench.data.stored.locks import FileLock
+from workbench.errors import (
+    CheckpointInvalid,
+    DataWarning,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    WorkbenchError,
+)
+from workbench.faults import fault
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_. -]*")
+_HOUR_NS: Final = 3600 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """A complete checkpoint of a manager."""
+
+    number: int
+    saved_ns: int
+    path: str
+    preserved: bool
+
+
+class CheckpointManager:
+    """Saves checkpoints under numbers, and removes old ones (as tf.train.CheckpointManager).
+
+    It manages what is called `<checkpoint_name>-<number>` in its directory, also what an earlier process left there.
+    It touches nothing else, and no file that a checkpoint did not write. One process at a time saves under a name in a
+    directory; others can restore.
+
+    Args:
+      checkpoint: What is saved.
+      directory: A folder, or a URL that fsspec can write to; it is made if it is missing.
+      max_to_keep: So many of the newest checkpoints stay; None keeps all.
+      keep_checkpoint_every_n_hours: A checkpoint that would be removed stays if the last one that stayed, or the
+        manager's beginning, is so many hours older.
+      checkpoint_name: How the names begin.
+      step_counter: A variable or number of the program that counts its steps; `checkpoint_interval` needs it.
+      checkpoint_interval: `save` does nothing until so many steps were made since the last time.
+      init_fn: What `restore_or_initialize` calls where there is no checkpoint.
+      background: Whether `save` returns once there is a snapshot, and writes it while training goes on; see
+        `Checkpoint.write`.
+
+    Raises:
+      InvalidArgumentError: If a number is out of range, or a name is none of a file.
+
+    >>> manager = wb.CheckpointManager(checkpoint, "checkpoints", max_to_keep=3)  # doctest: +SKIP
+    >>> manager.restore_or_initialize()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        directory: str | os.PathLike[str],
+        max_to_keep: int | None,
+        keep_checkpoint_every_n_hours: float | None = None,
+        checkpoint_name: str = "ckpt",
+        *,
+        step_counter: SupportsInt | None = None,
+        checkpoint_interval: int | None = None,
+        init_fn: Callable[[], Any] | None = None,
+        background: bool = False,
+    ) -> None:
+        if max_to_keep is not None and max_to_keep < 1:
+            raise InvalidArgumentError(
+                f"max_to_keep must be 1 or more, or None to keep all, got {max_to_keep!r}"
+            )
+        if keep_checkpoint_every_n_hours is not None and keep_checkpoint_every_n_hours <= 0:
+            raise InvalidArgumentError(
+                f"keep_checkpoint_every_n_hours must be more than 0, or None, got {keep_checkpoint_every_n_hours!r}"
+            )
+        if (checkpoint_interval is None) != (step_counter is None):
+            raise InvalidArgumentError(
+                "checkpoint_interval counts the steps of step_counter: give both of them, or none"
+            )
+        if not _NAME.fullmatch(checkpoint_name):
+            raise InvalidArgumentError(
+                f"checkpoint_name {checkpoint_name!r} cannot begin the name of a folder; use letters, digits, '_' and "
+                f"'-'"
+            )
+        name = file_name(directory)
+        self._directory = name.target.rstrip("/") if isinstance(name, Url) else os.path.abspath(name)
+        self._folder = folder_at(self._directory)
+        self._checkpoint = checkpoint
+        self._max_to_keep = max_to_keep
+        self._keep_hours = keep_checkpoint_every_n_hours
+        self._pattern = re.compile(rf"{re.escape(checkpoint_name)}-([0-9]{{1,18}})")
+        self._name = checkpoint_name
+        self._step_counter = step_counter
+        self._interval = checkpoint_interval
+        self._init_fn = init_fn
+        self._in_background = background
+        self._last_step: int | None = None
+        self._began_ns = time.time_ns()
+        self._claim: _Claim | None = None
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """What is saved."""
+        return self._checkpoint
+
+    @property
+    def directory(self) -> str:
+        """Where the checkpoints are."""
+        return self._directory
+
+    @property
+    def checkpoint_interval(self) -> int | None:
+        """So many steps are between two saves; None saves whenever `save` is called."""
+        return self._interval
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """Paths of the complete checkpoints that count for `max_to_keep`, the oldest first."""
+        return [one.path for one in self._found() if not one.preserved]
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        """Path of the checkpoint that was saved last; None if there is none."""
+        found = self._found()
+        return found[-1].path if found else None
+
+    def save(
+        self,
+        checkpoint_number: SupportsInt | None = None,
+        check_interval: bool = True,
+        *,
+        background: bool | None = None,
+    ) -> str | None:
+        """Saves, then removes checkpoints that are too many.
+
+        Args:
+          checkpoint_number: For the name, such as the step; otherwise they are counted, on from those in the directory.
+          check_interval: Whether to heed `checkpoint_interval`.
+          background: Instead of what the manager was made with.
+
+        Returns:
+          The path of the checkpoint; None if `checkpoint_interval` steps were not made yet.
+
+        Raises:
+          FailedPreconditionError: If another process saves under the same name there.
+          WorkbenchError: As `Checkpoint.write`.
+        """
+        step = None if self._step_counter is None else int(self._step_counter)
+        if check_interval and self._interval is not None and self._last_step is not None:
+            assert step is not None
+            if step - self._last_step < self._interval:
+                return None
+        self._checkpoint.sync()
+        self._claim_directory()
+        found = self._found()
+        counter = max([self._checkpoint.save_counter, *(one.number for one in found)]) + 1
+        number = counter if checkpoint_number is None else int(checkpoint_number)
+        if number < 0:
+            raise InvalidArgumentError(f"checkpoint_number must be 0 or more, got {number}")
+        path = joined(self._directory, f"{self._name}-{number}")
+        self._checkpoint.write_numbered(
+            path,
+            self._checkpoint.save_counter + 1 if checkpoint_number is not None else counter,
+            background=self._in_background if background is None else background,
+            after_ns=max([0, *(one.saved_ns for one in found)]),
+            then=self._sweep,
+        )
+        self._last_step = step
+        return path
+
+    def restore_or_initialize(self, *, fall_back: bool = False, expect_partial: bool = False) -> str | None:
+        """Restores the newest checkpoint; where there is none, calls `init_fn`.
+
+        Args:
+          fall_back: Whether to take an older checkpoint, with a warning, where a newer one is damaged.
+          expect_partial: As of `Checkpoint.restore`.
+
+        Returns:
+          The path of the checkpoint; None if there is none.
+
+        Raises:
+          CheckpointInvalid: If the newest checkpoint, or with `fall_back` each of them, is damaged.
+          InvalidArgumentError: If it does not fit the program.
+        """
+        self._checkpoint.sync()
+        found = [one.path for one in reversed(self._found(damaged=True))]
+        for path in found:
+            try:
+                self._restored(path, expect_partial)
+            except CheckpointInvalid as error:
+                if not fall_back or path == found[-1]:
+                    raise
+                warnings.warn(f"{error}; taking the checkpoint before it", DataWarning, stacklevel=2)
+            else:
+                return path
+        if self._init_fn is not None:
+            self._init_fn()
+        return None
+
+    def sync(self) -> None:
+        """Waits for a save in the background; see `Checkpoint.sync`."""
+        self._checkpoint.sync()
+
+    def _restored(self, path: str, expect_partial: bool) -> Restored:
+        restored = self._checkpoint.restore(path, expect_partial=expect_partial)
+        if self._step_counter is not None:
+            self._last_step = int(self._step_counter)
+        return restored
+
+    # -- what is in the directory
+    # ------------------------------------------------------------------------------------------
+
+    def _found(self, *, damaged: bool = False) -> list[_Saved]:
+        """The complete checkpoints, the one saved last at the end; `damaged`: also those whose manifest is."""
+        found = []
+        for name in self._folder.names():
+            match = self._pattern.fullmatch(name)
+            if match is None:
+                continue
+            path = joined(self._directory, name)
+            folder = folder_at(path)
+            try:
+                saved_ns = read_manifest(folder).saved_ns
+            except NotFoundError:
+                continue
+            except CheckpointInvalid:
+                if not damaged:
+                    continue
+                saved_ns = -1  # its own word does not count
+            preserved = "preserved" in folder.names()
+            found.append(_Saved(int(match[1]), saved_ns, path, preserved))
+        numbers = [one for one in found if one.saved_ns >= 0]
+        for one in found:
+            if one.saved_ns < 0:  # as new as its number says
+                older = [other.saved_ns for other in numbers if other.number < one.number]
+                numbers.append(_Saved(one.number, max([0, *older]), one.path, one.preserved))
+        return sorted(numbers, key=lambda one: (one.saved_ns, one.number))
+
+    def _sweep(self) -> None:
+        """Removes the oldest checkpoints that are too many, and what killed processes left."""
+        fault("checkpoint.sweep")
+        found = self._found()
+        if self._max_to_keep is not None:
+            active = [one for one in found if not one.preserved]
+            kept_ns = max([self._began_ns, *(one.saved_ns for one in found if one.preserved)])
+            for one in active[: -self._max_to_keep]:
+                if self._keep_hours is not None and one.saved_ns - kept_ns >= self._keep_hours * _HOUR_NS:
+                    kept_ns = one.saved_ns
+                    with folder_at(one.path).create("preserved"):
+                        pass
+                else:
+                    _remove(one.path)
+        complete = {one.path for one in found}
+        for name in self._folder.names():
+            path = joined(self._directory, name)
+            if self._pattern.fullmatch(name) and path not in complete:
+                _remove_leftovers(path)
+
+    def _claim_directory(self) -> None:
+        if self._claim is None and isinstance(self._folder, LocalFolder):
+            self._folder.make()
+            self._claim = _claim(joined(self._directory, f".{self._name}.lock"))
+
+    def __repr__(self) -> str:
+        latest = self.latest_checkpoint
+        newest = "no checkpoint yet" if latest is None else os.path.basename(latest)
+        return f"CheckpointManager({self._directory!r}, {newest})"
+
+
+class _Claim:
+    """The right of this process to save under a name; shared by its managers, as when a cell runs once more."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._lock = FileLock(path, wait=False)
+        except BlockingIOError:
+            raise FailedPreconditionError(
+                f"another process saves checkpoints here: it holds {path!r}. Give another directory, or another "
+                f"checkpoint_name; to read what it saves: checkpoint.restore(path)"
+            ) from None
+        weakref.finalize(self, self._lock.release)
+
+
+_claims: weakref.WeakValueDictionary[str, _Claim] = weakref.WeakValueDictionary()
+
+
+def _claim(path: str) -> _Claim:
+    claim = _claims.get(path)
+    if claim is None:
+        claim = _claims[path] = _Claim(path)
+    return claim
+
+
+def latest_checkpoint(checkpoint_dir: str | os.PathLike[str]) -> str | None:
+    """Path of the complete checkpoint in a directory that was saved last, whatever its name; None if there is none.
+
+    As tf.train.latest_checkpoint.
+
+    Args:
+      checkpoint_dir: Path or URL of the directory.
+    """
+    name = file_name(checkpoint_dir)
+    directory = name.target.rstrip("/") if isinstance(name, Url) else os.path.abspath(name)
+    newest: tuple[int, str] | None = None
+    for entry in folder_at(directory).names():
+        path = joined(directory, entry)
+        with contextlib.suppress(WorkbenchError):
+            saved_ns = read_manifest(folder_at(path)).saved_ns
+            newest = max(newest or (saved_ns, path), (saved_ns, path))
+    return None if newest is None else newest[1]
+
+
+def _remove(path: str) -> None:
+    """Removes a checkpoint: first the manifest, so that no half of it counts; never what is somebody else's."""
+    folder = folder_at(path)
+    folder.remove(NAME)
+    fault("checkpoint.manifest_removed")
+    for name in folder.names():
+        if OURS.fullmatch(name):
+            folder.remove(name)
+    folder.remove_itself()
+
+
+def _remove_leftovers(path: str) -> None:
+    """Removes what a killed process left of a checkpoint, unless somebody is writing there or it is only damaged."""
+    folder = folder_at(path)
+    names = folder.names()
+    if NAME in names or not any(SHARD.fullmatch(name) or name == "lock" for name in names):
+        return
+    if isinstance(folder, LocalFolder):
+        if "lock" not in names:
+            return
+        try:
+            FileLock(joined(path, "lock"), wait=False).release()
+        except OSError:
+            return
+    _remove(path)

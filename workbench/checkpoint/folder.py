@@ -1,0 +1,287 @@
+"""The folder that a checkpoint is in: on this machine, or behind a URL that fsspec knows."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final, Protocol
+
+from workbench.data.sources.remote import RemoteFile, file_system, request
+from workbench.data.sources.urls import Url, file_name, is_url, without_secrets
+from workbench.errors import FailedPreconditionError, NotFoundError, StorageFull, UnavailableError
+from workbench.faults import fault
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Folder(Protocol):
+    """A folder with the files of a checkpoint. Names are those of its files, without folders.
+
+    Attributes:
+      name: Path or URL.
+    """
+
+    name: str
+
+    def make(self) -> None:
+        """Makes it, if it is missing."""
+
+    def create(self, name: str) -> contextlib.AbstractContextManager[Any]:
+        """A new file to write to; it is there for good when the context ends, and gone if that fails."""
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Makes `data` the content of a file, which has the former content, or is missing, until then."""
+
+    def open(self, name: str) -> Any:
+        """A file to read from.
+
+        Raises:
+          NotFoundError: If it is missing.
+        """
+
+    def size(self, name: str) -> int:
+        """The length of a file.
+
+        Raises:
+          NotFoundError: If it is missing.
+        """
+
+    def names(self) -> list[str]:
+        """The names of what is in it; nothing if it is missing."""
+
+    def remove(self, name: str) -> None:
+        """Removes a file, if it is there."""
+
+    def remove_itself(self) -> None:
+        """Removes the folder, if nothing is left in it."""
+
+
+def folder_at(path: str | os.PathLike[str]) -> Folder:
+    """The folder with this path or URL."""
+    name = file_name(path)
+    if isinstance(name, Url):
+        return RemoteFolder(name)
+    return LocalFolder(os.path.abspath(name))  # workers have other working directories
+
+
+def joined(path: str | os.PathLike[str], name: str) -> str:
+    """The path or URL of what is in a folder."""
+    text = os.fspath(path)
+    text = text.target if isinstance(text, Url) else text
+    return f"{text.rstrip('/')}/{name}" if is_url(text) else os.path.join(text, name)
+
+
+@contextlib.contextmanager
+def storage(path: str) -> Iterator[None]:
+    """Raises `StorageFull` for what cannot be written to `path` because no space is left."""
+    try:
+        yield
+    except StorageFull:
+        raise
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise StorageFull(
+            f"no space left for the checkpoint {path!r}: {error.strerror}; {_free(path)}make room, or save elsewhere. "
+            f"Checkpoints that were complete are as they were"
+        ) from error
+
+
+class LocalFolder:
+    """A folder in the file system of this machine."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def make(self) -> None:
+        """See `Folder.make`."""
+        try:
+            with storage(self.name):
+                os.makedirs(self.name, exist_ok=True)
+                _sync(os.path.dirname(self.name))
+        except (FileExistsError, NotADirectoryError) as error:
+            raise FailedPreconditionError(
+                f"the checkpoint {self.name!r} has to be a folder, and a file is in its place; give another path"
+            ) from error
+
+    @contextlib.contextmanager
+    def create(self, name: str) -> Iterator[BinaryIO]:
+        """See `Folder.create`."""
+        path = os.path.join(self.name, name)
+        try:
+            with storage(self.name):
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+                with open(descriptor, "wb", buffering=0) as file:
+                    yield _Whole(file)  # type: ignore[misc]  # as a file, to write to
+                    fault("checkpoint.shard_written")
+                    os.fsync(file.fileno())
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            raise
+
+    def replace(self, name: str, data: bytes) -> None:
+        """See `Folder.replace`."""
+        beside = f"{name}.{secrets.token_hex(8)}"
+        with storage(self.name):
+            _sync(self.name)  # what `data` names is in the folder before it does
+            with self.create(beside) as file:
+                file.write(data)
+            fault("checkpoint.manifest_written")
+            try:
+                os.replace(os.path.join(self.name, beside), os.path.join(self.name, name))
+            except BaseException:
+                self.remove(beside)
+                raise
+            fault("checkpoint.renamed")
+            _sync(self.name)
+
+    def open(self, name: str) -> BinaryIO:
+        """See `Folder.open`."""
+        path = os.path.join(self.name, name)
+        try:  # a link would lead to any file of this machine
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError as error:
+            raise NotFoundError(f"cannot open {path!r}: {error.strerror}") from error
+        return open(descriptor, "rb", buffering=0)
+
+    def size(self, name: str) -> int:
+        """See `Folder.size`."""
+        path = os.path.join(self.name, name)
+        try:
+            return os.lstat(path).st_size
+        except OSError as error:
+            raise NotFoundError(f"cannot open {path!r}: {error.strerror}") from error
+
+    def names(self) -> list[str]:
+        """See `Folder.names`."""
+        try:
+            return sorted(os.listdir(self.name))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def remove(self, name: str) -> None:
+        """See `Folder.remove`."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.name, name))
+
+    def remove_itself(self) -> None:
+        """See `Folder.remove_itself`."""
+        with contextlib.suppress(OSError):
+            os.rmdir(self.name)
+
+
+class RemoteFolder:
+    """A folder behind a URL. A file there is complete when it appears: stores of objects put them whole."""
+
+    def __init__(self, url: Url) -> None:
+        self._url = Url(url.target.rstrip("/"))
+        self.name = self._url.target
+        self._files, self._path = file_system(self._url)
+
+    def make(self) -> None:
+        """See `Folder.make`."""
+        with self._writing():
+            self._files.makedirs(self._path, exist_ok=True)
+
+    @contextlib.contextmanager
+    def create(self, name: str) -> Iterator[Any]:
+        """See `Folder.create`."""
+        with self._writing():
+            file = self._files.open(f"{self._path}/{name}", "wb")
+            try:
+                yield _Whole(file)
+                fault("checkpoint.shard_written")
+            except BaseException:
+                with contextlib.suppress(Exception):  # what is complete only when it is closed
+                    getattr(file, "discard", file.close)()
+                with contextlib.suppress(Exception):
+                    self.remove(name)
+                raise
+            file.close()
+
+    def replace(self, name: str, data: bytes) -> None:
+        """See `Folder.replace`."""
+        fault("checkpoint.manifest_written")
+        with self._writing():
+            self._files.pipe_file(f"{self._path}/{name}", data)
+        fault("checkpoint.renamed")
+
+    def open(self, name: str) -> RemoteFile:
+        """See `Folder.open`."""
+        return RemoteFile(Url(f"{self._url.target}/{name}"))
+
+    def size(self, name: str) -> int:
+        """See `Folder.size`."""
+        url = Url(f"{self._url.target}/{name}")
+        return int(request(url, self._files, "info", f"{self._path}/{name}")["size"])
+
+    def names(self) -> list[str]:
+        """See `Folder.names`."""
+        self._files.invalidate_cache(self._path)
+        try:
+            found = request(self._url, self._files, "ls", self._path, detail=False)
+        except NotFoundError:
+            return []
+        return sorted(name.rstrip("/").rpartition("/")[2] for name in found)
+
+    def remove(self, name: str) -> None:
+        """See `Folder.remove`."""
+        with self._writing(), contextlib.suppress(FileNotFoundError):
+            self._files.rm_file(f"{self._path}/{name}")
+
+    def remove_itself(self) -> None:
+        """See `Folder.remove_itself`."""
+        with contextlib.suppress(Exception):  # most stores have no folders
+            self._files.rmdir(self._path)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with storage(str(self._url)):
+                yield
+        except OSError as error:
+            if isinstance(error, FileNotFoundError | StorageFull | UnavailableError):
+                raise
+            raise UnavailableError(
+                f"cannot write to {self._url!r}: {without_secrets(error, self._url)}"
+            ) from None
+
+
+class _Whole:
+    """Writes all of each buffer: an unbuffered file may take a part only."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, data: Any) -> None:
+        fault("checkpoint.write")
+        left = memoryview(data)
+        while left:
+            written = self._file.write(left)
+            left = left[len(left) if written is None else written :]
+
+
+def _free(path: str) -> str:
+    """How much room there is, in words; nothing where nobody knows."""
+    while path and not os.path.isdir(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    try:
+        status = os.statvfs(path)
+    except (OSError, ValueError):
+        return ""
+    return f"{status.f_bavail * status.f_frsize:,} bytes are free there; "
+
+
+def _sync(path: str) -> None:
+    """Has the system write a folder to the disk: what it is to name is in it then, also after a loss of power."""
+    descriptor = os.open(path or os.curdir, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,235 @@
+"""What is restored from a checkpoint: all of it is compared and read before anything is changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from workbench.checkpoint.folder import Folder
+from workbench.checkpoint.manifest import Manifest, SavedArray, Shard, dtype_of
+from workbench.checkpoint.save import has_components
+from workbench.checkpoint.state import Leaf, State, like
+from workbench.checkpoint.tensor_file import read_array
+from workbench.distribute.arrays.as_array import Array
+from workbench.distribute.values.distributed_values import PerReplica
+from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
+from workbench.distribute.variables.variable import Variable
+from workbench.errors import CheckpointInvalid, InvalidArgumentError, NotFoundError
+from workbench.io.checksums import crc32c
+
+_SHOWN: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was restored; the methods are those of the reference's status of a load.
+
+    Attributes:
+      path: The checkpoint.
+      missing: Paths in the program of which the checkpoint has nothing; they are as they were.
+      unexpected: Paths in the checkpoint that the program does not have.
+    """
+
+    path: str
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+
+    def assert_consumed(self) -> Restored:
+        """Makes sure that program and checkpoint have the same paths.
+
+        Raises:
+          AssertionError: If they do not.
+        """
+        return self._require(self.missing + self.unexpected)
+
+    def assert_existing_objects_matched(self) -> Restored:
+        """Makes sure that all of the program's state was restored.
+
+        Raises:
+          AssertionError: If it was not.
+        """
+        return self._require(self.missing)
+
+    assert_nontrivial_match = assert_existing_objects_matched
+
+    def expect_partial(self) -> Restored:
+        """Does nothing: `restore(path, expect_partial=True)` allows differences."""
+        return self
+
+    def _require(self, different: tuple[str, ...]) -> Restored:
+        if different:
+            raise AssertionError(
+                f"not restored from {self.path!r}: {', '.join(map(repr, different[:_SHOWN]))}"
+            )
+        return self
+
+
+def restore(
+    folder: Folder, manifest: Manifest, state: State, *, expect_partial: bool
+) -> tuple[Restored, dict[str, Any]]:
+    """Restores variables and positions.
+
+    Args:
+      folder: Of the checkpoint.
+      manifest: Of the checkpoint.
+      state: Of the program.
+      expect_partial: Whether program and checkpoint may have paths that the other does not have.
+
+    Returns:
+      What was restored, and what is no variable and no iterator, by path.
+
+    Raises:
+      InvalidArgumentError: If program and checkpoint differ; the text has all differences.
+      CheckpointInvalid: If a file is damaged or missing. Nothing has changed then.
+    """
+    saved = manifest.arrays.keys() | manifest.values.keys() | manifest.positions.keys()
+    missing = tuple(path for path in state.leaves if path not in saved)
+    unexpected = tuple(sorted(saved - state.leaves.keys()))
+    both = {path: leaf for path, leaf in state.leaves.items() if path in saved}
+    different = [text for path, leaf in both.items() if (text := _difference(path, leaf, manifest))]
+    if different or ((missing or unexpected) and not expect_partial):
+        raise InvalidArgumentError(_told(folder.name, different, missing, unexpected, expect_partial))
+    arrays = read_arrays(folder, manifest, [path for path in both if path in manifest.arrays])
+    new: dict[str, Any] = {}
+    for path, leaf in both.items():
+        if leaf.kind == "variable":
+            assign(leaf.value, arrays[path], manifest.arrays[path])
+        elif leaf.kind == "array":
+            new[path] = like(leaf.value, arrays[path])
+        elif leaf.kind == "value":
+            new[path] = manifest.values[path]
+    for path, leaf in both.items():
+        if leaf.kind == "iterator":
+            leaf.value.go_to(manifest.positions[path])
+    return Restored(folder.name, missing, unexpected), new
+
+
+def read_arrays(folder: Folder, manifest: Manifest, paths: list[str]) -> dict[str, Array]:
+    """Arrays of a checkpoint, by path.
+
+    Raises:
+      CheckpointInvalid: If a file is damaged or missing.
+    """
+    arrays: dict[str, Array] = {}
+    by_shard: dict[int, list[tuple[str, int]]] = {}
+    for path in paths:
+        for number, part in enumerate(manifest.arrays[path].parts):
+            by_shard.setdefault(part.shard, []).append((path, number))
+    for shard, wanted in sorted(by_shard.items()):
+        name = manifest.shards[shard].name
+        try:
+            with folder.open(name) as file:
+                _check_header(file, manifest.shards[shard], folder.size(name))
+                wanted.sort(key=lambda one: manifest.arrays[one[0]].parts[one[1]].stored.offset)
+                for path, number in wanted:
+                    _place(arrays, path, manifest.arrays[path], number, file)
+        except (ValueError, OSError) as error:
+            if not isinstance(error, NotFoundError | ValueError):
+                error = OSError(f"cannot read it: {error}")
+            raise CheckpointInvalid(
+                f"{name} of the checkpoint {folder.name!r} is damaged or missing: {error}. Nothing was restored",
+                file=name,
+            ) from error
+    return {path: arrays[path] if path in arrays else _empty(manifest.arrays[path]) for path in paths}
+
+
+def assign(variable: Variable, array: Array, saved: SavedArray) -> None:
+    """Gives a variable the value from a checkpoint, whatever strategy it was saved with."""
+    if saved.kind == "components":
+        variable.assign(PerReplica(tuple(array)))
+    elif (
+        variable.synchronization is VariableSynchronization.ON_READ
+        and variable.aggregation is VariableAggregation.SUM
+        and variable.strategy is not None
+        and variable.strategy.num_replicas_in_sync > 1
+    ):  # the whole on one replica: a share of each would cut off integers
+        rest = [np.zeros_like(array)] * (variable.strategy.num_replicas_in_sync - 1)
+        variable.assign(PerReplica((array, *rest)))
+    else:
+        variable.assign(array)
+
+
+def _place(arrays: dict[str, Array], path: str, saved: SavedArray, number: int, file: Any) -> None:
+    part = saved.parts[number]
+    array = read_array(file, part.stored, dtype_of(saved.dtype), part.shape)
+    if part.shape == saved.shape:
+        arrays[path] = array
+        return
+    whole = arrays.get(path)
+    if whole is None:
+        whole = arrays[path] = _empty(saved)
+    whole[tuple(slice(start, start + size) for start, size in zip(part.start, part.shape, strict=True))] = (
+        array
+    )
+
+
+def _empty(saved: SavedArray) -> Array:
+    return np.zeros(saved.shape, dtype_of(saved.dtype))
+
+
+def _check_header(file: Any, shard: Shard, size: int) -> None:
+    """Refuses a file that is not what was written, as far as its length and its header tell.
+
+    Raises:
+      ValueError: If it is not.
+    """
+    if size != shard.bytes:
+        raise ValueError(f"it has {size:,} bytes instead of {shard.bytes:,}")
+    if not 0 <= shard.header_bytes <= size:
+        raise ValueError("its header is longer than the file")
+    header = file.read(shard.header_bytes)
+    if len(header) != shard.header_bytes or crc32c(header) != shard.header_checksum:
+        raise ValueError("the checksum of its header is wrong")
+
+
+def _difference(path: str, leaf: Leaf, manifest: Manifest) -> str:
+    """What is different in a path that both have, in words; "" if nothing is."""
+    kind = "array" if path in manifest.arrays else "value" if path in manifest.values else "iterator"
+    wanted = "array" if leaf.kind == "variable" else leaf.kind
+    if kind != wanted:
+        return f"{path}: {kind} in the checkpoint, {leaf.kind} in the program"
+    if kind == "iterator":
+        try:
+            leaf.value.check(manifest.positions[path])
+        except InvalidArgumentError as error:
+            return f"{path}: {error}"
+    if kind != "array":
+        return ""
+    saved = manifest.arrays[path]
+    dtype, shape = np.dtype(leaf.value.dtype).name, tuple(leaf.value.shape)
+    components = leaf.kind == "variable" and has_components(leaf.value)
+    if components:
+        shape = (leaf.value.strategy.num_replicas_in_sync, *shape)
+    if (saved.kind == "components") != components:
+        return f"{path}: {'components' if saved.kind == 'components' else 'one value'} in the checkpoint, not so here"
+    if (saved.dtype, saved.shape) == (dtype, shape):
+        return ""
+    return f"{path}: {_extent(saved.dtype, saved.shape)} in the checkpoint, {_extent(dtype, shape)} in the program"
+
+
+def _told(
+    name: str,
+    different: list[str],
+    missing: tuple[str, ...],
+    unexpected: tuple[str, ...],
+    expect_partial: bool,
+) -> str:
+    lines = [f"the checkpoint {name!r} does not fit the program; nothing was restored"]
+    lines += _listed("different", different)
+    if not expect_partial:
+        lines += _listed("only in the program", missing)
+        lines += _listed("only in the checkpoint", unexpected)
+        if not different:
+            lines.append("to restore what both have: restore(path, expect_partial=True)")
+    return "\n  ".join(lines)
+
+
+def _listed(title: str, entries: list[str] | tuple[str, ...]) -> list[str]:
+    more = [f"... and {len(entries) - _SHOWN} more"] if len(entries) > _SHOWN else []
+    return [f"{title}: {entry}" for entry in entries[:_SHOWN]] + more
+
+
+def _extent(dtype: str, shape: tuple[int, ...]) -> str:
+    return f"{dtype}[{','.join(map(str, shape))}]"

@@ -1,0 +1,151 @@
+"""What replicas run to write their variables: each one its own file, in a thread, while it goes on with steps.
+
+A store's arrays are replaced and never written to, so that holding them is a snapshot that costs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.backends.from_gpu import fetched
+from workbench.backends.numpy import view
+from workbench.checkpoint.folder import Folder, folder_at
+from workbench.checkpoint.tensor_file import StoredArray, TensorFile, write_tensors
+from workbench.distribute.arrays.as_array import Array
+from workbench.distribute.variables import programs
+from workbench.errors import NotFoundError, StorageFull, UnavailableError, WorkbenchError
+from workbench.faults import fault
+
+if TYPE_CHECKING:
+    from workbench.runtime.replica.env import ReplicaEnv
+
+LOCK = "lock"
+_ERRORS = {kind.__name__: kind for kind in (StorageFull, UnavailableError, NotFoundError)}
+_under_way: dict[tuple[str, int], ShardWriter] = {}
+
+
+class ShardWriter:
+    """Writes one file in a thread."""
+
+    def __init__(self, folder: Folder, name: str, arrays: Sequence[tuple[str, Array]]) -> None:
+        """Begins to write `arrays`, by their names."""
+        self.name = name
+        self.written_bytes = 0
+        self.file: TensorFile | None = None
+        self.error: BaseException | None = None
+        self._folder = folder
+        self._arrays = arrays
+        self._dropped = False
+        self._thread = threading.Thread(target=self._run, name=f"wb-checkpoint-{name}", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it has ended, after waiting for that for some time."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def drop(self) -> None:
+        """Ends it before its time; the file is removed."""
+        self._dropped = True
+
+    def _run(self) -> None:
+        try:
+            with self._folder.create(self.name) as file:
+
+                def write(data: Any) -> None:
+                    if self._dropped:
+                        raise InterruptedError("the checkpoint was given up")
+                    file.write(data)
+                    self.written_bytes += len(data)
+
+                written = write_tensors(write, self._arrays, {"format": "np"})
+                fault("checkpoint.shard")
+            self.file = written
+        except BaseException as error:  # whoever asks is told
+            self.error = error
+        finally:
+            self._arrays = ()
+
+
+def begin_shard(
+    env: ReplicaEnv, folder: str, save: str, first: int, assigned: Sequence[Sequence[tuple[str, str]]]
+) -> bool:
+    """Takes a snapshot of this replica's part of a checkpoint, and begins to write it.
+
+    Args:
+      env: The replica.
+      folder: Of the checkpoint.
+      save: The id of the checkpoint, which the folder's lock has in it.
+      first: Number of the file of replica 0.
+      assigned: By rank, name in the file and key in the store of each array.
+
+    Returns:
+      Whether this process sees the folder; if not, nothing is written.
+    """
+    mine = assigned[env.rank]
+    if not mine:
+        return True
+    here = folder_at(folder)
+    try:
+        with here.open(LOCK) as file:
+            if file.read(64) != save.encode():
+                return False
+    except WorkbenchError:
+        return False
+    arrays = [(name, np.asarray(view(fetched(programs.component(env, key))))) for name, key in mine]
+    _under_way[save, env.rank] = ShardWriter(here, shard_name(save, first + env.rank), arrays)
+    return True
+
+
+def shard_report(env: ReplicaEnv, save: str, wait_seconds: float) -> bytes:
+    """How far this replica is, as `Report` reads it, after waiting for its end for some time."""
+    writer = _under_way[save, env.rank]
+    ended = writer.wait(wait_seconds)
+    file, error = writer.file, writer.error
+    if ended:
+        del _under_way[save, env.rank]
+    return json.dumps(
+        {
+            "written": writer.written_bytes,
+            "file": asdict(file) if ended and file is not None else None,
+            "error": [type(error).__name__, str(error)] if ended and error is not None else None,
+        }
+    ).encode()
+
+
+def drop_shard(env: ReplicaEnv, save: str) -> None:
+    """Gives up this replica's part."""
+    writer = _under_way.pop((save, env.rank), None)
+    if writer is not None:
+        writer.drop()
+        writer.wait(10.0)
+
+
+def shard_name(save: str, number: int) -> str:
+    """The name of a file of a checkpoint."""
+    return f"{save}-{number}.safetensors"
+
+
+def file_in(report: bytes) -> tuple[int, TensorFile | None]:
+    """How many bytes a report counts, and the file if it is complete.
+
+    Raises:
+      WorkbenchError: If writing failed on the replica.
+    """
+    told = json.loads(report)
+    if told["error"] is not None:
+        kind, text = told["error"]
+        if kind in _ERRORS:
+            raise _ERRORS[kind](text)
+        raise WorkbenchError(f"a replica could not write its part of the checkpoint: {kind}: {text}")
+    file = told["file"]
+    if file is None:
+        return int(told["written"]), None
+    arrays = tuple(StoredArray(**stored) for stored in file.pop("arrays"))
+    return int(told["written"]), TensorFile(**file, arrays=arrays)

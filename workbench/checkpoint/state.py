@@ -1,0 +1,187 @@
+"""State: what a checkpoint holds, as leaves with paths such as "model/layers/0/w".
+
+Variables and iterators are leaves; so are arrays, numbers, texts, booleans and None. Lists and dicts with nothing but
+the last four in them are leaves too, as they may have another length when they are restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from workbench.data.iterator import DatasetIterator
+from workbench.distribute.arrays.as_array import Array, as_array, namespace_of
+from workbench.distribute.input.distributed_dataset import DistributedIterator
+from workbench.distribute.variables.variable import Variable
+
+Path = tuple[str, ...]
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """An object that gives its state and takes it back, as optimizers and modules of PyTorch do."""
+
+    def state_dict(self) -> Any:
+        """Its state, nested; see `leaves_of`."""
+
+    def load_state_dict(self, state: Any) -> Any:
+        """Takes the state that another one gave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One leaf of the state.
+
+    Attributes:
+      kind: "variable", "iterator", "array" or "value".
+      value: The variable, iterator, array or plain value itself.
+    """
+
+    kind: str
+    value: Any
+
+
+class State:
+    """Names at the top, and the leaves under them."""
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
+        """Goes through `parts`, once; of a `Stateful` this takes the state.
+
+        Raises:
+          TypeError: If there is something in it that a checkpoint cannot hold; the text names its path.
+          ValueError: If two leaves would have the same path, or something contains itself.
+        """
+        self._parts = dict(parts)
+        self._states: dict[int, Any] = {}
+        self.leaves: dict[str, Leaf] = {}
+        for name, part in self._parts.items():
+            for path, leaf in self._walk((name,), part, ()):
+                text = as_text(path)
+                if text in self.leaves:
+                    raise ValueError(f"two values of the checkpoint have the path {text!r}; rename a key")
+                self.leaves[text] = leaf
+
+    def put(self, new: Mapping[str, Any]) -> dict[str, Any]:
+        """The parts with new values by path; dicts, lists and objects are changed in place."""
+        return {name: self._replaced((name,), part, new) for name, part in self._parts.items()}
+
+    def _walk(self, path: Path, value: Any, within: tuple[int, ...]) -> Iterator[tuple[Path, Leaf]]:
+        kind = _kind_of(value)
+        if kind:
+            yield path, Leaf(kind, value)
+            return
+        if id(value) in within:
+            raise ValueError(f"{as_text(path)!r} contains itself; a checkpoint holds trees")
+        inside = (*within, id(value))
+        if isinstance(value, Stateful):
+            self._states[id(value)] = state = value.state_dict()
+            yield from self._walk(path, state, inside)
+            return
+        for key, item in _items(path, value):
+            yield from self._walk((*path, key), item, inside)
+
+    def _replaced(self, path: Path, value: Any, new: Mapping[str, Any]) -> Any:
+        kind = _kind_of(value)
+        if kind in ("variable", "iterator"):
+            return value
+        if kind:
+            text = as_text(path)
+            return _in_place(value, new[text]) if text in new else value
+        if isinstance(value, Stateful):
+            value.load_state_dict(self._replaced(path, self._states[id(value)], new))
+            return value
+        replaced = [self._replaced((*path, key), item, new) for key, item in _items(path, value)]
+        if isinstance(value, dict):
+            value.update(zip(list(value), replaced, strict=True))
+        elif isinstance(value, list):
+            value[:] = replaced
+        elif isinstance(value, tuple):
+            return type(value)(*replaced) if hasattr(value, "_fields") else type(value)(replaced)
+        else:
+            vars(value).update(zip(list(vars(value)), replaced, strict=True))
+        return value
+
+
+def as_text(path: Path) -> str:
+    """A path as text; "/" in a key is "~1", and "~" is "~0", as in JSON pointers."""
+    return "/".join(key.replace("~", "~0").replace("/", "~1") for key in path)
+
+
+def host_array(value: Any) -> Array:
+    """An array of any library as NumPy's; its own copy, as the program may write to it."""
+    return np.array(as_array(value))
+
+
+def like(value: Any, array: Array) -> Any:
+    """`array` as one of the library of `value`; a NumPy scalar for a NumPy scalar."""
+    if isinstance(value, np.generic):
+        return array[()]
+    library = namespace_of(value)
+    return array if library is np else library.asarray(array)
+
+
+def _kind_of(value: Any) -> str:
+    """The kind of a leaf, or "" for what has leaves in it."""
+    if isinstance(value, Variable):
+        return "variable"
+    if isinstance(value, DatasetIterator | DistributedIterator):
+        return "iterator"
+    if isinstance(value, np.ndarray | np.generic) or _is_array(value):
+        return "array"
+    return "value" if _is_plain(value, 0) else ""
+
+
+def _is_array(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] in ("jax", "jaxlib", "cupy") and hasattr(value, "dtype")
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    """Whether JSON holds it, and gives it back as it was."""
+    if value is None or type(value) in (bool, int, float, str):
+        return True
+    if depth > 64:
+        return False
+    if type(value) is list:
+        return all(_is_plain(item, depth + 1) for item in value)
+    if type(value) is dict:
+        return all(type(key) is str and _is_plain(item, depth + 1) for key, item in value.items())
+    return False
+
+
+def _items(path: Path, value: Any) -> list[tuple[str, Any]]:
+    """What is in a container, with its keys as text.
+
+    Raises:
+      TypeError: If it is none.
+    """
+    if isinstance(value, dict):
+        for key in value:
+            if type(key) not in (str, int):
+                raise TypeError(
+                    f"a checkpoint cannot hold the key {key!r:.60} of {as_text(path)!r}; use text or whole numbers"
+                )
+        return [(str(key), item) for key, item in value.items()]
+    if isinstance(value, list | tuple):
+        return [(str(index), item) for index, item in enumerate(value)]
+    if hasattr(value, "__dict__") and not isinstance(value, type | Callable):
+        return list(vars(value).items())
+    raise TypeError(
+        f"a checkpoint cannot hold {as_text(path)!r}, a {type(value).__name__}: {value!r:.80}. It holds variables, "
+        f"iterators over datasets, arrays, numbers, texts, and lists, dicts and objects of these; give the object "
+        f"methods state_dict() and load_state_dict(state), or leave it out"
+    )
+
+
+def _in_place(value: Any, new: Any) -> Any:
+    """A list or dict with the new content, if the new value is one too; else the new value."""
+    if type(value) is list and type(new) is list:
+        value[:] = new
+        return value
+    if type(value) is dict and type(new) is dict:
+        value.clear()
+        value.update(new)
+        return value
+    return new

@@ -1,0 +1,148 @@
+"""Arrays as safetensors files: the length of a header in 8 bytes, the header in JSON, then array after array.
+
+Written here and not by the library of that name, which takes whole files as bytes: arrays go to the disk without a
+copy, to any file of fsspec, and their checksums are computed on the way. Any reader of safetensors opens the files.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from workbench.distribute.arrays.as_array import Array
+from workbench.io.checksums import crc32c
+
+PIECE_BYTES: Final = 8 << 20
+"""So much is written and read at a time."""
+_NAMES: Final = {
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32", "int32": "I32",
+    "uint64": "U64", "int64": "I64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
+    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
+}  # fmt: skip
+_PAIRS: Final = {"complex64": "F32", "complex128": "F64"}
+
+
+class Readable(Protocol):
+    """An open file."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Goes to a place."""
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        """Fills a buffer, or a part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArray:
+    """Where an array is in its file.
+
+    Attributes:
+      tensor: Its name there.
+      offset: Its first byte.
+      bytes: How many it has.
+      checksum: Their CRC-32C.
+    """
+
+    tensor: str
+    offset: int
+    bytes: int
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFile:
+    """What was written to a file.
+
+    Attributes:
+      bytes: Its length.
+      header_bytes: The length of what comes before the arrays.
+      header_checksum: CRC-32C of that.
+      arrays: The arrays, in order.
+    """
+
+    bytes: int
+    header_bytes: int
+    header_checksum: int
+    arrays: tuple[StoredArray, ...]
+
+
+def stored_form(dtype: np.dtype[Any], shape: Sequence[int]) -> tuple[str, list[int]] | None:
+    """Name of a dtype in safetensors, and the shape there; None for text, objects and records.
+
+    Complex numbers are pairs of numbers along one more dimension; points in time and durations are int64.
+    """
+    if dtype.kind in "mM":
+        return "I64", list(shape)
+    if dtype.name in _PAIRS:
+        return _PAIRS[dtype.name], [*shape, 2]
+    name = _NAMES.get(dtype.name)
+    return None if name is None else (name, list(shape))
+
+
+def write_tensors(
+    write: Callable[[Any], Any], arrays: Sequence[tuple[str, Array]], about: Mapping[str, str]
+) -> TensorFile:
+    """Writes a file.
+
+    Args:
+      write: Takes the bytes, one buffer after the other.
+      arrays: Name and array each, of dtypes that `stored_form` knows.
+      about: What readers of safetensors show as metadata.
+    """
+    header: dict[str, Any] = {"__metadata__": dict(about)}
+    end = 0
+    for name, array in arrays:
+        form = stored_form(array.dtype, array.shape)
+        assert form is not None
+        header[name] = {"dtype": form[0], "shape": form[1], "data_offsets": [end, end + array.nbytes]}
+        end += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    head = len(text).to_bytes(8, "little") + text
+    write(head)
+    stored = []
+    place = len(head)
+    for name, array in arrays:
+        checksum = 0
+        data = _bytes_of(np.ascontiguousarray(array))
+        for start in range(0, len(data), PIECE_BYTES):
+            piece = data[start : start + PIECE_BYTES]
+            checksum = crc32c(piece, checksum)
+            write(piece)
+        stored.append(StoredArray(name, place, len(data), checksum))
+        place += len(data)
+    return TensorFile(place, len(head), crc32c(head), tuple(stored))
+
+
+def read_array(file: Readable, stored: StoredArray, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+    """An array out of an open file.
+
+    Raises:
+      ValueError: If its checksum is wrong, or the file ends before it; the text says which.
+    """
+    if math.prod(shape) * dtype.itemsize != stored.bytes:
+        raise ValueError(f"{stored.bytes:,} bytes are no {dtype.name} of shape {tuple(shape)}")
+    array = np.empty(tuple(shape), dtype)
+    data = _bytes_of(array)
+    file.seek(stored.offset)
+    checksum = place = 0
+    while place < len(data):
+        count = file.readinto(data[place : place + PIECE_BYTES])
+        if not count:
+            raise ValueError(f"it ends at byte {stored.offset + place:,}, inside of {stored.tensor!r}")
+        checksum = crc32c(data[place : place + count], checksum)
+        place += count
+    if checksum != stored.checksum:
+        raise ValueError(f"the checksum of {stored.tensor!r}, at byte {stored.offset:,}, is wrong")
+    return array
+
+
+def _bytes_of(array: Array) -> memoryview:
+    """The bytes of a contiguous array, without a copy."""
+    data: Any = array.reshape(-1).view(np.uint8)
+    return memoryview(data)
