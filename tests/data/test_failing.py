@@ -155,3 +155,11 @@ def test_the_default_strategy_goes_on_too() -> None:
     with pytest.raises(LookupError):
         next(steps)
     assert [step.values[0].tolist() for step in steps] == [[6, 7]]
+
+
+def test_rows_follow_an_element_that_has_none() -> None:
+    mixed = Dataset.choose_from_datasets(
+        [Dataset.range(1), Dataset.from_tensors(np.arange(2)).repeat(2)],
+        Dataset.from_tensor_slices(np.array([1, 0, 1])),
+    )
+    assert _events(mixed.unbatch()) == [0, 1, InvalidArgumentError, 0, 1]

@@ -87,6 +87,15 @@ def made_up(upstream: Pipeline, value: int) -> Any:
     return tree.map(lambda part: _made_up(part, value, upstream), upstream.element_spec)
 
 
+def is_static(upstream: Pipeline) -> bool:
+    """Whether all elements have the same shapes, as far as their spec tells; unless asking for it fails."""
+    try:
+        specs = tree.flatten(upstream.element_spec)[0]
+    except Exception:
+        return False
+    return all(isinstance(spec, TensorSpec) and spec.is_static for spec in specs)
+
+
 def _spec(result: Any) -> Any:
     leaves, structure = flatten_result(result)
     return structure.pack([spec_of(leaf) for leaf in leaves])

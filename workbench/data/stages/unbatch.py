@@ -10,7 +10,7 @@ from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.tables import ArrayTable, ListTable, Run
+from workbench.data.tables import ArrayTable, Failed, ListTable, Run
 from workbench.errors import InvalidArgumentError
 
 
@@ -46,7 +46,11 @@ class Unbatch(Stage):
         for run in upstream():
             structure = run.table.structure
             for row in run.indices():
-                segment = run.table.segment(row)
+                try:
+                    segment = run.table.segment(row)
+                except InvalidArgumentError as error:  # of elements whose shapes nobody knew
+                    yield Failed(error)
+                    continue
                 if isinstance(segment, Run):
                     yield segment
                 elif len(segment):

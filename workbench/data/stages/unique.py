@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from workbench import tree
 from workbench.data.passes import Pass
 from workbench.data.spec import STRING, UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Opener, Pipeline, Stage
@@ -29,13 +30,14 @@ class Unique(Stage):
           InvalidArgumentError: for several components.
           TypeError: for other dtypes than int32, int64 and text.
         """
-        if not isinstance(element_spec, TensorSpec):
+        components = tree.flatten(element_spec)[0]
+        if len(components) != 1 or not isinstance(components[0], TensorSpec):
             raise InvalidArgumentError(
                 f"unique needs elements of one component, got {element_spec}; map to the one to compare"
             )
-        if element_spec.dtype not in (np.dtype(np.int32), np.dtype(np.int64), STRING):
+        if components[0].dtype not in (np.dtype(np.int32), np.dtype(np.int64), STRING):
             raise TypeError(
-                f"unique compares int32, int64 and text, got {element_spec.dtype_name}; convert with map"
+                f"unique compares int32, int64 and text, got {components[0].dtype_name}; convert with map"
             )
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
