@@ -56,7 +56,7 @@ ROOMS = {
     ),
     "distribute": (
         "arrays cluster_resolver contexts function identity partitioners strategy_description value_context "
-        "← described_strategy values ← input variables ← replica ← strategies ← default experimental"
+        "← described_strategy values ← placement_log ← input variables ← replica ← strategies ← default experimental"
     ),
     "runtime": (
         "metrics placement_text user_code ← cluster_in_use comm process ← layout replica shipping "

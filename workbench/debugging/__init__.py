@@ -20,6 +20,7 @@ from workbench.debugging.comparisons import (
     assert_none_equal,
     assert_positive,
 )
+from workbench.debugging.device_placement import get_log_device_placement, set_log_device_placement
 from workbench.debugging.numerics import check_numerics, disable_check_numerics, enable_check_numerics
 from workbench.debugging.shapes import (
     assert_rank,
@@ -62,5 +63,7 @@ __all__ = [
     "check_numerics",
     "disable_check_numerics",
     "enable_check_numerics",
+    "get_log_device_placement",
     "is_numeric_tensor",
+    "set_log_device_placement",
 ]

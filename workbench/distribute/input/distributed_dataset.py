@@ -25,6 +25,7 @@ from workbench.distribute.input.elements import HereElements, RemoteElements
 from workbench.distribute.input.plan import InputPlan, plan_input
 from workbench.distribute.input.progress import Trail
 from workbench.distribute.input.source import InputSource, PlanFor
+from workbench.distribute.placement_log import log_placement, places
 from workbench.distribute.values.distributed_values import PerReplica, PerReplicaSpec
 from workbench.errors import CaptureError, InvalidArgumentError, OutOfRangeError
 from workbench.runtime.placement_text import counted, one_line
@@ -75,6 +76,9 @@ class DistributedDataset:
             self.input = InputSource(self._planned, strategy.group, strategy.inputs, plan_for)
             if source is not None:
                 strategy.inputs.follow(source, self._trail)
+            log_placement(
+                strategy, lambda: f"a distributed dataset is {self.read_by}, for {places(strategy.devices)}"
+            )
 
     @property
     def _plan(self) -> InputPlan:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
-from workbench.debugging import numerics
+from workbench.debugging import device_placement, numerics
 from workbench.distribute import contexts
 from workbench.distribute.arrays.host_reduce import as_axis
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
@@ -17,6 +17,7 @@ from workbench.distribute.described_strategy import DescribedStrategy
 from workbench.distribute.function import Function, plain_function
 from workbench.distribute.identity import new_id
 from workbench.distribute.input.registry import InputRegistry
+from workbench.distribute.placement_log import log_function
 from workbench.distribute.replica.reduce_leaf import gather_leaves, reduce_leaves
 from workbench.distribute.replica.replica_context import ReplicaProgram
 from workbench.distribute.strategy_description import StrategyDescription, redescribe
@@ -203,6 +204,8 @@ class Strategy(DescribedStrategy):
         group = self._group
         if group is None:
             group = self.group  # raises: this is a replica
+        if device_placement.get_log_device_placement():
+            log_function(self, plain_function(fn), (args, kwargs))
         pipelined = type(fn) is Function
         functions = self._checked_functions if numerics.is_enabled() else self._functions
         prepared = functions.get(fn) if pipelined and options is None else None  # type: ignore[call-overload]

@@ -16,6 +16,7 @@ from workbench.distribute.arrays.as_array import Array, as_array, describe
 from workbench.distribute.arrays.plain_device import device_here
 from workbench.distribute.described_strategy import DescribedStrategy
 from workbench.distribute.identity import new_id
+from workbench.distribute.placement_log import log_placement, places
 from workbench.distribute.strategy_description import strategy_of
 from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variables import programs
@@ -126,6 +127,7 @@ class Variable(DescribedVariable, DistributedValues):
             if strategy is not None:
                 assert self.placement is not None
                 self.placement.create(self, array)
+                log_placement(strategy, self._placed)
         elif constraint is not None:
             raise RuntimeError(
                 f"variable {name!r}: a variable with a constraint cannot be created in a replica function, the "
@@ -141,6 +143,12 @@ class Variable(DescribedVariable, DistributedValues):
         self.placement: Placement | None = None
         if strategy is not None:
             self.placement = strategy.description.placement_of(strategy, description.synchronization)
+
+    def _placed(self) -> str:
+        d, strategy = self.description, self._strategy
+        assert strategy is not None
+        shape = ",".join(map(str, d.shape))
+        return f"variable {self.name!r} {d.dtype.name}[{shape}] is on {places(strategy.parameter_devices)}"
 
     def _create_inside(self, array: Array) -> None:
         """In a replica function: all replicas stop, and the driver creates one variable for them."""
