@@ -43,7 +43,7 @@ RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 ROOMS = {
     "compat": "modern_spelling ← tower_context tower_variables ← tower_strategy v1 ← towers",
     "communicators": "core ← communicator ring threads ← gpu shm ← bootstrap",
-    "cli": "dashboard data_dispatcher demo digits findings working_copy ← data_worker doctor lab machine software",
+    "cli": "dashboard data_dispatcher demo digits findings join working_copy ← data_worker doctor lab machine software",
     "dashboards": (
         "address aside connections dask_pages pace recordings sources ← gate pane target ← serving shell "
         "← dashboard page"
@@ -60,7 +60,7 @@ ROOMS = {
     ),
     "runtime": (
         "metrics placement_text user_code ← cluster_in_use comm process ← layout replica shipping "
-        "← traced ← worker ← deploy ← driver partitions ← cluster ← attach scheduler_pages ← connect_cluster"
+        "← traced ← worker ← deploy ← driver joining partitions ← cluster ← attach scheduler_pages ← connect_cluster"
     ),
     "server": (
         "channels frames layout_names mirror rates recorded summary watched_runs ← job_link publisher "

@@ -1,4 +1,4 @@
-"""The command line: `workbench lab`, `demo`, `dashboard`, `data-dispatcher`, `data-worker` and `doctor`.
+"""The command line: `workbench lab`, `demo`, `dashboard`, `data-dispatcher`, `data-worker`, `join` and `doctor`.
 
 Each command lives in a file of its own, which is imported when the command is used.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from workbench import __version__
+
+_JOB = re.compile("[a-z][a-z0-9_]*")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     _add_data_service(commands)
+    _add_join(commands)
     commands.add_parser("doctor", help="what is installed, which devices there are, what is missing")
     return parser
 
@@ -139,6 +143,77 @@ def _add_data_service(commands: Any) -> None:
             "--certificate", default="", metavar="FILE", help="the TLS certificate of this server"
         )
         parser.add_argument("--key", default="", metavar="FILE", help="its key, without a passphrase")
+
+
+def _add_join(commands: Any) -> None:
+    join = commands.add_parser(
+        "join",
+        help="make this process one task of a Dask cluster, until Ctrl-C",
+        description="Started once for each task, under srun, with TF_CONFIG, in pods or in terminals, it makes them "
+        "one Dask cluster with TLS, to which wb.connect attaches. All tasks need the same secret: by default it is "
+        "kept in ~/.local/share/workbench/join-secret; WORKBENCH_SECRET_FILE names another file, WORKBENCH_SECRET the "
+        "secret itself.",
+    )
+    join.add_argument(
+        "task",
+        nargs="?",
+        default="",
+        metavar="TASK",
+        help="chief, worker:1, ps:0 …, by hand (default: what TF_CONFIG, Slurm or --pods say)",
+    )
+    join.add_argument(
+        "--chief",
+        default="127.0.0.1:8786",
+        metavar="HOST:PORT",
+        help="where the chief listens, by hand (default: %(default)s, this machine only)",
+    )
+    join.add_argument(
+        "--jobs",
+        type=_counts,
+        metavar="worker=2,ps=1",
+        help="how many tasks each job has: under srun all are workers by default, by hand it says whom the chief waits "
+        "for",
+    )
+    join.add_argument(
+        "--pods",
+        action="append",
+        type=_selector,
+        default=[],
+        metavar="worker=LABELS",
+        help="which pods are the tasks of a job, such as worker=job-name=train; once for each job",
+    )
+    join.add_argument(
+        "--replicas",
+        type=_positive,
+        default=1,
+        help="CPU devices of this task, a process each, where it has no GPUs (default: %(default)s)",
+    )
+    join.add_argument(
+        "--timeout",
+        type=_positive,
+        default=300,
+        metavar="SECONDS",
+        help="how long to wait for the chief and, as the chief, for the others (default: %(default)s)",
+    )
+
+
+def _counts(text: str) -> dict[str, int]:
+    """Reads "worker=2,ps=1"."""
+    counts: dict[str, int] = {}
+    for part in text.split(","):
+        job, _, count = part.partition("=")
+        if not _JOB.fullmatch(job) or not count.isdecimal() or int(count) < 1:
+            raise argparse.ArgumentTypeError(f"jobs read like worker=2,ps=1, got {text}")
+        counts[job] = int(count)
+    return counts
+
+
+def _selector(text: str) -> tuple[str, str]:
+    """Reads "worker=job-name=train"."""
+    job, _, labels = text.partition("=")
+    if not _JOB.fullmatch(job) or not labels:
+        raise argparse.ArgumentTypeError(f"pods read like worker=job-name=train, got {text}")
+    return job, labels
 
 
 def _positive(text: str) -> int:

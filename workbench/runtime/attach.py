@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import dask
 from distributed import Client
+from distributed.security import Security
 
 from workbench.errors import InvalidArgumentError, UnavailableError
 from workbench.runtime.cluster import Cluster
@@ -14,7 +17,15 @@ from workbench.runtime.deploy import embedded, worker_pool
 from workbench.runtime.deploy.bind_check import warn_of_exposure
 from workbench.runtime.deploy.plugin import WorkbenchPlugin
 from workbench.runtime.deploy.scheduler_probe import reachable_scheduler
+from workbench.runtime.deploy.tasks import Task
+from workbench.runtime.joining.existing import tasks_of_workers
+from workbench.runtime.joining.roster import Resolver, tasks_of
+from workbench.runtime.joining.secret import Secret
 from workbench.runtime.layout import Layout
+
+_FORMING_SECONDS = 60.0
+"""So long the tasks of a resolver may take to join."""
+_RETRY_SECONDS = 0.2
 
 
 def embedded_cluster(
@@ -83,6 +94,14 @@ def attached_cluster(
     """Claims the workers of another cluster; the arguments are those of `connect`, looked through."""
     owned: list[Any] = []
     workers_of = ""
+    expected: tuple[Task, ...] = ()
+    find_secret: Callable[[], Secret | None] = Secret.existing
+    if isinstance(address, Resolver):
+        expected = tasks_of(address.cluster_spec())
+        address = address.dask_cluster()
+        timeout_seconds = _FORMING_SECONDS if timeout_seconds is None else timeout_seconds
+        find_secret = Secret.found_or_made  # the notebook may be there before the tasks
+    begun = time.monotonic()
     if isinstance(address, Client):
         client = address
     elif isinstance(address, str) and address.startswith(worker_pool.SCHEME):
@@ -90,21 +109,11 @@ def attached_cluster(
         client = worker_pool.client(workers_of)
         owned = [client]
     else:
-        where = reachable_scheduler(address, timeout_seconds) if isinstance(address, str) else address
-        try:
-            client = Client(where, set_as_default=False, timeout=10)
-        except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(
-                f"{address!r} is no address of a Dask scheduler ({error}); it reads like 'tcp://127.0.0.1:8786', or "
-                f"give a distributed.Client, a Dask cluster object, or nothing for an embedded cluster"
-            ) from error
-        except OSError as error:
-            raise UnavailableError(
-                f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, or leave the "
-                f"address out for an embedded cluster"
-            ) from error
+        client = opened_client(address, timeout_seconds, find_secret=find_secret)
         owned = [client]
     try:
+        if expected:
+            _wait_for(expected, client, begun + (timeout_seconds or 0.0))
         cluster = Cluster(
             client,
             owned=owned,
@@ -125,3 +134,80 @@ def attached_cluster(
         cluster.close()
         raise
     return cluster
+
+
+def opened_client(
+    address: Any,
+    timeout_seconds: float | None = None,
+    *,
+    find_secret: Callable[[], Secret | None] = Secret.existing,
+) -> Client:
+    """A client of the scheduler at an address, or of a Dask cluster object; the caller closes it.
+
+    Args:
+      address: Such as "tls://10.0.0.5:2222".
+      timeout_seconds: See `connect`.
+      find_secret: Finds the secret for "tls://" addresses where Dask's configuration names no certificates.
+
+    Raises:
+      InvalidArgumentError: If it is no address.
+      UnavailableError: If no scheduler answers there.
+    """
+    security = _security(address, find_secret)
+    where = reachable_scheduler(address, timeout_seconds, security) if isinstance(address, str) else address
+    try:
+        return Client(where, set_as_default=False, timeout=10, security=security)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"{address!r} is no address of a Dask scheduler ({error}); it reads like 'tcp://127.0.0.1:8786', or "
+            f"give a distributed.Client, a Dask cluster object, or nothing for an embedded cluster"
+        ) from error
+    except OSError as error:
+        raise UnavailableError(
+            f"no Dask scheduler answers at {address!r}: {error}; start one with `dask scheduler`, or leave the "
+            f"address out for an embedded cluster"
+        ) from error
+
+
+@contextlib.contextmanager
+def asking_client(cluster: Any) -> Iterator[Client]:
+    """A client itself, or one for a while; see `opened_client`."""
+    if isinstance(cluster, Client):
+        yield cluster
+        return
+    with contextlib.closing(opened_client(cluster)) as client:
+        yield client
+
+
+def _security(address: Any, find_secret: Callable[[], Secret | None]) -> Security | None:
+    """The TLS to connect with: Dask's configuration, else the secret of `workbench join` if there is one."""
+    if not isinstance(address, str) or not address.startswith("tls://"):
+        return None
+    configured = Security()
+    if configured.get_connection_args("client").get("ssl_context") is not None:
+        return configured
+    secret = find_secret()
+    return None if secret is None else secret.security()
+
+
+def _wait_for(tasks: Sequence[Task], client: Client, deadline: float) -> None:
+    """Returns once these tasks have joined.
+
+    Raises:
+      UnavailableError: If one of them does not in time; names it.
+    """
+    while True:
+        there = {
+            Task(job, index) for job, tasks_there in tasks_of_workers(client).items() for index in tasks_there
+        }
+        missing = [task for task in tasks if task not in there]
+        if not missing:
+            return
+        if time.monotonic() > deadline:
+            scheduler: Any = client.scheduler
+            raise UnavailableError(
+                f"{', '.join(map(str, missing))} of {len(tasks)} tasks {'has' if len(missing) == 1 else 'have'} not "
+                f"joined the cluster at {scheduler.address}: start `workbench join` there, give timeout_seconds to "
+                f"wait longer, or take those that are there: wb.connect({scheduler.address!r})"
+            )
+        time.sleep(_RETRY_SECONDS)

@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from distributed import Client
@@ -22,7 +22,7 @@ from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
 from workbench.runtime.deploy.health import LocalHealth
 from workbench.runtime.deploy.plugin import TELEMETRY_TOPIC, WorkbenchPlugin
 from workbench.runtime.deploy.succession import Succession
-from workbench.runtime.deploy.tasks import job_of
+from workbench.runtime.deploy.tasks import job_of, natural_key
 from workbench.runtime.deploy.worker_link import WorkerLink
 from workbench.runtime.driver.gang.driver_lock import refuse_on_replica
 from workbench.runtime.driver.gang.flight_reader import batch_of
@@ -304,16 +304,7 @@ def _holder_name() -> str:
 def _by_host(entry: tuple[str, dict[str, Any]]) -> Any:
     _, worker = entry
     # Replicas first, so that "CPU:0" is none of a parameter server's.
-    return _natural(worker["host"]), job_of(worker["name"]) in SERVICE_JOBS, _natural(worker["name"])
-
-
-def _natural(text: str) -> Iterable[Any]:
-    """Sort key under which worker 10 comes after worker 9."""
-    import re
-
-    return [
-        (0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", text) if part
-    ]
+    return natural_key(worker["host"]), job_of(worker["name"]) in SERVICE_JOBS, natural_key(worker["name"])
 
 
 def _unknown_exit(pid: int, timeout_seconds: float) -> embedded.WorkerExit | None:

@@ -16,6 +16,7 @@ from workbench.errors import InvalidArgumentError
 from workbench.runtime import cluster_in_use
 from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
 from workbench.runtime.driver.gang.driver_lock import refuse_on_replica
+from workbench.runtime.joining.roster import Resolver, tasks_of
 from workbench.runtime.layout import (
     Layout,
     check_gpus,
@@ -69,8 +70,10 @@ def connect(
     Without any numbers it has one replica per NVIDIA GPU if there are some, else one per core.
 
     Args:
-      address: Nothing, the address of a Dask scheduler, a `distributed.Client`, a Dask cluster object, or
-        "workbench://ID" for workers that JupyterLab's panel has started.
+      address: Nothing, the address of a Dask scheduler, a `distributed.Client`, a Dask cluster object,
+        "workbench://ID" for workers that JupyterLab's panel has started, or a resolver of
+        `wb.distribute.cluster_resolver`, whose tasks are waited for until all have joined. For "tls://" addresses
+        the certificates of Dask's configuration are used, else the secret of `workbench join`.
       replicas: Number of CPU replicas of the embedded cluster; default one per core, of as many cores and as much
         memory as a container lets this process use, with half a GiB for each worker process.
       hosts: Lay the embedded cluster out as so many hosts, to run multi-host code on one machine.
@@ -87,8 +90,9 @@ def connect(
       stall_seconds: Silence after which a worker's replicas are given up as stalled.
       memory_limit: Memory limit of an embedded worker process, as Dask reads it.
       environment: Environment variables of embedded worker processes.
-      timeout_seconds: How long to wait for a scheduler at the address to come up and answer. By default a connection
-        that is refused is an error at once, and an answer is waited for ten seconds.
+      timeout_seconds: How long to wait for a scheduler at the address to come up and answer, and for the tasks of a
+        resolver to join. By default a connection that is refused is an error at once, and an answer is waited for ten
+        seconds; for a resolver it is a minute.
       minimum_replicas: When a worker is lost and nobody takes its place, a strategy goes on with the replicas that are
         left, if these are so many, and takes the others back when their workers have returned. By default it waits for
         them: each step fails until they are there.
@@ -103,6 +107,8 @@ def connect(
         names them and their variables.
     """
     asked = _without_defaults(locals())
+    if isinstance(address, Resolver):  # a notebook's cell makes a new one each time
+        asked["address"] = address.dask_cluster()
     refuse_on_replica()
     layout_given = any(value is not None for value in (replicas, hosts, replicas_per_host))
     if address is not None and layout_given:
@@ -206,16 +212,19 @@ def current_cluster() -> Cluster | None:
     return _current
 
 
-def auto_connect(min_devices: int | None = None, *, kind: str = "CPU") -> Cluster:
+def auto_connect(min_devices: int | None = None, *, kind: str = "CPU", resolver: Any = None) -> Cluster:
     """The current cluster, or a new embedded one with `min_devices` devices (default: all GPUs, else one per core).
 
     Args:
       min_devices: How many are needed, None for any number.
       kind: Of what kind.
+      resolver: If it has several tasks, a new cluster is the one that they have formed.
     """
     with _lock:
         if _current is not None and not _current.closed:
             return _current
+        if isinstance(resolver, Resolver) and len(tasks_of(resolver.cluster_spec())) > 1:
+            return connect(resolver)
         return connect(gpus=min_devices) if kind == "GPU" else connect(replicas=min_devices)
 
 

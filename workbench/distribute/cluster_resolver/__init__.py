@@ -1,6 +1,7 @@
 """`wb.distribute.cluster_resolver`: which tasks a cluster has and where they are, as the environment tells it."""
 
 from workbench.distribute.cluster_resolver.compute_engine import GCEClusterResolver
+from workbench.distribute.cluster_resolver.dask import DaskClusterResolver
 from workbench.distribute.cluster_resolver.kubernetes import KubernetesClusterResolver
 from workbench.distribute.cluster_resolver.resolver import ClusterResolver
 from workbench.distribute.cluster_resolver.simple import SimpleClusterResolver
@@ -12,6 +13,7 @@ from workbench.distribute.cluster_resolver.union import UnionResolver
 
 __all__ = [
     "ClusterResolver",
+    "DaskClusterResolver",
     "GCEClusterResolver",
     "KubernetesClusterResolver",
     "SimpleClusterResolver",

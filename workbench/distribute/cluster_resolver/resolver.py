@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
+from workbench.runtime.joining.roster import scheduler_of
 from workbench.runtime.process import gpus
 
 
@@ -46,6 +47,18 @@ class ClusterResolver(ABC):
         Raises:
           InvalidArgumentError: If there is no such task.
         """
+
+    def dask_cluster(self) -> Any:
+        """What `wb.connect(resolver)` attaches to: the scheduler that `workbench join` starts at the leading task.
+
+        Returns:
+          Its address, such as "tls://10.0.0.5:2222"; a `DaskClusterResolver` has what it was given.
+
+        Raises:
+          InvalidArgumentError: If the cluster has neither chief 0 nor worker 0.
+        UnavailableError: If the name of its host means nothing here.
+        """
+        return scheduler_of(self.cluster_spec())
 
     @property
     def environment(self) -> str | None:

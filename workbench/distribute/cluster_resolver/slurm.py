@@ -51,6 +51,7 @@ class SlurmClusterResolver(ClusterResolver):
                 f"jobs {self._jobs} have {sum(self._jobs.values())} tasks, Slurm started {count}: make them agree"
             )
         self._tasks = _tasks_by_host(tasks_per_node)
+        self._rank = _rank_here(self._tasks, self._rank)
         if sum(self._tasks.values()) != count:
             raise RuntimeError(
                 f"hosts {self._tasks} have {sum(self._tasks.values())} tasks, Slurm started {count}"
@@ -73,7 +74,7 @@ class SlurmClusterResolver(ClusterResolver):
         Returns:
           Addresses "host:port" by job.
         """
-        places = [(host, local) for host, count in sorted(self._tasks.items()) for local in range(count)]
+        places = _places(self._tasks)
         cluster: dict[str, list[str]] = {}
         rank = 0
         for job, count in self._jobs.items():
@@ -111,6 +112,22 @@ class SlurmClusterResolver(ClusterResolver):
         if self._auto_set_gpu and self._gpus_per_task:
             first = local * self._gpus_per_task
             os.environ[GPUS] = ",".join(str(gpu) for gpu in range(first, first + self._gpus_per_task))
+
+
+def _places(tasks_by_host: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Host and number there of each task, in the order of the resolver."""
+    return [(host, local) for host, count in sorted(tasks_by_host.items()) for local in range(count)]
+
+
+def _rank_here(tasks_by_host: Mapping[str, int], rank: int) -> int:
+    """The number of this task in the order of the resolver, by where it runs.
+
+    Slurm counts n9 before n10, and may deal tasks to hosts in turn; a task that took Slurm's number for its own would
+    have another host's address, as in the reference. Without Slurm's word on the place its number has to do.
+    """
+    here = os.environ.get("SLURMD_NODENAME", ""), os.environ.get("SLURM_LOCALID", "")
+    places = {(host, str(local)): position for position, (host, local) in enumerate(_places(tasks_by_host))}
+    return places.get(here, rank)
 
 
 def _gpus_here() -> int:

@@ -34,7 +34,8 @@ class MultiWorkerMirroredStrategy(Strategy):
     called by every worker. Each host has an input pipeline of its own, which feeds its replicas.
 
     Args:
-      cluster_resolver: Describes the cluster to code that asks for it.
+      cluster_resolver: Where no cluster is connected, the tasks that have formed one by `workbench join`; a cluster of
+        one task is this machine. Code that asks for the resolver gets it.
       communication_options: Default options of the collectives.
       backend: Array library of variables and `ctx.xp` on CPU devices: "numpy" or "jax".
 
@@ -50,7 +51,7 @@ class MultiWorkerMirroredStrategy(Strategy):
         backend: Library = "numpy",
     ) -> None:
         library = checked_library(backend)
-        cluster = runtime.auto_connect(None)
+        cluster = runtime.auto_connect(None, resolver=cluster_resolver)
         devices = default_devices(cluster.devices)
         counts = Counter(device.host for device in devices)
         if len(set(counts.values())) > 1:
@@ -77,7 +78,7 @@ class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):
 
     Args:
       communication: Preferred implementation, a member or a name.
-      cluster_resolver: Describes the cluster to code that asks for it.
+      cluster_resolver: As for MultiWorkerMirroredStrategy.
     """
 
     def __init__(

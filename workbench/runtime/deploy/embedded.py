@@ -116,7 +116,7 @@ class ReportingNanny(Nanny):
                     f"the process was ended {killed} times while it started" if killed >= _KILLED_MOST else ""
                 )
             except Exception as error:  # of the fork, or raised by the worker while it started
-                first = _first_of(error)
+                first = first_of(error)
                 why = f"{type(first).__name__}: {first}"
             if process.status is Status.running:
                 self.restart_failure = ""
@@ -207,7 +207,7 @@ class EmbeddedCluster(LocalCluster):
         DaskCluster._update_worker_status(self, op, msg)
 
 
-def _first_of(error: BaseException) -> BaseException:
+def first_of(error: BaseException) -> BaseException:
     """What an error began with: Dask's handling of it raises others."""
     while (before := error.__cause__ or error.__context__) is not None:
         error = before

@@ -25,13 +25,14 @@ _PORTS = range(1, 1 << 16)
 _SCHEDULER_PORT = 8786
 
 
-def reachable_scheduler(address: str, timeout_seconds: float | None) -> str:
+def reachable_scheduler(address: str, timeout_seconds: float | None, security: Security | None = None) -> str:
     """The whole address of the scheduler that answers at `address`.
 
     Args:
       address: Such as "tcp://10.0.0.5:8786"; without a protocol that is TCP.
       timeout_seconds: How long to wait until one is up and answers. None: what refuses the connection is an error at
         once, and an answer is waited for ten seconds.
+      security: What to connect with; what Dask's configuration says by default.
 
     Raises:
       InvalidArgumentError: If it is no address, or needs certificates that there are none of.
@@ -51,7 +52,9 @@ def reachable_scheduler(address: str, timeout_seconds: float | None) -> str:
                     f"no Dask scheduler answers at {address!r}: {_why(error, place)}"
                 ) from error
         time.sleep(_RETRY_SECONDS)
-    _require_scheduler(address, _identity(whole, _arguments(whole), max(1.0, ends - time.monotonic())))
+    _require_scheduler(
+        address, _identity(whole, _arguments(whole, security), max(1.0, ends - time.monotonic()))
+    )
     return whole
 
 
@@ -78,14 +81,16 @@ def _place(address: str, whole: str) -> tuple[str, int] | None:
     return host, port
 
 
-def _arguments(address: str) -> dict[str, Any]:
-    """What Dask connects with, by its configuration."""
-    arguments: dict[str, Any] = Security().get_connection_args("client")
+def _arguments(address: str, security: Security | None) -> dict[str, Any]:
+    """What Dask connects with."""
+    arguments: dict[str, Any] = (security or Security()).get_connection_args("client")
     if address.startswith(("tls:", "wss:")) and arguments.get("ssl_context") is None:
         raise InvalidArgumentError(
             f"connecting to {address!r} needs certificates, and Dask's configuration (distributed.comm.tls) names "
-            f"none; pass a client that has them: wb.connect(distributed.Client({address!r}, "
-            f"security=distributed.Security(tls_ca_file=..., tls_client_cert=..., tls_client_key=...)))"
+            f"none. For a cluster of `workbench join` give this notebook the secret of its tasks (WORKBENCH_SECRET, or "
+            f"the file that WORKBENCH_SECRET_FILE names); else pass a client that has certificates: "
+            f"wb.connect(distributed.Client({address!r}, security=distributed.Security(tls_ca_file=..., "
+            f"tls_client_cert=..., tls_client_key=...)))"
         )
     return arguments
 
@@ -143,6 +148,12 @@ def _require_scheduler(address: str, identity: dict[str, Any]) -> None:
     if kind is not None:
         raise UnavailableError(
             f"no Dask scheduler answers at {address!r}, but a {kind}; give the address that `dask scheduler` prints"
+        )
+    if "certificate" in identity["error"].lower():
+        raise UnavailableError(
+            f"the scheduler at {address!r} has certificates that this notebook does not accept; a cluster of "
+            f"`workbench join` needs the secret of its tasks here, too (WORKBENCH_SECRET, or the file that "
+            f"WORKBENCH_SECRET_FILE names): compare `workbench join`'s first line there and here"
         )
     raise UnavailableError(
         f"what listens at {address!r} does not answer as a Dask scheduler ({identity['error']}); check the port, and "

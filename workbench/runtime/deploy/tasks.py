@@ -48,3 +48,9 @@ def job_of(worker_name: str) -> str:
 def chief_of(jobs: Sequence[str]) -> str:
     """Which of these jobs has the task that leads: its task 0."""
     return next((job for job in CHIEFS if job in jobs), WORKER)
+
+
+def natural_key(text: str) -> list[tuple[int, int, str]]:
+    """Sort key under which worker 10 comes after worker 9."""
+    parts = filter(None, re.split(r"(\d+)", text))
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]

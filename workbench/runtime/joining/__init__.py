@@ -1,0 +1,1 @@
+"""Tasks that become one Dask cluster by `workbench join`: their secret, their addresses, who has joined."""

@@ -1,0 +1,102 @@
+"""Addresses by which the tasks of a cluster reach each other."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+
+from workbench.communicators.core.tcp import is_loopback
+from workbench.errors import InvalidArgumentError, UnavailableError
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Reads "host:port", or "[::1]:port".
+
+    Raises:
+      InvalidArgumentError: If it is anything else.
+    """
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise InvalidArgumentError(f"{address!r} is no address of a task; it reads like '10.0.0.5:8786'")
+    return host, int(port)
+
+
+def text_of(host: str, port: int) -> str:
+    """The address "host:port"."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def ip_of(host: str) -> str:
+    """The IP address of a host.
+
+    Raises:
+      UnavailableError: If the name means nothing here.
+    """
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise UnavailableError(
+            f"there is no host {host!r} ({error.strerror or error}); correct the name, or give its IP address"
+        ) from error
+    return str(found[0][4][0])
+
+
+def is_here(ip: str) -> bool:
+    """Whether an IP address is one of this machine's."""
+    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as tried:
+            tried.bind((ip, 0))
+    except OSError:
+        return False
+    return True
+
+
+def ip_among(host: str, peers: Sequence[str]) -> str:
+    """The IP address at which a host's peers reach it.
+
+    Many systems resolve their own name to loopback, where no peer reaches them; then it is the address by which this
+    machine reaches the first peer that is elsewhere.
+
+    Raises:
+      UnavailableError: If the name means nothing here, or there is no way to the peer.
+    """
+    ip = ip_of(host)
+    if not is_loopback(ip) or is_loopback(host):
+        return ip
+    outside = next((found for found in map(ip_of, peers) if not is_loopback(found)), None)
+    return ip if outside is None else ip_towards(outside)
+
+
+def own_ip(host: str, peers: Sequence[str]) -> str:
+    """The IP address at which this machine, which the cluster calls `host`, listens for its peers; see `ip_among`.
+
+    Raises:
+      UnavailableError: If it is not this machine's.
+    """
+    ip = ip_among(host, peers)
+    if not is_here(ip):
+        raise UnavailableError(
+            f"the cluster has this task on {host} ({ip}), which is no address of this machine "
+            f"({socket.gethostname()}): start the task there, or correct the address"
+        )
+    return ip
+
+
+def ip_towards(host: str) -> str:
+    """The IP address by which this machine reaches a host; sends nothing.
+
+    Raises:
+      UnavailableError: If there is no such host, or no way there.
+    """
+    ip = ip_of(host)
+    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+    try:
+        with socket.socket(
+            family, socket.SOCK_DGRAM
+        ) as asking:  # Dask's get_ip would guess where there is no way
+            asking.connect((ip, 1))
+            return str(asking.getsockname()[0])
+    except OSError as error:
+        raise UnavailableError(f"there is no way to {host}: {error.strerror or error}") from error

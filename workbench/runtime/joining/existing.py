@@ -1,0 +1,63 @@
+"""The tasks of a Dask cluster that is there already, by the names of its workers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from distributed import Client
+
+from workbench.errors import InvalidArgumentError, UnavailableError
+from workbench.runtime.deploy.tasks import WORKER, natural_key, task_of
+
+_ANSWER_SECONDS: Final = 10.0
+
+
+def scheduler_file_address(path: Path) -> str:
+    """The address in a file that `dask scheduler --scheduler-file` has written.
+
+    Raises:
+      InvalidArgumentError: If it is no such file.
+    """
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["address"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"{path} is no scheduler file ({type(error).__name__}: {error}); `dask scheduler --scheduler-file` writes "
+            f"one"
+        ) from error
+
+
+def tasks_of_workers(client: Client) -> dict[str, dict[int, str]]:
+    """Job -> number -> address "host:port" of the first worker of each task.
+
+    Workers that no task has named are workers, numbered on after those that are named, in the order of their names.
+
+    Raises:
+      UnavailableError: If the scheduler does not answer.
+    """
+    scheduler: Any = client.scheduler
+
+    async def ask() -> dict[str, Any]:
+        identity: dict[str, Any] = await asyncio.wait_for(scheduler.identity(n_workers=-1), _ANSWER_SECONDS)
+        return identity
+
+    try:
+        workers: dict[str, Any] = client.sync(ask)["workers"]
+    except (OSError, TimeoutError) as error:
+        raise UnavailableError(f"the Dask scheduler at {scheduler.address} does not answer") from error
+    jobs: dict[str, dict[int, str]] = {}
+    rest: list[str] = []
+    for address, worker in sorted(workers.items(), key=lambda item: natural_key(str(item[1]["name"]))):
+        place = address.partition("://")[2]
+        if (task := task_of(str(worker["name"]))) is None:
+            rest.append(place)
+        else:
+            jobs.setdefault(task.job, {}).setdefault(task.index, place)
+    if rest:
+        named = jobs.setdefault(WORKER, {})
+        first = max(named, default=-1) + 1
+        named.update(enumerate(rest, first))
+    return jobs

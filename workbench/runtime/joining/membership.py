@@ -1,0 +1,213 @@
+"""A task's Dask workers: started when the scheduler answers, and again whenever they have lost it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from distributed.comm.core import connect as connect_comm
+from distributed.security import Security
+
+from workbench.device_names import SERVICE_JOBS
+from workbench.errors import UnavailableError
+from workbench.runtime.deploy.embedded import ReportingNanny, first_of
+from workbench.runtime.joining.roster import Roster
+from workbench.runtime.process import blas, fork_server, gpus
+
+_ANSWER_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 0.5
+_START_SECONDS: Final = 60.0
+_CLOSE_SECONDS: Final = 10.0
+_FAREWELL: Final = "scheduler-close"
+"""What Dask's scheduler tells its workers when it is closed, other than when it is lost."""
+
+
+class WrongSecret(UnavailableError):
+    """The scheduler has another secret than this task; waiting does not help."""
+
+
+class _TaskNanny(ReportingNanny):
+    """Notes whether the cluster was ended, or only lost."""
+
+    ended: bool = False
+
+    def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
+        """Called by its worker, which closes."""
+        self.ended = reason == _FAREWELL
+        super().close_gracefully(reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """One task's part of the cluster.
+
+    Attributes:
+      roster: Which task this is, of which cluster.
+      scheduler: The scheduler's address, with IP address.
+      ip: Where the workers listen.
+      replicas: How many CPU devices it gives, where it has no GPUs.
+      security: The TLS of all tasks.
+      patience_seconds: How long to try a scheduler that is away.
+      say: Takes a line for the user.
+    """
+
+    roster: Roster
+    scheduler: str
+    ip: str
+    replicas: int
+    security: Security
+    patience_seconds: float
+    say: Callable[[str], None]
+
+    async def keep(self) -> None:
+        """Works until the cluster is ended; a task that has lost it joins again.
+
+        Raises:
+          UnavailableError: If the scheduler stays away, or has another secret.
+          asyncio.CancelledError: When cancelled; the workers are closed then.
+        """
+        while True:
+            nannies = await self._joined()
+            try:
+                await self._until_one_is_gone(nannies)
+                ended = any(nanny.ended for nanny in nannies)
+            finally:
+                await _close(nannies)
+            if ended:
+                self.say("the chief has ended the cluster")
+                return
+            self.say(
+                f"{self.roster.task} has lost the cluster at {self.scheduler}; tries to join again for "
+                f"{self.patience_seconds:.0f} s"
+            )
+
+    async def _joined(self) -> list[_TaskNanny]:
+        """Nannies whose workers the scheduler has taken in."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.patience_seconds
+        told = ""
+        while True:
+            why = await self._obstacle()
+            if not why:
+                try:
+                    nannies = await self._start()
+                except Exception as error:  # of whatever kind: Dask's, or of a network that fails meanwhile
+                    why = f"its workers do not start: {first_of(error)}"
+                else:
+                    self.say(f"{self.roster.task} has joined the cluster at {self.scheduler}")
+                    return nannies
+            if loop.time() > deadline:
+                raise UnavailableError(
+                    f"{self.roster.task} could not join the cluster within {self.patience_seconds:.0f} s: {why}"
+                )
+            if why != told:
+                self.say(f"{self.roster.task} waits up to {deadline - loop.time():.0f} s: {why}")
+                told = why
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _obstacle(self) -> str:
+        """Why the task cannot join now; "" if it can.
+
+        Raises:
+          WrongSecret: If it never will.
+        """
+        try:
+            identity = await asyncio.wait_for(_identity(self.scheduler, self.security), _ANSWER_SECONDS)
+        except (OSError, TimeoutError) as error:
+            if (refused := _refused_certificate(error)) is not None:
+                raise WrongSecret(
+                    f"the scheduler at {self.scheduler} has another secret than this task ({refused.verify_message})"
+                ) from error
+            return f"no scheduler of {self.roster.chief} answers at {self.scheduler}"
+        if identity.get("type") != "Scheduler":
+            return f"what answers at {self.scheduler} is no scheduler"
+        names = self.roster.task.worker_names(len(self._variables()))
+        taken = [worker for worker in identity["workers"].values() if worker["name"] in names]
+        if taken:
+            return (
+                f"the cluster has a {self.roster.task} at {taken[0]['host']} already, which it may not have "
+                f"missed yet; if that is another task, give this one another number"
+            )
+        return ""
+
+    def _variables(self) -> list[dict[str, str]]:
+        """The environment of each Dask worker, one for each device."""
+        if self.roster.task.job in SERVICE_JOBS[:1]:
+            return [{"CUDA_VISIBLE_DEVICES": ""}]
+        if found := gpus.default():
+            return [{"CUDA_VISIBLE_DEVICES": gpu} | gpus.worker_environment() for gpu in found]
+        return [{} for _ in range(self.replicas)]
+
+    async def _start(self) -> list[_TaskNanny]:
+        variables = self._variables()
+        common = dict(os.environ) | blas.environment(len(variables) * self.roster.neighbours)
+        names = self.roster.task.worker_names(len(variables))
+        if fork_server.AVAILABLE:
+            fork_server.start()
+        nannies = [
+            _TaskNanny(
+                self.scheduler,
+                name=name,
+                nthreads=1,
+                host=self.ip,
+                security=self.security,
+                memory_limit=None,
+                silence_logs=logging.CRITICAL,
+                env=common | own,
+                dashboard_address="127.0.0.1:0",
+            )
+            for name, own in zip(names, variables, strict=True)
+        ]
+        try:
+            await asyncio.wait_for(asyncio.gather(*map(_started, nannies)), _START_SECONDS)
+        except BaseException:
+            await _close(nannies)
+            raise
+        return nannies
+
+    async def _until_one_is_gone(self, nannies: list[_TaskNanny]) -> None:
+        waits = [asyncio.ensure_future(_finished(nanny)) for nanny in nannies]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+
+
+async def _started(nanny: _TaskNanny) -> None:
+    await nanny
+
+
+async def _finished(nanny: _TaskNanny) -> None:
+    await nanny.finished()  # type: ignore[no-untyped-call]
+
+
+async def _close(nannies: list[_TaskNanny]) -> None:
+    async def close(nanny: _TaskNanny) -> None:
+        with contextlib.suppress(Exception):  # of whatever kind: the scheduler may be gone
+            await asyncio.wait_for(nanny.close(), _CLOSE_SECONDS)
+
+    await asyncio.gather(*map(close, nannies))
+
+
+async def _identity(address: str, security: Security) -> dict[str, Any]:
+    comm = await connect_comm(address, timeout=_ANSWER_SECONDS, **security.get_connection_args("worker"))
+    try:
+        await comm.write({"op": "identity", "reply": True, "n_workers": -1})
+        answer = await comm.read()
+    finally:
+        comm.abort()
+    return answer if isinstance(answer, dict) else {}
+
+
+def _refused_certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """The refusal among the causes of an error of Dask's."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__
+    return error

@@ -1,0 +1,160 @@
+"""The secret that the tasks of a cluster and its notebooks share, and the TLS that is made of it.
+
+Key and certificate follow from the secret alone: every task makes the same ones, to the byte, so nothing but the secret
+has to reach the tasks. The certificate is its own authority, as in `distributed.Security.temporary`: whoever shows it
+has the secret, and nobody else is let in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import secrets
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from distributed.security import Security
+
+from workbench.errors import FailedPreconditionError
+
+VARIABLE: Final = "WORKBENCH_SECRET"
+"""The secret itself, as batch systems and Kubernetes hand out secrets."""
+FILE_VARIABLE: Final = "WORKBENCH_SECRET_FILE"
+"""The file that holds it; by default one below the user's data folder, which hosts of a cluster mostly share."""
+_LEAST_CHARACTERS: Final = 32
+_REMEDY: Final = 'make one with `python -c "import secrets; print(secrets.token_hex(32))"`'
+_VALID: Final = (datetime.datetime(2020, 1, 1), datetime.datetime(2120, 1, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret. What it derives from it depends on nothing else.
+
+    Attributes:
+      text: At least 32 characters that nobody can guess.
+      source: Where it was found, for messages.
+    """
+
+    text: str = field(repr=False)
+    source: str
+
+    def __post_init__(self) -> None:
+        if len(self.text) < _LEAST_CHARACTERS:
+            raise FailedPreconditionError(
+                f"the secret in {self.source} has {len(self.text)} characters, and could be guessed by trying; it "
+                f"needs at least {_LEAST_CHARACTERS}: {_REMEDY}"
+            )
+
+    @classmethod
+    def existing(cls) -> Secret | None:
+        """The secret of this user, or of this process's environment; None if there is none yet.
+
+        Raises:
+          FailedPreconditionError: If others can read its file, or it is too short.
+        """
+        if text := os.environ.get(VARIABLE, "").strip():
+            return cls(text, VARIABLE)
+        path = secret_file()
+        try:
+            with path.open(encoding="utf-8") as file:
+                about = os.fstat(file.fileno())
+                if about.st_uid not in (os.getuid(), 0) or stat.S_IMODE(about.st_mode) & 0o077:
+                    raise FailedPreconditionError(
+                        f"{path} can be read by others than you, and who has it can run code on your clusters: `chmod "
+                        f"600` it (in Kubernetes: defaultMode: 0400 of the volume), or set {VARIABLE}"
+                    )
+                return cls(file.read(4096).strip(), str(path))
+        except FileNotFoundError:
+            return None
+
+    @classmethod
+    def found_or_made(cls) -> Secret:
+        """As `existing`; where there is no secret, one is made in the file, which only this user can read.
+
+        Raises:
+          FailedPreconditionError: If others can read the file, or it cannot be made.
+        """
+        if (found := cls.existing()) is not None:
+            return found
+        path = secret_file()
+        try:
+            _make(path)
+        except OSError as error:
+            raise FailedPreconditionError(
+                f"the secret cannot be kept in {path} ({error}): set {FILE_VARIABLE} to a file that all tasks see, or "
+                f"{VARIABLE} to the same secret for all of them; {_REMEDY}"
+            ) from error
+        made = cls.existing()
+        assert made is not None
+        return made
+
+    @property
+    def fingerprint(self) -> str:
+        """Eight hexadecimal digits by which people compare the secrets of two hosts; they tell nothing of it."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes
+
+        digest = x509.load_pem_x509_certificate(self._pair()[0].encode()).fingerprint(hashes.SHA256()).hex()
+        return f"{digest[:4]}-{digest[4:8]}"
+
+    def security(self) -> Security:
+        """Dask's TLS for scheduler, workers and clients that have this secret."""
+        certificate, key = self._pair()
+        parts = {
+            f"tls_{role}_{part}": text
+            for role in ("client", "scheduler", "worker")
+            for part, text in (("cert", certificate), ("key", key))
+        }
+        return Security(require_encryption=True, tls_ca_file=certificate, **parts)
+
+    def _pair(self) -> tuple[str, str]:
+        """Certificate and key, PEM."""
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+        from cryptography.x509.oid import NameOID
+
+        seed = HKDF(hashes.SHA256(), 32, salt=None, info=b"workbench join, 1").derive(self.text.encode())
+        key = Ed25519PrivateKey.from_private_bytes(seed)
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "workbench-join")])
+        # Ed25519 signs the same thing alike each time, so all tasks have one certificate.
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName("workbench-join")]), critical=False)
+            .public_key(key.public_key())
+            .serial_number(1)
+            .not_valid_before(_VALID[0])
+            .not_valid_after(_VALID[1])
+            .sign(key, None)
+        )
+        pem = serialization.Encoding.PEM
+        private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        return certificate.public_bytes(pem).decode(), private.decode()
+
+
+def secret_file() -> Path:
+    """Where the secret of this user is kept: `$WORKBENCH_SECRET_FILE`, else below the user's data folder."""
+    if chosen := os.environ.get(FILE_VARIABLE):
+        return Path(chosen)
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "workbench" / "join-secret"
+
+
+def _make(path: Path) -> None:
+    """Tasks may do so at the same time, in a folder that hosts share: a link is made by one of them only."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(f"{secrets.token_hex(32)}\n")
+        with contextlib.suppress(FileExistsError):
+            os.link(hidden, path)
+    finally:
+        hidden.unlink()
