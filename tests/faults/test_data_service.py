@@ -14,7 +14,7 @@ import pytest
 
 import workbench as wb
 from tests.data.service.servers import PATIENCE_SECONDS, Processes, until
-from workbench.data.service.journal import framed, read_entries
+from workbench.data.service.dispatch.journal import framed, read_entries
 from workbench.errors import DataLossError
 
 N = 4000

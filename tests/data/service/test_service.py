@@ -12,7 +12,7 @@ import pytest
 
 import workbench as wb
 from tests.data.service.servers import free_port, service, until, worker_of
-from workbench.data.service.acknowledged import Acknowledged
+from workbench.data.service.dispatch.acknowledged import Acknowledged
 from workbench.data.service.splits import split_counts
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, UnavailableError
 
@@ -232,7 +232,7 @@ def test_what_cannot_be_divided_is_refused_when_it_is_distributed() -> None:
         ({"max_outstanding_requests": 0}, "must be at least 1"),
         ({"job_name": ""}, "job_name is ''"),
         ({"data_transfer_protocol": "rdma"}, "'grpc' only"),
-        ({"target_workers": "LOCAL"}, "'AUTO' or 'ANY'"),
+        ({"target_workers": "NEAR"}, "'AUTO', 'ANY' or 'LOCAL'"),
     ],
 )
 def test_bad_arguments_fail_at_once(options: dict[str, Any], message: str) -> None:

@@ -7,6 +7,9 @@ lane are numbered. A consumer acknowledges elements by these numbers before it h
 dispatcher accepts is handed over. So a lane can be computed again, on another worker or even on two at once, and each
 element still arrives once.
 
+Consumers take what is ready; or read in rounds, an element each of the same lane (`consumer/rounds.py`); or belong to
+trainers, each of which gets everything (`lanes/window_shelf.py`).
+
     consumer ── job, view, ack ──► dispatcher (journal) ◄── tasks, deal, end ── worker (lanes)
         └──────────────────────── fetch ────────────────────────────────────────►┘
 """

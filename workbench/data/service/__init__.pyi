@@ -1,4 +1,5 @@
 from workbench.data.service.address import Tls as Tls
+from workbench.data.service.cross_trainer_cache import CrossTrainerCache as CrossTrainerCache
 from workbench.data.service.dispatcher import DispatcherConfig as DispatcherConfig
 from workbench.data.service.dispatcher import DispatchServer as DispatchServer
 from workbench.data.service.methods import distribute as distribute

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.data.service.address import PROTOCOL, Address, Tls, check_bind, check_protocol, positive_ms
-from workbench.data.service.coordinator import Coordinator, Limits
+from workbench.data.service.dispatch.coordinator import Coordinator, Limits
 from workbench.data.service.server import Server
 from workbench.data.stored.writing import replace_file
 from workbench.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError

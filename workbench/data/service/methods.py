@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,17 @@ from workbench.communicators.core.tcp import is_loopback
 from workbench.data.dataset import Dataset
 from workbench.data.service.address import Address, Tls
 from workbench.data.service.channel import Channel
-from workbench.data.service.policy import ShardingPolicy
-from workbench.data.service.reader import Reading
-from workbench.data.service.source import ServiceSource
+from workbench.data.service.consumer.reading import Reading
+from workbench.data.service.consumer.source import ServiceSource
+from workbench.data.service.cross_trainer_cache import CrossTrainerCache
+from workbench.data.service.policy import CACHE_NEEDS_NO_END, NEEDS_NO_END, ShardingPolicy
 from workbench.data.service.splits import split_counts
 from workbench.data.service.wire import Fields
 from workbench.data.spec import INFINITE_CARDINALITY
 from workbench.data.stored.blocks import check_stored_compression
 from workbench.data.stored.fingerprint import fingerprint
 from workbench.data.stored.layout import spec_json
-from workbench.errors import CaptureError, InvalidArgumentError
+from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgumentError
 from workbench.runtime.comm.messages import dumps
 
 TIMEOUT_SECONDS = 60.0
@@ -33,9 +34,12 @@ def distribute(
     service: str,
     job_name: str | None = None,
     *,
+    consumer_index: int | None = None,
+    num_consumers: int | None = None,
     max_outstanding_requests: int | None = None,
     data_transfer_protocol: str | None = None,
     compression: str | None = "AUTO",
+    cross_trainer_cache: CrossTrainerCache | None = None,
     target_workers: str = "AUTO",
     tls: Tls | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
@@ -48,28 +52,42 @@ def distribute(
       service: Address of the dispatcher, `dispatcher.target`.
       job_name: Readers with the same name share the elements, first come, first served. The nth iteration of one shares
         with the nth of the others; one that comes after its end gets nothing.
+      consumer_index: For coordinated reads, which of the consumers this is, from 0. They read in rounds: in each, all
+        get an element of the same worker. A dataset that has `num_consumers` elements in a row that belong
+        together, such as batches of one length, gives each step of a training what belongs together. It must have no
+        end. A consumer that is slow keeps the others from running far ahead, and one that was killed and is started
+        again goes on in the round where it was. Workers that come after the first round take part when others are lost.
+      num_consumers: How many consumers read in rounds; goes with `consumer_index` and `job_name`.
       max_outstanding_requests: How many elements may be on their way or wait for the loop; by default about two
-        megabytes per worker.
+        megabytes per worker, and in rounds two elements per worker.
       data_transfer_protocol: None or "grpc".
       compression: Of elements on their way: "AUTO" (none on this machine, SNAPPY to others), "SNAPPY", "GZIP" or None.
-      target_workers: "AUTO" or "ANY": workers on any host.
+      cross_trainer_cache: Shares what workers make with other trainers; goes with `job_name` and a dataset without end.
+      target_workers: "AUTO" or "ANY" read from all workers, "LOCAL" only from those in the process of the reader. All
+        readers of a job must want the same; a job of local readers is computed by workers in their processes only.
       tls: The authority that servers are checked with, if they use TLS.
-      timeout_seconds: How long a service that is away, or has no worker, is waited for.
+      timeout_seconds: How long a service that is away, or has no worker, is waited for; and, in rounds, the others.
 
     Raises:
-      InvalidArgumentError: for an unknown mode or a malformed address; when applied, for a dataset whose source cannot
-        be divided although the mode does that.
+      InvalidArgumentError: for an unknown mode, a malformed address, or arguments that do not go together; when
+        applied, for a dataset whose source cannot be divided although the mode does that, or one with an end that is
+        to be cached.
+      FailedPreconditionError: when applied, for a dataset with an end that is to be read in rounds.
       UnavailableError: when applied, if the dispatcher does not answer.
     """
     reading = _reading(
-        processing_mode, service, job_name, max_outstanding_requests, data_transfer_protocol, target_workers, tls,
-        timeout_seconds,
+        processing_mode, service, job_name, _Rounds(consumer_index, num_consumers), max_outstanding_requests,
+        data_transfer_protocol, cross_trainer_cache, target_workers, tls, timeout_seconds,
     )  # fmt: skip
 
     def apply(dataset: Dataset) -> Dataset:
         fields = _described(dataset, compression, reading.address)
         if reading.mode == ShardingPolicy.DYNAMIC.value and fields["splits"] is None:
             raise InvalidArgumentError(fields["unsplittable"])
+        if reading.num_consumers and fields["finite"]:
+            raise FailedPreconditionError(NEEDS_NO_END)
+        if reading.trainer and not fields["endless"]:
+            raise InvalidArgumentError(CACHE_NEEDS_NO_END)
         dataset_id = _registered(dataset, fields, None, reading)
         return _dataset_of(reading, dataset_id, dataset.element_spec)
 
@@ -116,8 +134,11 @@ def from_dataset_id(
     element_spec: Any = None,
     job_name: str | None = None,
     *,
+    consumer_index: int | None = None,
+    num_consumers: int | None = None,
     max_outstanding_requests: int | None = None,
     data_transfer_protocol: str | None = None,
+    cross_trainer_cache: CrossTrainerCache | None = None,
     target_workers: str = "AUTO",
     tls: Tls | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
@@ -130,8 +151,11 @@ def from_dataset_id(
       dataset_id: What `register_dataset` gave.
       element_spec: `dataset.element_spec` of the registered dataset.
       job_name: As of `distribute`.
+      consumer_index: As of `distribute`.
+      num_consumers: As of `distribute`.
       max_outstanding_requests: As of `distribute`.
       data_transfer_protocol: As of `distribute`.
+      cross_trainer_cache: As of `distribute`.
       target_workers: As of `distribute`.
       tls: As of `distribute`.
       timeout_seconds: As of `distribute`.
@@ -140,8 +164,8 @@ def from_dataset_id(
       InvalidArgumentError: for an unknown mode or a malformed address, or without `element_spec`.
     """
     reading = _reading(
-        processing_mode, service, job_name, max_outstanding_requests, data_transfer_protocol, target_workers, tls,
-        timeout_seconds,
+        processing_mode, service, job_name, _Rounds(consumer_index, num_consumers), max_outstanding_requests,
+        data_transfer_protocol, cross_trainer_cache, target_workers, tls, timeout_seconds,
     )  # fmt: skip
     if element_spec is None:
         raise InvalidArgumentError(
@@ -151,12 +175,44 @@ def from_dataset_id(
     return _dataset_of(reading, found, element_spec)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rounds:
+    """What a consumer that reads in rounds says of itself, if it does."""
+
+    index: int | None
+    count: int | None
+
+    def checked(self, job_name: str | None) -> tuple[int, int]:
+        """Index and number of consumers, -1 and 0 for none.
+
+        Raises:
+          InvalidArgumentError: if they do not go together.
+        """
+        if self.index is None and self.count is None:
+            return -1, 0
+        if self.index is None or self.count is None:
+            raise InvalidArgumentError(
+                f"consumer_index is {self.index!r} and num_consumers {self.count!r}; coordinated reads need both"
+            )
+        if isinstance(self.count, bool) or int(self.count) < 1 or not 0 <= int(self.index) < int(self.count):
+            raise InvalidArgumentError(
+                f"consumer_index is {self.index!r} of {self.count!r} consumers; it must be from 0 to num_consumers - 1"
+            )
+        if job_name is None:
+            raise InvalidArgumentError(
+                "consumers that read in rounds share a job, so they need its name: job_name=..."
+            )
+        return int(self.index), int(self.count)
+
+
 def _reading(
     processing_mode: str | ShardingPolicy,
     service: str,
     job_name: str | None,
+    rounds: _Rounds,
     max_outstanding_requests: int | None,
     data_transfer_protocol: str | None,
+    cross_trainer_cache: CrossTrainerCache | None,
     target_workers: str,
     tls: Tls | None,
     timeout_seconds: float,
@@ -172,11 +228,39 @@ def _reading(
         raise InvalidArgumentError(
             f"data_transfer_protocol is {data_transfer_protocol!r}; there is 'grpc' only"
         )
-    if str(target_workers).upper() not in ("AUTO", "ANY"):
+    target = str(target_workers).upper()
+    if target not in ("AUTO", "ANY", "LOCAL"):
         raise InvalidArgumentError(
-            f"target_workers is {target_workers!r}; it must be 'AUTO' or 'ANY': elements come from workers on any host"
+            f"target_workers is {target_workers!r}; it must be 'AUTO', 'ANY' or 'LOCAL'"
         )
-    return Reading(address, tls, 0, policy.value, job_name or "", int(most or 0), float(timeout_seconds))
+    index, count = rounds.checked(job_name)
+    if count and target == "LOCAL":
+        raise InvalidArgumentError(
+            "consumers that read in rounds all read from the same workers, so target_workers cannot be 'LOCAL'"
+        )
+    trainer = _trainer(cross_trainer_cache, job_name)
+    if count and trainer:
+        raise InvalidArgumentError(
+            "cross_trainer_cache and consumer_index exclude each other: trainers read at their own pace, rounds do not"
+        )
+    return Reading(
+        address, tls, 0, policy.value, job_name or "", int(most or 0), float(timeout_seconds), index, count,
+        trainer, target,
+    )  # fmt: skip
+
+
+def _trainer(cache: CrossTrainerCache | None, job_name: str | None) -> str:
+    if cache is None:
+        return ""
+    if not isinstance(cache, CrossTrainerCache):
+        raise InvalidArgumentError(
+            f"cross_trainer_cache is a {type(cache).__name__}; it must be a CrossTrainerCache(trainer_id), or None"
+        )
+    if job_name is None:
+        raise InvalidArgumentError(
+            "trainers share the cache of a job, so they need its name: distribute(..., job_name=...)"
+        )
+    return cache.trainer_id
 
 
 def _described(dataset: Dataset, compression: str | None, address: Address) -> Fields:
@@ -196,6 +280,7 @@ def _described(dataset: Dataset, compression: str | None, address: Address) -> F
         "splits": splits,
         "unsplittable": why,
         "endless": dataset.cardinality() == INFINITE_CARDINALITY,
+        "finite": dataset.cardinality() >= 0,
         "compression": codec,
     }
 

@@ -1,4 +1,4 @@
-"""How the elements of a dataset are divided among data workers."""
+"""How the elements of a dataset are divided among data workers, and what the ways of reading need for that."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ import enum
 
 from workbench.data.options import AutoShardPolicy
 from workbench.errors import InvalidArgumentError
+
+NEEDS_NO_END = (
+    "consumers that read in rounds need a dataset without end, or one would run out before the others; put .repeat() "
+    "at its end"
+)
+CACHE_NEEDS_NO_END = (
+    "cross_trainer_cache needs a dataset without end, as a trainer may miss some; put .repeat() at its end"
+)
+NO_LOCAL_WORKER = (
+    'target_workers is "LOCAL", and no data worker of this service runs in the process of this consumer; start one: '
+    'wb.data.service.WorkerServer(wb.data.service.WorkerConfig(address)); or choose "ANY"'
+)
 
 
 class ShardingPolicy(enum.IntEnum):

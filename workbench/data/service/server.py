@@ -21,13 +21,15 @@ class Session:
     Attributes:
       who: The worker or consumer at its other end, "" before it has said so.
       job: The job that it reads, "" if none.
+      index: Which of the consumers that read the job in rounds it is; -1 if none.
     """
 
-    __slots__ = ("job", "who")
+    __slots__ = ("index", "job", "who")
 
     def __init__(self) -> None:
         self.who = ""
         self.job = ""
+        self.index = -1
 
 
 class Answers(Protocol):

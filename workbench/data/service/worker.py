@@ -10,13 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench import forks
+from workbench.data.service import local_workers
 from workbench.data.service.address import PROTOCOL, Address, Tls, check_bind, check_protocol, positive_ms
 from workbench.data.service.blocks import packed, size_of
 from workbench.data.service.channel import Channel
-from workbench.data.service.lane_task import LaneKey, LaneTask
+from workbench.data.service.lanes.lane_task import LaneKey, LaneTask
+from workbench.data.service.lanes.shelf import Request
 from workbench.data.service.server import Server, Session, unknown
 from workbench.data.service.wire import Fields
-from workbench.errors import CancelledError, FailedPreconditionError, WorkbenchError
+from workbench.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    WorkbenchError,
+)
 
 _REGISTER_SECONDS = 30.0
 _STOP_SECONDS = 10.0
@@ -26,7 +33,7 @@ _LONGEST_WAIT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """How a worker is set up, as tf.data.experimental.service.WorkerConfig; the last two are our own.
+    """How a worker is set up, as tf.data.experimental.service.WorkerConfig; the last three are our own.
 
     Attributes:
       dispatcher_address: Address of the dispatcher, `token@host:port`, or `dispatcher.target`.
@@ -37,6 +44,7 @@ class WorkerConfig:
       dispatcher_timeout_ms: How long a dispatcher that is away is tried again; an hour by default.
       host: Where to listen; off loopback it needs `tls`.
       tls: Certificate and key, and the authority that the dispatcher is checked with.
+      cross_trainer_cache_size_bytes: How much each lane of a job with `cross_trainer_cache` keeps; 1 GiB by default.
     """
 
     dispatcher_address: str
@@ -47,8 +55,14 @@ class WorkerConfig:
     dispatcher_timeout_ms: int | None = None
     host: str = "127.0.0.1"
     tls: Tls | None = None
+    cross_trainer_cache_size_bytes: int = 1 << 30
 
     def __post_init__(self) -> None:
+        size = self.cross_trainer_cache_size_bytes
+        if isinstance(size, bool) or int(size) < 1:
+            raise InvalidArgumentError(
+                f"WorkerConfig(cross_trainer_cache_size_bytes) is {size!r}; it must be at least 1 byte"
+            )
         for name, default in {"heartbeat_interval_ms": 1_000, "dispatcher_timeout_ms": 3_600_000}.items():
             object.__setattr__(self, name, positive_ms(getattr(self, name), default, f"WorkerConfig({name})"))
 
@@ -81,6 +95,7 @@ class DataWorker:
         template = config.worker_address or f"{config.host}:%port%"
         self.address = Address.parse(template.replace("%port%", str(self._server.port)))
         self._channel = self._new_channel()
+        local_workers.add(self.address.place)
         self._thread = threading.Thread(target=self._report, name="wb-data-worker", daemon=True)
         self._thread.start()
 
@@ -133,7 +148,9 @@ class DataWorker:
             ]
             for key, task in wanted.items():
                 if key not in self._lanes and not self._stopped.is_set():
-                    self._lanes[key] = LaneTask(task, self._new_channel, self._news)
+                    self._lanes[key] = LaneTask(
+                        task, self._new_channel, self._news, self._config.cross_trainer_cache_size_bytes
+                    )
         for lane in gone:
             lane.stop()
 
@@ -144,12 +161,14 @@ class DataWorker:
         if method != "fetch":
             raise unknown(method)
         session.who, session.job = fields["consumer"], fields["job"]
+        request = Request.of(fields)
         with self._news:
-            for lane in self._lanes_of(session.job) if fields["freed"] else ():
-                lane.free(session.who, fields["freed"])
-            taken = self._taken(session, fields)
+            for each in self._lanes_of(session.job):
+                each.shelf.free(request)
+            self._news.notify_all()  # there may be room
+            taken = self._taken(session.job, request, float(fields["wait"]))
+            drained = [each.key for each in self._lanes_of(session.job) if each.is_drained(request)]
         if taken is None:
-            drained = [lane.key for lane in self._lanes_of(session.job) if lane.drained]
             return {"drained": [(key.lane, key.move) for key in drained]}, b""
         lane, start, runs = taken
         segments, data = packed(runs, lane.compression)
@@ -157,16 +176,20 @@ class DataWorker:
         self._elements += count
         return {"lane": lane.key.lane, "start": start, "count": count, "segments": segments}, data
 
-    def _taken(self, session: Session, fields: Fields) -> tuple[LaneTask, int, list[Any]] | None:
+    def _taken(
+        self, job: str, request: Request, wait_seconds: float
+    ) -> tuple[LaneTask, int, list[Any]] | None:
         """Elements of any lane of the job; waits a while if none is ready."""
-        deadline = time.monotonic() + min(float(fields["wait"]), _LONGEST_WAIT_SECONDS)
+        deadline = time.monotonic() + min(wait_seconds, _LONGEST_WAIT_SECONDS)
         while not self._stopped.is_set():
-            lanes = self._lanes_of(session.job)
+            lanes = self._lanes_of(job)
             for lane in lanes:
-                if taken := lane.take(session.who, max(1, fields["most"])):
+                taken = lane.shelf.take(request)
+                if taken is not None:
+                    self._news.notify_all()  # there may be room now
                     return lane, *taken
             left = deadline - time.monotonic()
-            if left <= 0 or (lanes and all(lane.drained for lane in lanes)):
+            if left <= 0 or (lanes and all(lane.is_drained(request) for lane in lanes)):
                 return None
             self._news.wait(left)
         return None
@@ -178,11 +201,13 @@ class DataWorker:
         """See `Answers.ended`."""
         with self._news:
             for lane in self._lanes_of(session.job):
-                lane.give_back(session.who)
+                lane.shelf.give_back(session.who)
+            self._news.notify_all()
 
     def stop(self) -> None:
         """Ends everything."""
         self._stopped.set()
+        local_workers.discard(self.address.place)
         self._channel.close()
         with self._news:
             lanes = list(self._lanes.values())

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from workbench import forks
+from workbench import forks, tree
 from workbench.data.passes import Pass
-from workbench.data.service.reader import Reader, Reading, structure_of
-from workbench.data.spec import UNKNOWN_CARDINALITY
+from workbench.data.service.consumer.reader import Reader
+from workbench.data.service.consumer.reading import Reading
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stage import Source
+from workbench.data.structure import LEAF, Structure
 from workbench.data.tables import Run
+from workbench.errors import InvalidArgumentError
 
 
 class Iterations:
@@ -55,12 +58,25 @@ class ServiceSource(Source):
 
     def open(self, current: Pass) -> Iterator[Run]:
         """Starts one pass."""
-        return Reader(self.reading, self.iterations.next(), structure_of(self.spec)).runs()
+        iteration = self.iterations.next()
+        if self.reading.trainer and iteration:
+            raise InvalidArgumentError(
+                "a dataset with cross_trainer_cache has no end, and is iterated over once; this is iteration "
+                f"{iteration + 1}. Go on with the first iterator, or make another dataset: distribute(...)"
+            )
+        return Reader(self.reading, iteration, _structure_of(self.spec)).runs()
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""
         return self.spec
 
     def cardinality(self) -> int:
-        """Workers may join and leave, so it is not known."""
-        return UNKNOWN_CARDINALITY
+        """Workers may join and leave, so it is not known, unless the dataset must have no end."""
+        endless = self.reading.num_consumers or self.reading.trainer
+        return INFINITE_CARDINALITY if endless else UNKNOWN_CARDINALITY
+
+
+def _structure_of(element_spec: Any) -> Structure:
+    """The structure of elements with this spec."""
+    _, spec = tree.flatten(element_spec)
+    return LEAF if spec == LEAF.spec else Structure(spec)

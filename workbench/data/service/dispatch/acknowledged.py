@@ -45,5 +45,8 @@ class Acknowledged:
         """The first number that is not in the set."""
         return self._stops[0] if self._starts and self._starts[0] == 0 else 0
 
+    def __contains__(self, number: int) -> bool:
+        return not self.missing(number, number + 1)
+
     def __len__(self) -> int:
         return sum(self._stops) - sum(self._starts)

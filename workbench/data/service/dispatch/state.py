@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.data.service.acknowledged import Acknowledged
-from workbench.data.service.journal import Entry
+from workbench.data.service.dispatch.acknowledged import Acknowledged
+from workbench.data.service.dispatch.journal import Entry
+from workbench.data.service.policy import ShardingPolicy
 from workbench.data.service.splits import ENDLESS
 from workbench.errors import DataLossError
 
@@ -22,8 +23,9 @@ class Registered:
       fingerprint: What tells it from other datasets.
       digest: SHA-256 of its bytes.
       splits: How many splits each of its sources has; None if one cannot be cut, for `unsplittable` says why.
-      endless: Whether it has no end.
+      endless: Whether it is known to have no end.
       compression: Of its elements on their way.
+      finite: Whether it is known to have one.
     """
 
     id: int | str
@@ -33,6 +35,7 @@ class Registered:
     unsplittable: str
     endless: bool
     compression: str
+    finite: bool = False
 
 
 @dataclass(slots=True)
@@ -76,9 +79,12 @@ class Job:
       dataset: Id of the dataset.
       mode: Value of the `ShardingPolicy`.
       num_consumers: How many consumers read in rounds; 0 if they do not.
+      cached: Whether trainers share its elements, each of which gets all.
+      target_workers: "LOCAL" if consumers read from workers in their own processes only.
       lanes: Its lanes, by number.
       dealt: By source and visit, the next split to be dealt.
       closed: Whether no further lane will come.
+      local: Addresses of the workers in the processes of its consumers, as far as they have said so.
     """
 
     id: str
@@ -87,9 +93,43 @@ class Job:
     dataset: int | str
     mode: int
     num_consumers: int
+    cached: bool = False
+    target_workers: str = "AUTO"
     lanes: list[Lane] = field(default_factory=list)
     dealt: dict[str, int] = field(default_factory=dict)
     closed: bool = False
+    local: set[str] = field(default_factory=set)
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What all consumers of a job must want alike."""
+        return {
+            "dataset": self.dataset,
+            "processing_mode": ShardingPolicy(self.mode).name,
+            "num_consumers": self.num_consumers,
+            "cross_trainer_cache": self.cached,
+            "target_workers": self.target_workers,
+        }
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What makes the same job again, without its lanes."""
+        names = ("id", "name", "iteration", "dataset", "mode", "num_consumers", "cached", "target_workers")
+        return {name: getattr(self, name) for name in names}
+
+    def may_use(self, address: str) -> bool:
+        """Whether the worker at this address may compute lanes of it."""
+        return self.target_workers != "LOCAL" or address in self.local
+
+    def round_of(self, index: int) -> int:
+        """The first round of which a consumer that reads in rounds has not acknowledged its element."""
+        rounds = []
+        for lane in self.lanes:
+            nth = lane.acked.prefix // self.num_consumers if self.num_consumers else 0
+            while self.num_consumers and nth * self.num_consumers + index in lane.acked:
+                nth += 1
+            rounds.append(nth * len(self.lanes) + lane.number)
+        return min(rounds, default=0)
 
     @property
     def complete(self) -> bool:

@@ -1,10 +1,9 @@
-"""A lane on its worker: a thread that makes elements, and those that are ready or on their way to a consumer."""
+"""A lane on its worker: a thread that makes elements and puts them on a shelf, from which consumers take them."""
 
 from __future__ import annotations
 
 import pickle
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,20 +12,20 @@ from workbench.data.dataset import Dataset
 from workbench.data.failing import guarded
 from workbench.data.options import Options
 from workbench.data.passes import Pass
-from workbench.data.service.blocks import cut, size_of
+from workbench.data.service.blocks import size_of
 from workbench.data.service.channel import Channel
+from workbench.data.service.lanes.round_shelf import RoundShelf
+from workbench.data.service.lanes.shelf import Request, SharedShelf, Shelf, bytes_of
+from workbench.data.service.lanes.window_shelf import WindowShelf
 from workbench.data.service.policy import ShardingPolicy
 from workbench.data.service.splits import dealt
 from workbench.data.service.wire import Fields
 from workbench.data.sharding.autoshard import auto_shard
 from workbench.data.stage import Pipeline
 from workbench.data.stored.position import Position, rest_of
-from workbench.data.tables import Failed, ListTable, Run
+from workbench.data.tables import Failed, Run
 from workbench.errors import CaptureError
 from workbench.faults import fault
-
-_MOST_RUNS = 256
-_MOST_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +49,27 @@ class LaneKey:
 
 
 class LaneTask:
-    """Computes a lane ahead of its consumers, at most 256 runs or 64 MiB of elements that were made one by one.
+    """Computes a lane ahead of its consumers, as far as its shelf has room.
 
-    The worker's condition guards what is ready; whoever takes elements wakes the thread that makes them.
+    The worker's condition guards the shelf; whoever takes elements wakes the thread that makes them.
 
     Attributes:
       key: Which lane.
+      shelf: What was made and waits for consumers.
       compression: Of the elements on their way.
       failure: Why the lane stays as it is although it has not ended; None if it has, or goes on.
     """
 
-    def __init__(self, task: Fields, channel: Callable[[], Channel], news: threading.Condition) -> None:
+    def __init__(
+        self, task: Fields, channel: Callable[[], Channel], news: threading.Condition, window_bytes: int
+    ) -> None:
         """Starts to compute.
 
         Args:
           task: The lane as the dispatcher describes it.
           channel: Makes a connection to the dispatcher.
           news: Notified when something is ready.
+          window_bytes: How much to keep for trainers that share the lane.
         """
         self.key = LaneKey.of(task)
         self.compression = ""
@@ -75,11 +78,14 @@ class LaneTask:
         self._task = task
         self._channel = channel()
         self._news = news
-        self._made = self._next = int(task["acknowledged"])
-        self._ready: deque[tuple[Run, int]] = deque()
-        self._ready_bytes = 0
-        self._returned: list[tuple[int, list[Run]]] = []
-        self._given: dict[str, dict[int, list[Run]]] = {}
+        self._made = int(task["acknowledged"])
+        self.shelf: Shelf
+        if task["cached"]:
+            self.shelf = WindowShelf(self._made, window_bytes)
+        elif task["consumers"]:
+            self.shelf = RoundShelf(self.key.lane, self._made, task["consumers"])
+        else:
+            self.shelf = SharedShelf(self.key.lane, self._made)
         self._ended = self._stopped = False
         self._thread = threading.Thread(target=self._compute, name="wb-data-lane", daemon=True)
         self._thread.start()
@@ -160,65 +166,20 @@ class LaneTask:
 
     def _put(self, run: Run) -> bool:
         """Adds what was made when there is room; whether it was wanted."""
-        size = _bytes(run)
+        size = bytes_of(run)
         with self._news:
-            while not self._stopped and not self._has_room(size):
+            while not self._stopped and not self.shelf.has_room(size):
                 self._news.wait(1.0)
             if self._stopped:
                 return False
-            self._ready.append((run, size))
-            self._ready_bytes += size
+            self.shelf.put(run, size)
             self._made += size_of(run)
             self._news.notify_all()
         return True
 
-    def _has_room(self, size: int) -> bool:
-        return not self._ready or (len(self._ready) < _MOST_RUNS and self._ready_bytes + size <= _MOST_BYTES)
-
-    # Consumers; the caller holds the condition
-
-    def take(self, consumer: str, most: int) -> tuple[int, list[Run]] | None:
-        """Up to `most` elements that follow each other, and the number of the first; None if none is ready."""
-        if self._returned:
-            start, runs = self._returned.pop()
-        elif self._ready:
-            start, runs = self._next, []
-            left = most
-            while self._ready and left:
-                run, size = self._ready.popleft()
-                count = size_of(run)
-                if count > left:
-                    self._ready.appendleft((cut(run, left, count), size))
-                    run, count = cut(run, 0, left), left
-                else:
-                    self._ready_bytes -= size
-                runs.append(run)
-                left -= count
-                self._next += count
-            self._news.notify_all()
-        else:
-            return None
-        self._given.setdefault(consumer, {})[start] = runs
-        return start, runs
-
-    def free(self, consumer: str, blocks: list[tuple[int, int]]) -> None:
-        """Forgets elements that a consumer has acknowledged, given as lanes and their first numbers."""
-        given = self._given.get(consumer, {})
-        for lane, start in blocks:
-            if lane == self.key.lane:
-                given.pop(start, None)
-
-    def give_back(self, consumer: str) -> None:
-        """Has others get what a consumer that has gone did not acknowledge."""
-        given = self._given.pop(consumer, {})
-        self._returned += given.items()
-        if given:
-            self._news.notify_all()
-
-    @property
-    def drained(self) -> bool:
-        """Whether every element was given to a consumer."""
-        return self._ended and not self._ready and not self._returned
+    def is_drained(self, request: Request) -> bool:
+        """Whether nothing is left for a consumer, and nothing will come; the caller holds the condition."""
+        return self._ended and self.shelf.is_used_up(request)
 
     def stop(self) -> None:
         """Ends the thread."""
@@ -230,15 +191,3 @@ class LaneTask:
     def join(self, timeout_seconds: float) -> None:
         """Waits for the thread; a function of the user may keep it longer."""
         self._thread.join(timeout_seconds)
-
-
-def _bytes(run: Run) -> int:
-    """What a run holds in memory by itself; rows of tables are gathered only when they travel."""
-    if not isinstance(run, Failed) and isinstance(run.table, ListTable):
-        items = run.table.items
-        return sum(
-            len(leaf) if isinstance(leaf, bytes) else getattr(leaf, "nbytes", 64)
-            for index in run.indices()
-            for leaf in items[index]
-        )
-    return 64

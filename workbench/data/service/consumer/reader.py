@@ -9,62 +9,27 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from workbench import forks
-from workbench.data.service.address import Address, Tls
+from workbench.data.service import local_workers
+from workbench.data.service.address import Address
 from workbench.data.service.blocks import cut, size_of, unpacked
 from workbench.data.service.channel import Channel
+from workbench.data.service.consumer.reading import Reading
+from workbench.data.service.consumer.rounds import Rounds
+from workbench.data.service.consumer.turns import MOST_ELEMENTS, Ask, Block, FirstCome, Turns, Worker
 from workbench.data.service.wire import Fields
 from workbench.data.structure import Structure
 from workbench.data.tables import Failed, Run
-from workbench.errors import CancelledError, UnavailableError, WorkbenchError
+from workbench.errors import CancelledError, FailedPreconditionError, UnavailableError, WorkbenchError
 
 _WATCH_SECONDS = 2.0
 _FETCH_SECONDS = 1.0
 _LIMITED_FETCH_SECONDS = 0.05
 _IDLE_SECONDS = 0.5
 _BLOCK_BYTES = 1024 * 1024
-_MOST_ELEMENTS = 4096
-_BLOCKS_PER_WORKER = 2
 _STOP_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a consumer reads.
-
-    Attributes:
-      address: The dispatcher.
-      tls: How to check certificates, None without TLS.
-      dataset: Id of the dataset.
-      mode: Value of the `ShardingPolicy`.
-      job_name: The name that consumers share, "" for a job of this one.
-      max_outstanding: How many elements may be here or on their way; 0 for two blocks of a megabyte per worker.
-      timeout_seconds: How long the service may be away, or without a worker.
-    """
-
-    address: Address
-    tls: Tls | None
-    dataset: int | str
-    mode: int
-    job_name: str
-    max_outstanding: int
-    timeout_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Elements of a lane that follow each other."""
-
-    fetcher: _Fetcher
-    lane: int
-    start: int
-    count: int
-    runs: list[Run]
 
 
 class Reader:
@@ -84,8 +49,9 @@ class Reader:
         self.consumer = secrets.token_hex(8)
         self.job = ""
         self.news = forks.lock(threading.Condition())
-        self._blocks: deque[_Block] = deque()
-        self._held = 0
+        self.turns: Turns = FirstCome(reading.max_outstanding)
+        if reading.num_consumers:
+            self.turns = Rounds(reading.index, reading.num_consumers, reading.max_outstanding)
         self._view: Fields | None = None
         self._fetchers: dict[str, _Fetcher] = {}
         self._failure: WorkbenchError | None = None
@@ -106,28 +72,44 @@ class Reader:
           UnavailableError: if the service is away for too long.
         """
         try:
-            reading = self._reading
-            fields = {
-                "id": secrets.token_hex(8),
-                "name": reading.job_name,
-                "iteration": self._iteration,
-                "dataset": reading.dataset,
-                "mode": reading.mode,
-                "num_consumers": 0,
-                "consumer": self.consumer,
-            }
-            self.job = self._channel.call("job", fields)[0]["job"]
-            self._thread.start()
+            self._join()
             while (block := self._next()) is not None:
                 yield from self._accepted(block)
                 with self.news:
-                    self._held -= block.count
+                    self.turns.done(block)
                     self.news.notify_all()
         finally:
             self._close()
 
-    def _accepted(self, block: _Block) -> Iterator[Run]:
+    def _join(self) -> None:
+        reading = self._reading
+        fields = {
+            **self._seat(),
+            "id": secrets.token_hex(8),
+            "name": reading.job_name,
+            "iteration": self._iteration,
+            "dataset": reading.dataset,
+            "mode": reading.mode,
+            "num_consumers": reading.num_consumers,
+            "cached": bool(reading.trainer),
+            "target_workers": reading.target_workers,
+        }
+        reply, _ = self._channel.call("job", fields)
+        self.job = reply["job"]
+        if isinstance(self.turns, Rounds):
+            self.turns.start(reply["round"])
+        self._thread.start()
+
+    def _seat(self) -> Fields:
+        """Who this is."""
+        local = local_workers.addresses() if self._reading.is_local else []
+        return {"consumer": self.consumer, "index": self._reading.index, "local": local}
+
+    def _accepted(self, block: Block) -> Iterator[Run]:
         """What of a block nobody has had, this consumer included: a lane may have been computed again."""
+        if self._reading.trainer:  # others may have it too
+            yield from block.runs
+            return
         self._acknowledged += 1
         reply, _ = self._channel.call(
             "ack",
@@ -142,39 +124,82 @@ class Reader:
             },
         )
         with self.news:
-            block.fetcher.freed.append((block.lane, block.start))
+            self.turns.acknowledged(block)
+            if block.worker in self._fetchers:
+                self._fetchers[block.worker].freed.append((block.lane, block.start))
         for start, stop in reply["accepted"]:
             yield from _between(block.runs, start - block.start, stop - block.start)
 
-    def _next(self) -> _Block | None:
+    def _next(self) -> Block | None:
         """The next block; None at the end of the job."""
         with self.news:
-            lonely_since = time.monotonic()
+            waits_since = time.monotonic()
             while True:
-                if self._blocks:
-                    return self._blocks.popleft()
+                block = self.turns.next()
+                if block is not None:
+                    return block
                 if self._failure is not None:
                     raise self._failure
                 if self._has_ended():
                     return None
-                if self._view is None or self._view["workers"]:
-                    lonely_since = time.monotonic()
-                elif time.monotonic() - lonely_since > self._reading.timeout_seconds:
-                    raise UnavailableError(
-                        f"the dispatcher at {self._reading.address} has had no worker for "
-                        f"{self._reading.timeout_seconds:g} seconds; start one: workbench data-worker ADDRESS"
-                    )
+                lacking = self._lacking()
+                if lacking is None:
+                    waits_since = time.monotonic()
+                elif time.monotonic() - waits_since > self._reading.timeout_seconds:
+                    raise UnavailableError(lacking)
                 self.news.wait(1.0)
 
+    def _lacking(self) -> str | None:
+        """Why nothing can come as things are; None if something can."""
+        view, seconds = self._view, f"{self._reading.timeout_seconds:g} seconds"
+        if view is None:
+            return None
+        if not view["workers"]:
+            start = "start one: workbench data-worker ADDRESS"
+            if self._reading.is_local:
+                start = 'start a WorkerServer here, or choose target_workers="ANY"'
+            where = " in the process of this consumer" if self._reading.is_local else ""
+            return (
+                f"the dispatcher at {self._reading.address} has had no worker{where} for {seconds}; {start}"
+            )
+        if view["missing"]:
+            indices = ", ".join(map(str, view["missing"]))
+            return (
+                f"consumer {self._reading.index} has waited {seconds} for the others of job "
+                f"{self._reading.job_name!r}, which read in rounds: nobody reads as consumer_index {indices} of "
+                f"{self._reading.num_consumers}; start it, and it goes on where it was"
+            )
+        return None
+
     def _has_ended(self) -> bool:
-        """Whether no element is left that nobody was given."""
+        """Whether no element is left that nobody was given.
+
+        Raises:
+          FailedPreconditionError: if the lane whose turn it is has ended, although others go on.
+        """
         view = self._view
         if view is None or not view["closed"]:
             return False
-        return all(
-            complete or (address in self._fetchers and (number, move) in self._fetchers[address].drained)
-            for number, move, address, complete in view["lanes"]
-        )
+        due = self.turns.lane_due()
+        if due is None:
+            lanes = [lane for lane in view["lanes"] if not lane[2] or self._is_read(lane[2])]
+            return all(
+                complete or self._is_drained(lane, move, place) for lane, move, place, complete in lanes
+            )
+        number, move, place, complete = view["lanes"][due]
+        if complete or self._is_drained(number, move, place):
+            raise FailedPreconditionError(
+                "a data worker has come to the end of the dataset, and consumers that read in rounds need one without "
+                "end; put .repeat() at its end"
+            )
+        return False
+
+    def _is_drained(self, lane: int, move: int, address: str) -> bool:
+        return address in self._fetchers and (lane, move) in self._fetchers[address].drained
+
+    def _is_read(self, address: str) -> bool:
+        """Whether this consumer reads from the worker at this address."""
+        return not self._reading.is_local or address in local_workers.addresses()
 
     # Threads
 
@@ -182,8 +207,8 @@ class Reader:
         version = 0
         while not self.closed:
             fields: Fields = {
+                **self._seat(),
                 "job": self.job,
-                "consumer": self.consumer,
                 "version": version,
                 "wait": _WATCH_SECONDS,
             }
@@ -197,7 +222,9 @@ class Reader:
             version = view["version"]
             with self.news:
                 self._view = view
-                gone = self._fetch_from({lane[2] for lane in view["lanes"] if lane[2]})
+                gone = self._fetch_from(
+                    {lane[2] for lane in view["lanes"] if lane[2] and self._is_read(lane[2])}
+                )
                 self.news.notify_all()
             for fetcher in gone:
                 fetcher.stop()
@@ -209,38 +236,19 @@ class Reader:
                 self._fetchers[address] = _Fetcher(self, address, self._reading)
         return [self._fetchers.pop(address) for address in self._fetchers.keys() - addresses]
 
-    def room(self, fetcher: _Fetcher, wanted: int) -> int:
-        """How many elements may be asked for now, at most `wanted`; the caller holds the condition.
-
-        None of a worker that has nothing left of the job, or its requests would keep others from being served.
-        """
-        if not self.has_lanes_at(fetcher.address):
-            return 0
-        limit = self._reading.max_outstanding
-        if limit:
-            share = max(1, limit // len(self._fetchers or " "))
-            return max(0, min(wanted, limit - self._held, share))
-        return wanted if sum(block.fetcher is fetcher for block in self._blocks) < _BLOCKS_PER_WORKER else 0
-
-    def reserve(self, count: int) -> None:
-        """Counts elements as outstanding, or as not; the caller holds the condition."""
-        self._held += count
-
-    def add(self, block: _Block) -> None:
-        """Has the elements of a block wait for the loop; the caller holds the condition."""
-        self._blocks.append(block)
-        self.news.notify_all()
+    def worker(self, address: str) -> Worker:
+        """A worker as the dispatcher has told; the caller holds the condition."""
+        view = self._view
+        lanes = () if view is None else view["lanes"]
+        here = tuple(lane for lane, _, place, complete in lanes if place == address and not complete)
+        total = len(lanes) if view is not None and view["closed"] else 0
+        return Worker(address, here, total, len(self._fetchers))
 
     def fail(self, error: WorkbenchError) -> None:
         """Has the loop raise an error."""
         with self.news:
             self._failure = self._failure or error
             self.news.notify_all()
-
-    def has_lanes_at(self, address: str) -> bool:
-        """Whether a worker has lanes of the job that are not complete, as far as the dispatcher has told."""
-        lanes = [] if self._view is None else self._view["lanes"]
-        return any(place == address and not complete for _, _, place, complete in lanes)
 
     def _close(self) -> None:
         with self.news:
@@ -287,8 +295,10 @@ class _Fetcher:
         self.freed: list[tuple[int, int]] = []
         self.drained: set[tuple[int, int]] = set()
         self._is_idle = False
+        self._trainer = reading.trainer
         # Elements that are asked for and do not come count against the limit, which other workers could use.
-        self._wait = _LIMITED_FETCH_SECONDS if reading.max_outstanding else _FETCH_SECONDS
+        is_limited = reading.max_outstanding and not reading.num_consumers
+        self._wait = _LIMITED_FETCH_SECONDS if is_limited else _FETCH_SECONDS
         place = Address.parse(address)
         self._place = Address(place.host, place.port, reading.address.token)
         self._channel = reader.channel(self._place, "data worker")
@@ -299,48 +309,60 @@ class _Fetcher:
         reader = self._reader
         while True:
             with reader.news:
-                while not self._stopped and not reader.room(self, self._most):
+                while (ask := None if self._stopped else self._plan()) is None:
+                    if self._stopped:
+                        return
                     reader.news.wait(1.0)
-                if self._stopped:
-                    return
-                most = reader.room(self, self._most)
-                reader.reserve(most)
                 freed, self.freed = self.freed, []
-            reserved, self._is_idle = most, False
+            came, self._is_idle = 0, False
             try:
-                reserved = self._fetch(most, freed)
+                came = self._fetch(ask, freed)
             except CancelledError:
                 return
             except WorkbenchError as error:
                 # A worker that has gone, of which the dispatcher knows, is no failure: others have its lanes.
-                if reader.has_lanes_at(self.address) and not self._stopped:
+                with reader.news:
+                    is_missed = reader.worker(self.address).lanes and not self._stopped
+                if is_missed:
                     reader.fail(error)
                 return
             finally:
                 with reader.news:
-                    reader.reserve(-reserved)
+                    reader.turns.settle(ask, came)
                     reader.news.notify_all()
             if self._is_idle:
                 with reader.news:
                     reader.news.wait(_IDLE_SECONDS)
 
-    def _fetch(self, most: int, freed: list[tuple[int, int]]) -> int:
-        """One request; how many of the elements that were reserved did not come."""
+    def _plan(self) -> Ask | None:
+        return self._reader.turns.plan(self._reader.worker(self.address), self._most)
+
+    def _fetch(self, ask: Ask, freed: list[tuple[int, int]]) -> int:
+        """One request; how many elements came."""
         reader = self._reader
-        fields = {"job": reader.job, "consumer": reader.consumer, "most": most, "freed": freed}
-        reply, data = self._channel.call("fetch", {**fields, "wait": self._wait}, wait_seconds=self._wait)
-        with reader.news:
-            if "drained" in reply:
+        fields = {
+            "job": reader.job,
+            "consumer": reader.consumer,
+            "most": ask.most,
+            "freed": freed,
+            "due": list(ask.due.items()),
+            "unread": list(ask.unread.items()),
+            "trainer": self._trainer,
+            "wait": self._wait,
+        }
+        reply, data = self._channel.call("fetch", fields, wait_seconds=self._wait)
+        if "drained" in reply:
+            with reader.news:
                 self.drained = {(lane, move) for lane, move in reply["drained"]}
-                self._is_idle = True
-                return most
+            # Where all is drained, the worker has answered at once.
+            self._is_idle = bool(reply["drained"])
+            return 0
         runs = unpacked(reply["segments"], data, reader.structure, self.address)
         count = int(reply["count"])
         self._most = _next_size(self._most, count, len(data))
         with reader.news:
-            reader.reserve(max(0, count - most))
-            reader.add(_Block(self, reply["lane"], reply["start"], count, runs))
-        return max(0, most - count)
+            reader.turns.add(Block(self.address, reply["lane"], reply["start"], count, runs))
+        return count
 
     def stop(self) -> None:
         """Ends the thread."""
@@ -358,7 +380,7 @@ class _Fetcher:
 def _next_size(most: int, count: int, size_bytes: int) -> int:
     """How many elements to ask for: twice as many each time, up to about a megabyte."""
     fit = _BLOCK_BYTES * count // max(1, size_bytes)
-    return max(1, min(2 * most, fit, _MOST_ELEMENTS))
+    return max(1, min(2 * most, fit, MOST_ELEMENTS))
 
 
 def _between(runs: list[Run], start: int, stop: int) -> Iterator[Run]:
@@ -369,12 +391,3 @@ def _between(runs: list[Run], start: int, stop: int) -> Iterator[Run]:
         if first < last:
             yield cut(run, first, last)
         position += size
-
-
-def structure_of(element_spec: Any) -> Structure:
-    """The structure of elements with this spec."""
-    from workbench import tree
-    from workbench.data.structure import LEAF
-
-    _, spec = tree.flatten(element_spec)
-    return LEAF if spec == LEAF.spec else Structure(spec)

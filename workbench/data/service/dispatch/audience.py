@@ -1,0 +1,57 @@
+"""Who reads which job, as far as a dispatcher that runs now has heard. Its lock guards it."""
+
+from __future__ import annotations
+
+import time
+
+from workbench.data.service.dispatch.state import Job
+from workbench.data.service.server import Session
+
+
+class Audience:
+    """The consumers of each job, and since when jobs without any have none."""
+
+    def __init__(self, jobs: list[str]) -> None:
+        """Nobody reads `jobs` yet; a former dispatcher knew them."""
+        self._consumers: dict[str, dict[str, Session]] = {}
+        self._idle_since = dict.fromkeys(jobs, time.monotonic())
+
+    def join(self, job: str, consumer: str, session: Session, index: int) -> None:
+        """A consumer reads a job, as the `index`th of those that read in rounds; -1 if it reads as it likes."""
+        session.who, session.job, session.index = consumer, job, index
+        self._consumers.setdefault(job, {})[consumer] = session
+        self._idle_since.pop(job, None)
+
+    def leave(self, job: Job | None, consumer: str, session: Session | None = None) -> None:
+        """A consumer has ended, or its connection `session` has: one that has come again stays."""
+        if job is None:
+            return
+        readers = self._consumers.get(job.id, {})
+        if session is None or readers.get(consumer) is session:
+            readers.pop(consumer, None)
+        if not readers:
+            self._idle_since.setdefault(job.id, time.monotonic())
+
+    def forget(self, job: str) -> None:
+        """A job is no more."""
+        self._idle_since.pop(job, None)
+        self._consumers.pop(job, None)
+
+    def idle(self, timeout_seconds: float) -> list[str]:
+        """The jobs that nobody has read for this time."""
+        now = time.monotonic()
+        return [job for job, since in self._idle_since.items() if now - since >= timeout_seconds]
+
+    def count(self, job: str) -> int:
+        """How many consumers read a job."""
+        return len(self._consumers.get(job, ()))
+
+    def other(self, job: str, index: int, consumer: str) -> bool:
+        """Whether another consumer reads a job under this index."""
+        readers = self._consumers.get(job, {})
+        return index >= 0 and any(each.index == index and who != consumer for who, each in readers.items())
+
+    def missing(self, job: Job) -> list[int]:
+        """The indices of a job that is read in rounds which no consumer has."""
+        there = {session.index for session in self._consumers.get(job.id, {}).values()}
+        return [index for index in range(job.num_consumers) if index not in there]

@@ -1,0 +1,355 @@
+"""What a dispatcher answers: it deals splits, places lanes on workers, and accepts each element once."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from workbench import forks
+from workbench.data.service.dispatch.audience import Audience
+from workbench.data.service.dispatch.journal import Entry
+from workbench.data.service.dispatch.ledger import Ledger
+from workbench.data.service.dispatch.placement import Placement
+from workbench.data.service.dispatch.state import Job, Lane, Registered
+from workbench.data.service.policy import CACHE_NEEDS_NO_END, NEEDS_NO_END, NO_LOCAL_WORKER, ShardingPolicy
+from workbench.data.service.server import Session, unknown
+from workbench.data.service.wire import Fields
+from workbench.errors import FailedPreconditionError, InvalidArgumentError
+
+Reply = tuple[Fields, bytes]
+_LONGEST_WAIT_SECONDS = 5.0
+_TICK_SECONDS = 0.5
+_SEAT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a dispatcher waits before it gives something up, in seconds.
+
+    Attributes:
+      job_gc_check: Between two looks for jobs that nobody reads.
+      job_gc: How long nobody reads a job before it is forgotten.
+      worker: How long a worker is silent before its lanes go to others.
+    """
+
+    job_gc_check: float
+    job_gc: float
+    worker: float
+
+
+class Coordinator:
+    """Answers workers and consumers. One lock guards everything; whoever waits for news waits for its condition."""
+
+    def __init__(self, work_dir: str | None, limits: Limits, worker_addresses: tuple[str, ...]) -> None:
+        """Takes up what the journal in `work_dir` says; None keeps everything in memory.
+
+        Raises:
+          DataLossError: if the journal is damaged.
+        """
+        self._ledger = Ledger(work_dir)
+        self._state = self._ledger.state
+        self._limits = limits
+        self._worker_addresses = worker_addresses
+        self._placement = Placement(self._ledger, worker_addresses, limits.worker, self._tell)
+        self._audience = Audience(list(self._state.jobs))
+        self._news = forks.lock(threading.Condition())
+        # Numbers of a former dispatcher would mean something else: those of this one begin elsewhere.
+        self._version = time.monotonic_ns()
+        self._next_gc = 0.0
+        self._stopped = False
+        self._methods: dict[str, Callable[[Fields, bytes, Session], Reply]] = {
+            "register": self._register,
+            "dataset": self._dataset,
+            "job": self._job,
+            "view": self._view,
+            "ack": self._ack,
+            "release": self._release,
+            "tasks": self._tasks,
+            "deal": self._deal,
+            "end": self._end,
+            "status": self._status,
+        }
+        self._thread = threading.Thread(target=self._keep_house, name="wb-data-dispatcher", daemon=True)
+        self._thread.start()
+
+    def answer(self, method: str, fields: Fields, payload: bytes, session: Session) -> Reply:
+        """See `Answers.answer`."""
+        known = self._methods.get(method)
+        if known is None:
+            raise unknown(method)
+        with self._news:
+            return known(fields, payload, session)
+
+    def ended(self, session: Session) -> None:
+        """A worker or consumer has gone; one that comes back says so."""
+        with self._news:
+            worker = self._placement.workers.get(session.who)
+            if worker is not None and worker.session is session:
+                self._placement.lose(session.who)
+            self._audience.leave(self._state.jobs.get(session.job), session.who, session)
+            self._tell()
+
+    def stop(self) -> None:
+        """Ends the waits of all that ask for news."""
+        with self._news:
+            self._stopped = True
+            self._news.notify_all()
+        self._thread.join(10.0)
+        with self._news:
+            self._ledger.close()
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers are there."""
+        return len(self._placement.workers)
+
+    # Consumers
+
+    def _register(self, fields: Fields, payload: bytes, session: Session) -> Reply:
+        wanted, fingerprint = fields["id"], fields["dataset"]["fingerprint"]
+        for known in self._state.datasets.values():
+            if known.fingerprint == fingerprint and (wanted is None or wanted == known.id):
+                return {"id": known.id}, b""
+        if wanted is not None and wanted in self._state.datasets:
+            raise InvalidArgumentError(
+                f"register_dataset: another dataset is registered as {wanted!r}; choose another dataset_id"
+            )
+        digest = hashlib.sha256(payload).hexdigest()
+        numbers = [number for number in self._state.datasets if isinstance(number, int)]
+        registered = Registered(
+            id=max(numbers, default=999) + 1 if wanted is None else wanted, digest=digest, **fields["dataset"]
+        )
+        self._ledger.keep(digest, payload)
+        self._write({"what": "dataset", "dataset": asdict(registered)})
+        return {"id": registered.id}, b""
+
+    def _job(self, fields: Fields, payload: bytes, session: Session) -> Reply:
+        name, iteration = fields["name"], fields["iteration"]
+        # A job of one consumer has an id of the consumer's, so asking again after a lost reply makes no second one.
+        known: str = self._state.names.get((name, iteration), "") if name else fields["id"]
+        job = self._state.jobs.get(known)
+        wanted = Job(
+            fields["id"], name, iteration, fields["dataset"], fields["mode"], fields["num_consumers"],
+            fields["cached"], fields["target_workers"],
+        )  # fmt: skip
+        if wanted.target_workers == "LOCAL" and not self._placement.addresses & set(fields["local"]):
+            raise FailedPreconditionError(NO_LOCAL_WORKER)
+        if job is None:
+            self._begin(wanted)
+            job = self._state.jobs[wanted.id]
+        elif job.terms != wanted.terms:
+            pairs = {term: (was, wanted.terms[term]) for term, was in job.terms.items()}
+            differ = ", ".join(
+                f"{term}: {was}, got {got}" for term, (was, got) in pairs.items() if was != got
+            )
+            raise InvalidArgumentError(
+                f"job_name {name!r} is in use for another {differ}; choose another name"
+            )
+        self._join(job, fields, session)
+        self._placement.place()
+        return {"job": job.id, "round": job.round_of(fields["index"]) if job.closed else 0}, b""
+
+    def _begin(self, job: Job) -> None:
+        registered, mode = self._ledger.registered(job.dataset), ShardingPolicy(job.mode)
+        if mode is ShardingPolicy.DYNAMIC and registered.splits is None:
+            raise InvalidArgumentError(registered.unsplittable)
+        if mode.is_static and not self._worker_addresses:
+            raise FailedPreconditionError(
+                f"ShardingPolicy.{mode.name} gives each worker a fixed part, so the dispatcher must know them all: "
+                f"DispatcherConfig(worker_addresses=[...]); or use ShardingPolicy.DYNAMIC"
+            )
+        if job.num_consumers and registered.finite:
+            raise FailedPreconditionError(NEEDS_NO_END)
+        if job.cached and not registered.endless:
+            raise InvalidArgumentError(CACHE_NEEDS_NO_END)
+        self._write({"what": "job", "job": job.described})
+        if mode.is_static:
+            for _ in self._worker_addresses:
+                self._write({"what": "lane", "job": job.id, "worker": ""})
+
+    def _join(self, job: Job, fields: Fields, session: Session) -> None:
+        index, consumer = fields["index"], fields["consumer"]
+        # The end of a consumer that was killed may be on its way when the one comes that takes its place.
+        if not self._news.wait_for(lambda: not self._audience.other(job.id, index, consumer), _SEAT_SECONDS):
+            raise FailedPreconditionError(
+                f"another consumer reads job {job.name!r} as consumer_index {index} of {job.num_consumers}; give each "
+                "an index of its own"
+            )
+        self._audience.join(job.id, consumer, session, index)
+        job.local.update(fields["local"])
+        if job.num_consumers and not job.closed and job.lanes and not self._audience.missing(job):
+            # Rounds go over a number of lanes that does not change.
+            self._write({"what": "close", "job": job.id})
+
+    def _view(self, fields: Fields, payload: bytes, session: Session) -> Reply:
+        self._join(self._ledger.job(fields["job"]), fields, session)
+        self._placement.place()
+        self._wait_for_news(fields)
+        job = self._ledger.job(fields["job"])
+        lanes = [
+            [lane.number, lane.moves, self._placement.address(lane), lane.complete] for lane in job.lanes
+        ]
+        view = {"version": self._version, "closed": job.closed, "lanes": lanes}
+        addresses = self._placement.addresses
+        if job.target_workers == "LOCAL":
+            addresses &= set(fields["local"])
+        return {**view, "workers": len(addresses), "missing": self._audience.missing(job)}, b""
+
+    def _ack(self, fields: Fields, payload: bytes, session: Session) -> Reply:
+        job = self._ledger.job(fields["job"])
+        lane, consumer, number = job.lanes[fields["lane"]], fields["consumer"], fields["number"]
+        before = lane.verdicts.get(consumer)
+        if before is not None and before[0] == number:  # the reply was lost
+            return {"accepted": before[1]}, b""
+        accepted = lane.acked.missing(fields["start"], fields["stop"])
+        entry = {
+            "what": "ack",
+            "job": job.id,
+            "lane": lane.number,
+            "accepted": accepted,
+            "consumer": consumer,
+        }
+        self._write({**entry, "number": number, "failed": fields["failed"]}, news=False)
+        if lane.complete:
+            self._tell()
+        return {"accepted": accepted}, b""
+
+    def _release(self, fields: Fields, payload: bytes, session: Session) -> Reply:
+        job = self._state.jobs.get(fields["job"])
+        self._audience.leave(job, fields["consumer"])
+        if job is not None and not job.name:
+            self._forget(job.id)
+        self._tell()
+        return {}, b""
+
+    def _status(self, fields: Fields, payload: bytes, session: Session) -> Reply:
+        jobs = [self._job_status(job) for job in self._state.jobs.values()]
+        lanes = [lane for job in self._state.jobs.values() for lane in job.lanes if not lane.complete]
+        workers = [
+            {
+                "address": worker.address,
+                "lanes": sum(lane.worker == name for lane in lanes),
+                "elements": worker.elements,
+                "elements_per_second": worker.rate,
+            }
+            for name, worker in self._placement.workers.items()
+        ]
+        return {"jobs": jobs, "workers": workers, "datasets": len(self._state.datasets)}, b""
+
+    def _job_status(self, job: Job) -> Fields:
+        splits = self._state.datasets[job.dataset].splits
+        dynamic = job.mode == ShardingPolicy.DYNAMIC.value and splits is not None
+        dealt = [sum(map(len, lane.deals.values())) for lane in job.lanes]
+        done = sum(count for lane, count in zip(job.lanes, dealt, strict=True) if lane.complete)
+        left = (
+            sum(max(0, n - job.dealt.get(f"{k}/0", 0)) for k, n in enumerate(splits or ())) if dynamic else 0
+        )
+        return {
+            "name": job.name or job.id,
+            "iteration": job.iteration,
+            "processing_mode": ShardingPolicy(job.mode).name,
+            "consumers": self._audience.count(job.id),
+            "lanes": len(job.lanes),
+            "lanes_complete": sum(lane.complete for lane in job.lanes),
+            "splits_done": done,
+            "splits_leased": sum(dealt) - done,
+            "splits_left": left,
+            "elements": sum(len(lane.acked) for lane in job.lanes),
+            "complete": job.complete,
+        }
+
+    # Workers
+
+    def _dataset(self, fields: Fields, payload: bytes, session: Session) -> Reply:
+        registered = self._ledger.registered(fields["dataset"])
+        return {"compression": registered.compression}, self._ledger.kept(registered.digest)
+
+    def _tasks(self, fields: Fields, payload: bytes, session: Session) -> Reply:
+        name = session.who = fields["worker"]
+        if name not in self._placement.workers:
+            self._placement.join(name, fields["address"], session)
+        worker = self._placement.workers[name]
+        worker.report(fields["elements"])
+        worker.session, worker.waiting = session, True
+        self._wait_for_news(fields)
+        worker.waiting = False
+        lanes = [
+            self._task(job, lane)
+            for job in self._state.jobs.values()
+            for lane in job.lanes
+            if lane.worker == name and not lane.complete
+        ]
+        return {"version": self._version, "lanes": lanes}, b""
+
+    def _task(self, job: Job, lane: Lane) -> Fields:
+        return {
+            "job": job.id,
+            "lane": lane.number,
+            "move": lane.moves,
+            "dataset": job.dataset,
+            "mode": job.mode,
+            "epoch": (job.iteration << 16) + lane.number,
+            "shards": len(self._worker_addresses),
+            "consumers": job.num_consumers,
+            "cached": job.cached,
+            "acknowledged": lane.acked.prefix,
+            "failed": lane.failed,
+        }
+
+    def _deal(self, fields: Fields, payload: bytes, session: Session) -> Reply:
+        job = self._ledger.job(fields["job"])
+        lane = job.lanes[fields["lane"]]
+        provider, nth = fields["provider"], fields["nth"]
+        key = f"{provider}/{fields['visit']}"
+        deals = lane.deals.get(key, [])
+        if nth < len(deals):  # dealt before: to a worker that was lost, or the reply was
+            return {"split": deals[nth]}, b""
+        split = self._state.next_split(job, provider, key)
+        if split is not None:
+            entry = {"what": "deal", "job": job.id, "lane": lane.number, "key": key, "split": split}
+            self._write(entry, news=False)
+        return {"split": split}, b""
+
+    def _end(self, fields: Fields, payload: bytes, session: Session) -> Reply:
+        job = self._ledger.job(fields["job"])
+        lane = job.lanes[fields["lane"]]
+        if lane.total is None:
+            entry = {"what": "end", "job": job.id, "lane": lane.number, "total": fields["total"]}
+            self._write(entry)
+            if all(each.total is not None for each in job.lanes):
+                self._write({"what": "close", "job": job.id})
+        return {}, b""
+
+    # What goes on by itself
+
+    def _keep_house(self) -> None:
+        with self._news:
+            while not self._news.wait_for(lambda: self._stopped, _TICK_SECONDS):
+                now = time.monotonic()
+                self._placement.lose_silent(self._limits.worker)
+                self._placement.place()
+                if now >= self._next_gc:
+                    self._next_gc = now + self._limits.job_gc_check
+                    for job in self._audience.idle(self._limits.job_gc):
+                        if not self._state.jobs[job].complete:
+                            self._forget(job)
+
+    def _forget(self, job: str) -> None:
+        self._write({"what": "forget", "job": job})
+        self._audience.forget(job)
+
+    def _wait_for_news(self, fields: Fields) -> None:
+        wait = min(float(fields["wait"]), _LONGEST_WAIT_SECONDS, self._limits.worker / 3)
+        self._news.wait_for(lambda: self._stopped or self._version != fields["version"], wait)
+
+    def _write(self, entry: Entry, *, news: bool = True) -> None:
+        self._ledger.write(entry)
+        if news:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._version += 1
+        self._news.notify_all()

@@ -1,0 +1,149 @@
+"""Which worker computes which lane: each new worker gets lanes of its own, and those of a lost one go to others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workbench.data.service.dispatch.ledger import Ledger
+from workbench.data.service.dispatch.state import Job, Lane
+from workbench.data.service.policy import ShardingPolicy
+from workbench.data.service.server import Session
+
+
+@dataclass(slots=True)
+class LiveWorker:
+    """A worker that is there.
+
+    Attributes:
+      address: Where consumers reach it.
+      session: Its connection.
+      seen: When it asked last, as `time.monotonic`.
+      waiting: Whether it is asking right now.
+      elements: How many elements it has handed out.
+      rate: How many per second, lately.
+    """
+
+    address: str
+    session: Session
+    seen: float
+    waiting: bool = True
+    elements: int = 0
+    rate: float = 0.0
+
+    def report(self, elements: int) -> None:
+        """Takes down how many elements it has handed out by now."""
+        now = time.monotonic()
+        passed = now - self.seen
+        if passed > 0.1:
+            self.rate = (elements - self.elements) / passed
+            self.elements = elements
+            self.seen = now
+
+
+class Placement:
+    """The workers that are there, and the lanes that they have. The dispatcher's lock guards it.
+
+    Attributes:
+      workers: By id, those that are there.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        worker_addresses: tuple[str, ...],
+        patience_seconds: float,
+        tell: Callable[[], None],
+    ) -> None:
+        """Nobody is there yet.
+
+        Args:
+          ledger: Knows the jobs.
+          worker_addresses: Of all workers, for the policies that give each a fixed part.
+          patience_seconds: How long workers that a former dispatcher knew may take to come back.
+          tell: Called after every change of a lane.
+        """
+        self._ledger = ledger
+        self._worker_addresses = worker_addresses
+        self._tell = tell
+        self.workers: dict[str, LiveWorker] = {}
+        self._lost: set[str] = set()
+        self._patience_until = time.monotonic() + patience_seconds
+
+    def join(self, name: str, address: str, session: Session) -> None:
+        """A worker is there, or is there again."""
+        self._lost.discard(name)
+        self.workers[name] = LiveWorker(address, session, time.monotonic())
+        self.place()
+
+    def lose(self, name: str) -> None:
+        """A worker is gone: others get its lanes."""
+        del self.workers[name]
+        self._lost.add(name)
+        self.place()
+        self._tell()
+
+    def lose_silent(self, timeout_seconds: float) -> None:
+        """Gives up the workers that have said nothing for this time."""
+        now = time.monotonic()
+        for name, worker in list(self.workers.items()):
+            if not worker.waiting and now - worker.seen > timeout_seconds:
+                self.lose(name)
+
+    def place(self) -> None:
+        """Gives lanes whose worker is lost to others, and new workers lanes of their own."""
+        if not self.workers:
+            return
+        for job in self._ledger.state.jobs.values():
+            for lane in job.lanes:
+                if not lane.complete and lane.worker not in self.workers and self._is_given_up(lane):
+                    worker = self._successor(lane, job)
+                    if worker is not None:
+                        self._write({"what": "move", "job": job.id, "lane": lane.number, "worker": worker})
+            for worker in self.workers:
+                if self._wants_lane(job, worker):
+                    self._write({"what": "lane", "job": job.id, "worker": worker})
+
+    @property
+    def addresses(self) -> set[str]:
+        """Where the workers are that are there."""
+        return {worker.address for worker in self.workers.values()}
+
+    def address(self, lane: Lane) -> str:
+        """Where consumers find a lane; "" if its worker is gone."""
+        worker = self.workers.get(lane.worker)
+        return "" if worker is None else worker.address
+
+    def _write(self, entry: dict[str, object]) -> None:
+        self._ledger.write(entry)
+        self._tell()
+
+    def _is_given_up(self, lane: Lane) -> bool:
+        return not lane.worker or lane.worker in self._lost or time.monotonic() >= self._patience_until
+
+    def _successor(self, lane: Lane, job: Job) -> str | None:
+        """The worker that the lane is meant for, or the one that has the fewest; None if no worker may have it."""
+        if ShardingPolicy(job.mode).is_static:
+            wanted = self._worker_addresses[lane.number]
+            for name, worker in self.workers.items():
+                if wanted in (worker.address, worker.address.rpartition(":")[0]):
+                    return name
+        jobs = self._ledger.state.jobs.values()
+        lanes = [lane.worker for job in jobs for lane in job.lanes if not lane.complete]
+        return min(self._allowed(job), key=lanes.count, default=None)
+
+    def _allowed(self, job: Job) -> list[str]:
+        """The workers that may compute a job."""
+        return [name for name, worker in self.workers.items() if job.may_use(worker.address)]
+
+    def _wants_lane(self, job: Job, worker: str) -> bool:
+        if job.closed or any(lane.worker == worker for lane in job.lanes) or worker not in self._allowed(job):
+            return False
+        match ShardingPolicy(job.mode):
+            case ShardingPolicy.DYNAMIC:
+                return self._ledger.state.has_splits(job)
+            case ShardingPolicy.OFF:
+                # One that takes the place of a lost worker, whose lane has moved, makes no further copy.
+                return len(job.lanes) < len(self._allowed(job))
+        return False

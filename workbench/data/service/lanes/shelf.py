@@ -1,0 +1,140 @@
+"""Where the elements of a lane wait for consumers: a seam with one implementation for each way of reading."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from workbench.data.service.blocks import cut, size_of
+from workbench.data.service.wire import Fields
+from workbench.data.tables import Failed, ListTable, Run
+
+MOST_RUNS = 256
+MOST_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a consumer asks a worker for.
+
+    Attributes:
+      consumer: Its id.
+      most: How many elements it takes.
+      freed: Blocks that it has acknowledged, by lane and first number.
+      due: By lane, the number of the element that it wants, for those that read in rounds.
+      unread: By lane, the number of the first of its elements that it has not acknowledged, for the same.
+      trainer: The id that it shares with the other consumers of its trainer, "" without a cache.
+    """
+
+    consumer: str
+    most: int
+    freed: tuple[tuple[int, int], ...] = ()
+    due: dict[int, int] = field(default_factory=dict)
+    unread: dict[int, int] = field(default_factory=dict)
+    trainer: str = ""
+
+    @staticmethod
+    def of(fields: Fields) -> Request:
+        """The request in the fields of a frame."""
+        freed = tuple((int(lane), int(start)) for lane, start in fields["freed"])
+        due, unread = (
+            {int(lane): int(number) for lane, number in fields[name]} for name in ("due", "unread")
+        )
+        return Request(fields["consumer"], max(1, fields["most"]), freed, due, unread, fields["trainer"])
+
+
+class Shelf(Protocol):
+    """Holds elements that were made, in order of their numbers. The worker's condition guards it."""
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether to make the next run, which is this large."""
+
+    def put(self, run: Run, size_bytes: int) -> None:
+        """Adds the run that was made next."""
+
+    def free(self, request: Request) -> None:
+        """Lets go of what the consumer has taken before, as the request says."""
+
+    def take(self, request: Request) -> tuple[int, list[Run]] | None:
+        """Elements that follow each other, and the number of the first; None if none is ready for this consumer."""
+
+    def give_back(self, consumer: str) -> None:
+        """Has others get what a consumer that has gone did not acknowledge."""
+
+    def is_used_up(self, request: Request) -> bool:
+        """Whether a consumer has got all that was made."""
+
+
+class SharedShelf:
+    """Elements for whoever asks first: `Shelf` of jobs whose consumers share them."""
+
+    def __init__(self, lane: int, start: int) -> None:
+        """Empty; `start` is the number of the first element."""
+        self._lane = lane
+        self._next = start
+        self._ready: deque[tuple[Run, int]] = deque()
+        self._ready_bytes = 0
+        self._returned: list[tuple[int, list[Run]]] = []
+        self._given: dict[str, dict[int, list[Run]]] = {}
+
+    def has_room(self, size_bytes: int) -> bool:
+        """See `Shelf.has_room`."""
+        few = len(self._ready) < MOST_RUNS and self._ready_bytes + size_bytes <= MOST_BYTES
+        return not self._ready or few
+
+    def put(self, run: Run, size_bytes: int) -> None:
+        """See `Shelf.put`."""
+        self._ready.append((run, size_bytes))
+        self._ready_bytes += size_bytes
+
+    def free(self, request: Request) -> None:
+        """See `Shelf.free`."""
+        given = self._given.get(request.consumer, {})
+        for lane, start in request.freed:
+            if lane == self._lane:
+                given.pop(start, None)
+
+    def take(self, request: Request) -> tuple[int, list[Run]] | None:
+        """See `Shelf.take`."""
+        if self._returned:
+            start, runs = self._returned.pop()
+        elif self._ready:
+            start, runs = self._next, []
+            left = request.most
+            while self._ready and left:
+                run, size = self._ready.popleft()
+                count = size_of(run)
+                if count > left:
+                    self._ready.appendleft((cut(run, left, count), size))
+                    run, count = cut(run, 0, left), left
+                else:
+                    self._ready_bytes -= size
+                runs.append(run)
+                left -= count
+                self._next += count
+        else:
+            return None
+        self._given.setdefault(request.consumer, {})[start] = runs
+        return start, runs
+
+    def give_back(self, consumer: str) -> None:
+        """See `Shelf.give_back`."""
+        given = self._given.pop(consumer, {})
+        self._returned += given.items()
+
+    def is_used_up(self, request: Request) -> bool:
+        """See `Shelf.is_used_up`."""
+        return not self._ready and not self._returned
+
+
+def bytes_of(run: Run) -> int:
+    """What a run holds in memory by itself; rows of tables are gathered only when they travel."""
+    if not isinstance(run, Failed) and isinstance(run.table, ListTable):
+        items = run.table.items
+        return sum(
+            len(leaf) if isinstance(leaf, bytes) else getattr(leaf, "nbytes", 64)
+            for index in run.indices()
+            for leaf in items[index]
+        )
+    return 64
