@@ -232,7 +232,7 @@ class Interleave(Stage):
                 raise OutOfRangeError(
                     f"{self.name}: the function refuses made-up values, and there is no element to learn from"
                 ) from None
-            return inner.element_spec
+            return probe.learnt_spec(inner.element_spec, upstream)
 
     def cardinality(self, upstream: Pipeline) -> int:
         """Number of elements after this stage; of inner datasets nothing is known, as in the reference."""

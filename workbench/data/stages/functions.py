@@ -102,10 +102,7 @@ class Map(Stage):
             return self._spec_of_first(upstream)
 
     def _spec_of_first(self, upstream: Pipeline) -> Any:
-        """The spec of the result for the first of some elements for which there is one.
-
-        Where elements may differ in shape, so may results: then only their number of dimensions is taken for known.
-        """
+        """The spec of the result for the first of some elements for which there is one."""
         failure: Exception | None = None
         for element in islice(upstream.attempted(), MOST_EXAMPLES):
             if isinstance(element, Failed):
@@ -116,8 +113,7 @@ class Map(Stage):
             except Exception as error:
                 failure = failure or error
                 continue
-            specs = [spec_of(leaf) for leaf in leaves]
-            return structure.pack(specs if probe.is_static(upstream) else [_any_size(spec) for spec in specs])
+            return probe.learnt_spec(structure.pack([spec_of(leaf) for leaf in leaves]), upstream)
         raise failure or OutOfRangeError(
             f"what {self.text} gives cannot be found out: {upstream!r} has no element, and it takes no made-up values"
         )
@@ -125,10 +121,6 @@ class Map(Stage):
     def describe(self) -> str:
         """The stage as a short text."""
         return f"map({_name(self.fn)})"
-
-
-def _any_size(spec: Any) -> Any:
-    return TensorSpec((None,) * len(spec.shape or ()), spec.dtype) if isinstance(spec, TensorSpec) else spec
 
 
 def _numbered(attempted: Iterator[Item | Failed]) -> Iterator[tuple[int, Item] | Failed]:

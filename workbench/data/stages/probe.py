@@ -87,13 +87,22 @@ def made_up(upstream: Pipeline, value: int) -> Any:
     return tree.map(lambda part: _made_up(part, value, upstream), upstream.element_spec)
 
 
-def is_static(upstream: Pipeline) -> bool:
-    """Whether all elements have the same shapes, as far as their spec tells; unless asking for it fails."""
+def learnt_spec(spec: Any, upstream: Pipeline) -> Any:
+    """The spec of results, of which `spec` is that for one element of `upstream`.
+
+    Where elements may differ in shape, so may results: then only their number of dimensions is known.
+    """
     try:
         specs = tree.flatten(upstream.element_spec)[0]
+        static = all(isinstance(part, TensorSpec) and part.is_static for part in specs)
     except Exception:
-        return False
-    return all(isinstance(spec, TensorSpec) and spec.is_static for spec in specs)
+        static = False
+    return spec if static else tree.map(_any_size, spec)
+
+
+def _any_size(spec: Any) -> Any:
+    known = isinstance(spec, TensorSpec) and spec.shape is not None
+    return TensorSpec((None,) * len(spec.shape), spec.dtype) if known else spec
 
 
 def _spec(result: Any) -> Any:
