@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -162,3 +166,81 @@ def test_a_number_that_is_too_long_is_that_of_its_example() -> None:
     batch = [encode_example({"a": list(range(30))}) for _ in range(20)]
     with pytest.raises(InvalidArgumentError, match=r"example 7 .* has 20 bytes"):
         parse_example([*batch[:7], bad, *batch[8:]], {"a": VarLenFeature(np.int64)})
+
+
+def table_row(rng: np.random.Generator, bits: int) -> dict[str, Any]:
+    """Features of which several have the same kind and number of values."""
+    numbers = {f"i{n}": int(rng.integers(-(2**bits), 2**bits)) for n in range(5)}
+    texts = {f"t{n}": rng.bytes(int(rng.integers(0, bits + 1))) for n in range(3)}
+    return {**numbers, **{f"f{n}": float(np.float32(rng.random())) for n in range(4)}, **texts}
+
+
+@given(st.integers(0, 2**32), st.integers(1, 63), st.sampled_from(range(12)))
+def test_rows_of_a_table_are_read_as_they_were_written(seed: int, bits: int, strange: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = [table_row(rng, bits) for _ in range(30)]
+    batch = [encode_example(row) for row in rows]
+    for row in rng.permutation(30)[:strange].tolist():  # legal, and no two alike
+        batch[row] += delimited(15, rng.bytes(row))
+    kinds = {"i": np.int64, "f": np.float32, "t": "string"}
+    wanted = {name: FixedLenFeature([], kinds[name[0]]) for name in rows[0]}
+    for _ in range(2):  # the second time with what the first one has learned
+        read = parse_example(batch, wanted)
+        assert {name: values.tolist() for name, values in read.items()} == {
+            name: [row[name] for row in rows] for name in wanted
+        }
+
+
+def test_lengths_may_begin_to_vary() -> None:
+    wanted = {name: FixedLenFeature([], np.int64) for name in ("p", "q", "r")}
+    for largest in (1, 1, 2**14, 2**62, 1):
+        numbers = [largest - row % 2 for row in range(20)]
+        batch = [encode_example({"p": 1, "q": number, "r": -number}) for number in numbers]
+        read = parse_example(batch, wanted)
+        assert read["p"].tolist() == [1] * 20
+        assert read["q"].tolist() == numbers
+        assert read["r"].tolist() == [-number for number in numbers]
+
+
+def test_short_examples_follow_long_ones() -> None:
+    long = {f"name {n}": [n] * 200 for n in range(40)}
+    wanted = {"name 7": VarLenFeature(np.int64)}
+    assert parse_example([encode_example(long)] * 9, wanted)["name 7"].lengths.tolist() == [200] * 9
+    short = [encode_example({"name 7": [row, row]}) for row in range(9)]
+    assert parse_example(short, wanted)["name 7"].values.tolist() == [[row, row] for row in range(9)]
+    assert parse_example([b""] * 9, wanted)["name 7"].lengths.tolist() == [0] * 9
+
+
+@pytest.mark.parametrize("count", [3, 3000])
+def test_long_arrays_are_read_as_short_ones(count: int) -> None:
+    rng = np.random.default_rng(count)
+    arrays = [rng.random(count + row % 2, np.float32) for row in range(20)]
+    batch = [encode_example({"x": array, "y": [row] * 5}) for row, array in enumerate(arrays)]
+    wanted = {"x": VarLenFeature(np.float32), "y": FixedLenFeature([5], np.int64)}
+    read = parse_example(batch, wanted)
+    for row, array in enumerate(arrays):
+        assert read["x"].values[row, : len(array)].tolist() == array.tolist()
+    assert read["y"].tolist() == [[row] * 5 for row in range(20)]
+    read["x"].values[0, 0] = 5  # what is read may be written into
+
+
+_COUNT_FAULTS = """
+import resource
+from workbench.io import FixedLenFeature, encode_example, parse_example
+batch = [encode_example({"x": bytes(100_000 + row)}) for row in range(64)]
+for _ in range(10):
+    parsed = parse_example(batch, {"x": FixedLenFeature([], "string")})
+    if _ == 4:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="how freed memory is kept is glibc's own way")
+def test_batches_of_long_texts_take_their_memory_from_the_system_once() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    done = subprocess.run(
+        [sys.executable, "-c", _COUNT_FAULTS], env=environment, capture_output=True, text=True, check=True
+    )
+    pages_of_a_batch = 64 * 100_000 // 4096
+    assert int(done.stdout) < pages_of_a_batch  # in five batches

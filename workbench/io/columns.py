@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from workbench.io.example_bytes import Apart, ExampleBytes, Joined, Places, fields_at
+from workbench.io.example_bytes import Apart, ExampleBytes, Flags, Joined, Places, enclosed
 from workbench.io.examples import BYTES, part, read_features
-from workbench.io.headers import ENTRY, Template, learned, merged
-from workbench.io.layouts import Flags, Found, Layout, located
+from workbench.io.headers import FEATURES, Template, learned, merged
+from workbench.io.layouts import Found, Layout
+from workbench.io.optional_features import located
 from workbench.io.values import Array, Column, decoded
 from workbench.io.wire import Malformed
 
 # As much of a batch as stays in a core's cache.
 _CHUNK_BYTES = 1 << 20
-# Above so many bytes per feature a copy costs more than looking into each example.
-_LONG_BYTES = 1024
+# Above so many bytes, and so many per feature, a copy costs more than looking into each example.
+_LONG_BYTES = 8192
+_LONG_FEATURE_BYTES = 1024
 _LEAST_ALIKE = 8
 _MOST_TEMPLATES = 8
+_Columns = dict[str, list[Column]]
 
 
 @dataclass(slots=True)
 class _Seen:
     """What examples looked like when the same features were last asked for: a guess, which any thread may replace."""
 
+    names: frozenset[str]
     layout: Layout | None = None
     template: Template = field(default_factory=dict)
 
@@ -42,70 +46,100 @@ def columns(serialized: list[bytes], names: Collection[str]) -> dict[str, list[C
       Malformed: if the bytes of an example are damaged; the text has its number.
     """
     found: dict[str, list[Column]] = {name: [] for name in names}
-    seen = _seen(frozenset(names))
-    for first, chunk in _chunks(serialized):
-        rest = np.arange(len(chunk))
-        if len(chunk) >= _LEAST_ALIKE:
-            rest = _alike(chunk, first, seen, found)
-        for name, column in _one_by_one(serialized, (rest + first).tolist(), names):
-            found[name].append(column)
+    rest: Iterable[int] = range(len(serialized))
+    if len(serialized) >= _LEAST_ALIKE:
+        seen = _seen(frozenset(names))
+        rest = [row for chunk in _chunks(serialized, seen, found) for row in _alike(chunk, seen)]
+    for name, column in _one_by_one(serialized, rest, names):
+        found[name].append(column)
     return found
 
 
 @lru_cache(64)
 def _seen(names: frozenset[str]) -> _Seen:
-    return _Seen()
+    return _Seen(names)
 
 
-def _chunks(serialized: list[bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    total = sum(map(len, serialized))
-    rows = max(_LEAST_ALIKE, len(serialized) * _CHUNK_BYTES // max(total, 1), len(serialized) // 16)
-    if total > 2 * _LONG_BYTES * len(serialized):  # these are mostly not joined
-        rows = len(serialized)
-    for start in range(0, len(serialized), rows):
-        yield start, serialized[start : start + rows]
+class _Chunk:
+    """Examples that are looked at together; `rest` are the rows of those that are not yet understood."""
 
+    def __init__(self, serialized: list[bytes], examples: ExampleBytes, first: int, found: _Columns) -> None:
+        self.serialized, self.examples = serialized, examples
+        self._first, self._found = first, found
+        self._places, formed = enclosed(examples, FEATURES)
+        self.rest = np.flatnonzero(formed)
+        self.odd = np.flatnonzero(~formed).tolist()
 
-def _alike(chunk: list[bytes], first: int, seen: _Seen, found: dict[str, list[Column]]) -> Places:
-    """Adds the columns of examples of which many are alike; gives the rows of those that are not."""
-    long = sum(map(len, chunk)) > len(chunk) * _LONG_BYTES * max(1, len(seen.template))
-    examples: ExampleBytes = Apart(chunk) if long else Joined(chunk)
-    rows = np.arange(len(chunk))
-    tags, places, stops = fields_at(examples, rows, examples.starts)
-    formed = (tags == ENTRY) & (stops == examples.stops) & (places < stops)
-    odd, rest = rows[~formed], rows[formed]
+    @property
+    def places(self) -> Places:
+        """Where the features of the rest start."""
+        return self._places[self.rest]
 
-    def taken(whole: list[Found], done: Flags) -> None:
-        nonlocal rest
-        wanted = [
-            each.named([index for index, name in enumerate(each.names) if name in found]) for each in whole
-        ]
-        numbers = rest + first
-        for name, column in decoded(examples, rest, wanted, done):
-            found[name].append(column.of_rows(numbers))
-        rest = rest[~done]
-
-    if seen.layout is not None:
-        taken(*seen.layout.match(examples, rest, places[rest]))
-    for _ in range(_MOST_TEMPLATES):
-        if len(rest) < _LEAST_ALIKE:
-            break
-        row = int(rest[0])
+    def learned(self) -> Template | None:
+        """What the first one of the rest looks like; None if that is odd, so that it does not belong to the rest."""
+        row = int(self.rest[0])
         try:
-            new = learned(chunk[row], int(places[row] - examples.starts[row]))
+            return learned(self.serialized[row], int(self._places[row] - self.examples.starts[row]))
         except Malformed:
-            odd, rest = np.append(odd, row), rest[1:]
+            self.odd.append(row)
+            self.rest = self.rest[1:]
+            return None
+
+    def take(self, whole: list[Found], done: Flags) -> None:
+        """Adds the columns of those of the rest that are marked."""
+        for name, column in decoded(self.examples, self.rest, self.rest + self._first, whole, done):
+            self._found[name].append(column)
+        self.rest = self.rest[:0] if done.all() else self.rest[~done]
+
+    def left(self) -> list[int]:
+        """The numbers of the examples that are still not understood."""
+        return [row + self._first for row in sorted([*self.odd, *self.rest.tolist()])]
+
+
+def _chunks(serialized: list[bytes], seen: _Seen, found: _Columns) -> Iterator[_Chunk]:
+    count = len(serialized)
+    sizes = np.fromiter(map(len, serialized), np.int64, count)
+    total = int(sizes.sum())
+    if total > count * max(_LONG_BYTES, _LONG_FEATURE_BYTES * len(seen.template)):
+        yield _Chunk(serialized, Apart(serialized, sizes), 0, found)
+        return
+    rows = max(_LEAST_ALIKE, count * _CHUNK_BYTES // max(total, 1), count // 16)
+    for first in range(0, count, rows):
+        chunk = serialized[first : first + rows]
+        yield _Chunk(chunk, Joined(chunk, sizes[first : first + rows]), first, found)
+
+
+def _alike(chunk: _Chunk, seen: _Seen) -> list[int]:
+    """Takes examples of which many are alike; gives the numbers of those that are not."""
+    if seen.layout is not None:
+        seen.layout = _matched(chunk, seen.layout)
+    for _ in range(_MOST_TEMPLATES):
+        if len(chunk.rest) < _LEAST_ALIKE:
+            break
+        new = chunk.learned()
+        if new is None:
             continue
-        if not seen.template or 2 * len(rest) > len(chunk):
-            seen.layout = Layout(new)
-            taken(*seen.layout.match(examples, rest, places[rest]))
+        if not seen.template or 2 * len(chunk.rest) > len(chunk.serialized):
+            seen.layout = _matched(chunk, Layout(new, seen.names, np.zeros(len(new), bool)))
         seen.template = merged(seen.template, new)
-        taken(*located(chunk, examples, rest, places[rest], seen.template))
-    return np.sort(np.append(odd, rest))
+        whole, done = located(chunk.serialized, chunk.examples, chunk.rest, chunk.places, seen.template)
+        chunk.take([each for each in whole if each.names[0] in seen.names], done)
+    return chunk.left()
+
+
+def _matched(chunk: _Chunk, layout: Layout) -> Layout:
+    """Takes those that have a layout; gives it as it suits more of them."""
+    chunk.take(*layout.match(chunk.examples, chunk.rest, chunk.places))
+    if len(chunk.rest):
+        wider = layout.widened(chunk.examples, chunk.rest, chunk.places)
+        if wider is not None:
+            chunk.take(*wider.match(chunk.examples, chunk.rest, chunk.places))
+            return wider
+    return layout
 
 
 def _one_by_one(
-    serialized: list[bytes], rows: list[int], names: Collection[str]
+    serialized: list[bytes], rows: Iterable[int], names: Collection[str]
 ) -> Iterator[tuple[str, Column]]:
     """The values of examples in whatever form."""
     strips: dict[tuple[str, int], list[tuple[int, Any]]] = defaultdict(list)

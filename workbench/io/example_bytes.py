@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 Octets = np.ndarray[Any, np.dtype[np.uint8]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
-# Longer than any window, so that none ends behind the buffer.
-_PADDING = 512
-_SHORT = 16
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+LONGEST_WINDOW: Final = 512
+_SHORT: Final = 16
+_WORD: Final = 8
+# glibc's DEFAULT_MMAP_THRESHOLD_MAX, less the head of a block.
+_LARGEST_COUNTED_BYTES: Final = (32 << 20) - (8 << 10)
 
 
 class ExampleBytes(Protocol):
     """Examples of which any bytes can be read; a place counts from wherever `starts` does.
 
+    Places are given for some examples, `rows` of shape `(n,)`, and have the shape `(n,)` or `(fields, n)`.
+
     Attributes:
-      starts: Where each example starts, `(n,)`.
+      starts: Where each example starts, shape `(examples,)`.
       stops: Where each ends.
     """
 
@@ -25,60 +32,70 @@ class ExampleBytes(Protocol):
     stops: Places
 
     def windows(self, rows: Places, places: Places, width: int) -> Octets:
-        """The `width` bytes at a place of each of `rows`, `(len(rows), width)`; anything behind the last one."""
+        """The `width` bytes at each place, `(*places.shape, width)`; anything behind the last byte.
 
-    def chain(self, rows: Places, places: Places, sizes: list[int], width: int) -> tuple[Octets, Places]:
-        """Follows fields of which each is a tag, its length, and as many bytes.
+        `width` is at most `LONGEST_WINDOW`.
+        """
+
+    def chain(self, rows: Places, places: Places, steps: Sequence[tuple[int, int]]) -> Places:
+        """Follows fields, each a tag, its length, and as many bytes.
 
         Args:
           rows: Examples, `(n,)`.
-          places: Where the first field of each starts, `(n,)`.
-          sizes: How many bytes the length of each field takes.
-          width: How many bytes to give.
+          places: Where to begin in each, `(n,)`.
+          steps: For each field, how far behind the last one it starts, and how many bytes its length takes.
 
         Returns:
-          The first `width` bytes of each field, `(fields, n, width)`, and where each starts, `(fields + 1, n)`.
+          `places`, and where each field ends, `(fields + 1, n)`. Bytes that are no such fields lead anywhere.
         """
 
     def texts(self, rows: Places, starts: Places, stops: Places) -> list[bytes]:
-        """What stands between two places of each of the examples `rows`."""
+        """What stands between starts and stops, in the order of `starts.ravel()`."""
 
-    def packed(self, rows: Places, starts: Places, stops: Places) -> Octets:
-        """The same, one after the other."""
+    def packed(self, rows: Places, starts: Places, sizes: Places) -> Octets:
+        """The bytes at each start, one after the other."""
 
 
 class Joined:
     """Examples in one buffer: for short ones the copy costs less than work on each."""
 
-    def __init__(self, serialized: list[bytes]) -> None:
-        """Copies the examples."""
-        self._data = b"".join([*serialized, bytes(_PADDING)])
+    def __init__(self, serialized: list[bytes], sizes: Places) -> None:
+        """Copies the examples, which have `sizes` bytes."""
+        # The last window starts behind the last example.
+        self._data = b"".join([*serialized, bytes(LONGEST_WINDOW)])
         self._octets = np.frombuffer(self._data, np.uint8)
-        self._last = len(self._data) - _PADDING
-        self.stops = np.cumsum(np.fromiter(map(len, serialized), np.int64, len(serialized)))
-        self.starts = np.concatenate([[0], self.stops[:-1]])
+        self._last = len(self._data) - LONGEST_WINDOW
+        self.stops = sizes.cumsum()
+        self.starts = self.stops - sizes
 
     def windows(self, rows: Places, places: Places, width: int) -> Octets:
         """The `width` bytes at each place."""
-        return self._every(width)[np.minimum(places, self._last)].view(np.uint8).reshape(len(places), width)
+        found = self._every(width)[np.minimum(places, self._last).ravel()]
+        return found.view(np.uint8).reshape(*places.shape, width)
 
-    def chain(self, rows: Places, places: Places, sizes: list[int], width: int) -> tuple[Octets, Places]:
+    def chain(self, rows: Places, places: Places, steps: Sequence[tuple[int, int]]) -> Places:
         """Follows fields."""
-        at = np.empty((len(sizes) + 1, len(rows)), np.int64)
+        at = np.empty((len(steps) + 1, len(rows)), np.int64)
         at[0] = places
-        for field, size in enumerate(sizes):
-            # A length that is not true may point anywhere.
-            here, following = at[field], at[field + 1]
-            np.minimum(here, self._last, out=here)
-            np.add(here, size + 1, out=following)
-            if size == 1:
-                following += self._octets[
-                    here + 1
-                ]  # above 127 the length has two bytes, which the caller sees
+        length = np.empty(len(rows), np.uint8)
+        # What all examples have alike is counted once, and added at the end.
+        ahead, behind = 0, [0]
+        for index, (offset, size) in enumerate(steps):
+            here, following = at[index], at[index + 1]
+            ahead += offset + 1
+            if ahead >= len(self._octets):  # these examples are shorter than those fields
+                following[:] = self._last
+            elif size == 1:
+                # Above 127 the length has two bytes, which the caller sees. A length that is not true may lead
+                # behind the end.
+                self._octets[ahead:].take(here, out=length, mode="clip")
+                np.add(here, length, out=following)
             else:
-                following += length_in(self.windows(rows, here + 1, size), 0, size)
-        octets = self._every(width)[at[:-1]].view(np.uint8)
-        return octets.reshape(len(sizes), len(rows), width), at
+                np.add(here, length_in(self.windows(rows, here + ahead, size), 0, size), out=following)
+            ahead += size
+            behind.append(ahead)
+        at += np.array(behind)[:, None]
+        return at
 
     def _every(self, width: int) -> np.ndarray[Any, Any]:
         """The `width` bytes at every place, without a copy; `take` of it would make one of all."""
@@ -86,59 +103,85 @@ class Joined:
 
     def texts(self, rows: Places, starts: Places, stops: Places) -> list[bytes]:
         """What stands between starts and stops."""
-        return list(map(self._data.__getitem__, map(slice, starts.tolist(), stops.tolist())))
+        places = map(slice, starts.ravel().tolist(), stops.ravel().tolist())
+        return list(map(self._data.__getitem__, places))
 
-    def packed(self, rows: Places, starts: Places, stops: Places) -> Octets:
-        """The same, one after the other."""
-        sizes = stops - starts
+    def packed(self, rows: Places, starts: Places, sizes: Places) -> Octets:
+        """The bytes at each start, one after the other."""
         longest = int(sizes.max(initial=0))
         if not longest:
             return np.empty(0, np.uint8)
         if longest == sizes.min():
-            return self._every(longest)[starts].view(np.uint8)
+            return self._every(longest)[starts.ravel()].view(np.uint8)
         if longest <= _SHORT:
-            return self.windows(rows, starts, longest)[np.arange(longest) < sizes[:, None]]
-        return _joined(self.texts(rows, starts, stops))
+            return self.windows(rows, starts, longest)[np.arange(longest) < sizes[..., None]]
+        return np.frombuffer(bytearray().join(self.texts(rows, starts, starts + sizes)), np.uint8)
 
 
 class Apart:
     """Examples as they are: copying long ones would take longer than looking into each."""
 
-    def __init__(self, serialized: list[bytes]) -> None:
-        """Refers to the examples."""
+    def __init__(self, serialized: list[bytes], sizes: Places) -> None:
+        """Refers to the examples, which have `sizes` bytes."""
+        _keep_freed_memory()
         self._serialized = serialized
-        self.starts = np.zeros(len(serialized), np.int64)
-        self.stops = np.fromiter(map(len, serialized), np.int64, len(serialized))
+        self.starts, self.stops = np.zeros(len(serialized), np.int64), sizes
 
     def windows(self, rows: Places, places: Places, width: int) -> Octets:
-        """The `width` bytes at a place of each of the examples `rows`."""
+        """The `width` bytes at each place."""
         found = self.texts(rows, places, places + width)
         joined = b"".join(found)
         if len(joined) < width * len(found):
             joined = b"".join([piece.ljust(width, b"\0") for piece in found])
-        return np.frombuffer(joined, np.uint8).reshape(len(found), width)
+        return np.frombuffer(joined, np.uint8).reshape(*places.shape, width)
 
-    def chain(self, rows: Places, places: Places, sizes: list[int], width: int) -> tuple[Octets, Places]:
+    def chain(self, rows: Places, places: Places, steps: Sequence[tuple[int, int]]) -> Places:
         """Follows fields."""
-        at = np.empty((len(sizes) + 1, len(rows)), np.int64)
-        octets = np.empty((len(sizes), len(rows), width), np.uint8)
+        at = np.empty((len(steps) + 1, len(rows)), np.int64)
         at[0] = places
-        for field, size in enumerate(sizes):
-            octets[field] = self.windows(rows, at[field], width)
-            at[field + 1] = at[field] + (size + 1) + length_in(octets[field], 1, size + 1)
-        return octets, at
+        for index, (offset, size) in enumerate(steps):
+            here = at[index] + (offset + 1)
+            at[index + 1] = here + size + length_in(self.windows(rows, here, size), 0, size)
+        return at
 
     def texts(self, rows: Places, starts: Places, stops: Places) -> list[bytes]:
-        """What stands between two places of each of the examples `rows`."""
+        """What stands between starts and stops."""
+        pieces = zip(
+            np.broadcast_to(rows, starts.shape).ravel().tolist(),
+            starts.ravel().tolist(),
+            stops.ravel().tolist(),
+            strict=True,
+        )
         examples = self._serialized
-        return [
-            examples[row][start:stop]
-            for row, start, stop in zip(rows.tolist(), starts.tolist(), stops.tolist(), strict=True)
-        ]
+        return [examples[row][start:stop] for row, start, stop in pieces]
 
-    def packed(self, rows: Places, starts: Places, stops: Places) -> Octets:
-        """The same, one after the other."""
-        return _joined(self.texts(rows, starts, stops))
+    def packed(self, rows: Places, starts: Places, sizes: Places) -> Octets:
+        """The bytes at each start, one after the other."""
+        ends = sizes.ravel().cumsum()
+        result = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+        pieces = zip(
+            np.broadcast_to(rows, starts.shape).ravel().tolist(),
+            starts.ravel().tolist(),
+            sizes.ravel().tolist(),
+            ends.tolist(),
+            strict=True,
+        )
+        # One copy; of `texts` it would be another one.
+        into, examples = memoryview(result.data), self._serialized
+        for row, start, size, end in pieces:
+            into[end - size : end] = memoryview(examples[row])[start : start + size]
+        return result
+
+
+@lru_cache(1)
+def _keep_freed_memory() -> None:
+    """Makes the C library keep what long values took for the next batch.
+
+    By default glibc gives freed memory at the end of the heap back to the kernel, and each batch of pictures faults
+    all of its pages in again, which takes five times as long as copying them. After a large block was freed it keeps
+    up to twice as much, here 64 MiB, unless MALLOC_TRIM_THRESHOLD_ says otherwise. The block is never touched.
+    """
+    np.empty(_LARGEST_COUNTED_BYTES, np.uint8)
 
 
 def fields_at(examples: ExampleBytes, rows: Places, places: Places) -> tuple[Octets, Places, Places]:
@@ -159,13 +202,29 @@ def fields_at(examples: ExampleBytes, rows: Places, places: Places) -> tuple[Oct
     return octets[:, 0], after, np.where(more, -1, after + lengths)
 
 
+def enclosed(examples: ExampleBytes, tag: int) -> tuple[Places, Flags]:
+    """Where the content of a field starts that is all of an example, and which examples are one that is not empty."""
+    rows = np.arange(len(examples.starts))
+    sizes = examples.stops - examples.starts
+    least, most = int(sizes.min()), int(sizes.max())
+    # Mostly the length takes as many bytes in all of them, so that the bytes can be compared with what they must be.
+    header = next(size for size in range(2, _WORD + 1) if most - size < 1 << 7 * (size - 1))
+    content = sizes - header
+    if least - header >= 1 << 7 * (header - 2):
+        expected = np.full(len(rows), tag)
+        for index in range(header - 1):
+            more = 0x80 if index < header - 2 else 0
+            expected |= (((content >> 7 * index) & 0x7F) | more) << 8 * (index + 1)
+        words = examples.windows(rows, examples.starts, _WORD).view("<i8")[:, 0]
+        if ((words & ((1 << 8 * header) - 1)) == expected).all():
+            return examples.starts + header, np.ones(len(rows), bool)
+    tags, places, stops = fields_at(examples, rows, examples.starts)
+    return places, (tags == tag) & (stops == examples.stops) & (places < stops)
+
+
 def length_in(octets: Octets, start: int, stop: int) -> Places:
     """The varint in some columns of `octets`."""
     length = (octets[:, start] & 0x7F).astype(np.int64)
     for index in range(start + 1, stop):
         length |= (octets[:, index] & 0x7F).astype(np.int64) << (7 * (index - start))
     return length
-
-
-def _joined(texts: list[bytes]) -> Octets:
-    return np.frombuffer(bytearray().join(texts), np.uint8)

@@ -10,6 +10,7 @@ import numpy as np
 from workbench.io.example_bytes import Octets
 from workbench.io.wire import Malformed, read_varint
 
+FEATURES: Final = 0x0A
 ENTRY: Final = 0x0A
 ITEM: Final = 0x0A
 LONGEST_HEADER: Final = 256
@@ -41,8 +42,9 @@ class Header:
       kind: Of its values.
       single: Whether the values are one item, of which the header is a part: one text, or packed numbers.
       key: The bytes from the name's own length to the tag behind it.
-      same: All bytes, shape `(size,)`.
+      same: All bytes, shape `(n,)`.
       lengths: Those of the entry, the feature, the list of values, and the item if it is single.
+      size: How many bytes the feature takes with its values, in the example that it was learned from.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Header:
     key: Octets
     same: Octets
     lengths: tuple[Length, ...]
+    size: int
 
 
 Template = dict[str, Header]
@@ -112,7 +115,7 @@ def header_at(data: bytes, start: int) -> tuple[Header, int]:
         Length(key_end + 1 - start, value - start),
         Length(value + 1 - start, content - start),
     ]
-    size = content - start
+    before = content - start
     try:
         item, item_end = _message(data, content, ITEM, end)
     except Malformed:
@@ -121,15 +124,16 @@ def header_at(data: bytes, start: int) -> tuple[Header, int]:
         single = item_end == end
         if single:
             lengths.append(Length(content + 1 - start, item - start))
-            size = item - start
+            before = item - start
     try:
         name = data[key:key_end].decode()
     except UnicodeDecodeError as error:
         raise Malformed("a name is no text") from error
-    if size > LONGEST_HEADER:
+    if before > LONGEST_HEADER:
         raise Malformed("a name is long")
-    same = np.frombuffer(data, np.uint8, size, start)
-    return Header(name, kind, single, same[entry - start : key_end + 1 - start], same, tuple(lengths)), end
+    same = np.frombuffer(data, np.uint8, before, start).copy()  # else all of the example stayed in memory
+    key_bytes = same[entry - start : key_end + 1 - start]
+    return Header(name, kind, single, key_bytes, same, tuple(lengths), end - start), end
 
 
 def _message(data: bytes, position: int, tag: int, end: int) -> tuple[int, int]:

@@ -24,6 +24,7 @@ from workbench.io.values import Column
 from workbench.io.wire import Malformed
 
 Wanted = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature
+_WANTED = (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature)
 Values = Array | PaddedValues
 _MOST_PADDED_BYTES = 1 << 30
 _MOST_PADDING = 64
@@ -48,7 +49,7 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
     if not features:
         raise ValueError("parse_example: features is empty; name what you want of the examples")
     for name, wanted in features.items():
-        if not isinstance(wanted, Wanted):
+        if not isinstance(wanted, _WANTED):
             raise ValueError(
                 f"parse_example: feature {name!r} is {wanted!r:.80}; use FixedLenFeature, VarLenFeature or "
                 "FixedLenSequenceFeature"
@@ -97,6 +98,11 @@ def parse_single_example(serialized: Any, features: Mapping[str, Wanted]) -> dic
 
 def _parsed(name: str, wanted: Wanted, found: list[Column], count: int) -> Values:
     kind = kind_of(wanted.dtype)
+    if len(found) == 1 and type(wanted) is FixedLenFeature:
+        _, has, values, counts, each = found[0]
+        # All examples are in it, so they are in order.
+        if has == kind and len(counts) == count and each == math.prod(wanted.shape):
+            return values.reshape(count, *wanted.shape) if wanted.shape else values
     for column in found:
         if column.kind != kind:
             raise InvalidArgumentError(
@@ -114,8 +120,6 @@ def _parsed(name: str, wanted: Wanted, found: list[Column], count: int) -> Value
                 f"feature {name!r} of example {column.rows[others[0]]} has {column.counts[others[0]]} values, shape "
                 f"{shape} takes {size}; use VarLenFeature if their number varies"
             )
-    if len(found) == 1 and len(found[0].rows) == count:
-        return found[0].values.reshape(count, *shape)  # all rows, so they are in order
     result = np.empty((count, size), dtype_of(wanted.dtype))
     missing = np.ones(count, bool)
     for column in found:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+import itertools
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from workbench.io.example_bytes import ExampleBytes, Places, fields_at
+from workbench.io.example_bytes import ExampleBytes, Flags, Places, fields_at
 from workbench.io.examples import BYTES, FLOAT
 from workbench.io.headers import ITEM
-from workbench.io.layouts import Flags, Found
+from workbench.io.layouts import Found
+from workbench.io.short_varints import LONGEST_BYTES, short_varints
 from workbench.io.wire import Malformed, unpacked_varints
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_SHORT_BYTES = 10
-_NONE: Places = np.empty(0, np.int64)
+_NONE: Final[Places] = np.empty(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """The values of a feature in some examples.
 
     Attributes:
@@ -37,21 +36,22 @@ class Column:
     counts: Places
     each: int
 
-    def of_rows(self, numbers: Places) -> Column:
-        """The same, where the rows have other numbers."""
-        return Column(numbers[self.rows], self.kind, self.values, self.counts, self.each)
+
+_Part = tuple[str, Array, Places, int]
+"""Name, values, counts and each, as in a column."""
 
 
 def decoded(
-    examples: ExampleBytes, rows: Places, found: list[Found], done: Flags
+    examples: ExampleBytes, rows: Places, numbers: Places, found: list[Found], done: Flags
 ) -> list[tuple[str, Column]]:
-    """The columns of features, whose rows count within `rows`.
+    """The columns of features.
 
     An example whose values have another form than most writers give them is left out, and noted in `done`.
 
     Args:
       examples: The bytes.
       rows: Which of the examples the rows in `found` are.
+      numbers: What they are called in the columns.
       found: Where the features are.
       done: Which of `rows` are understood so far.
     """
@@ -61,106 +61,99 @@ def decoded(
         odd: list[Places] = []
         columns: list[tuple[str, Column]] = []
         for each in found:
-            if len(each.rows) and each.names:
+            if len(each.rows):
                 read = _texts if each.kind == BYTES else _numbers
-                columns += read(examples, rows, each, odd)
+                parts = read(examples, rows[each.rows], each, odd)
+                called = numbers[each.rows]
+                columns += [
+                    (name, Column(called, each.kind, values, counts, number))
+                    for name, values, counts, number in parts
+                ]
         if not any(map(len, odd)):
             return columns
         done[np.concatenate(odd)] = False
 
 
-def _numbers(
-    examples: ExampleBytes, rows: Places, found: Found, odd: list[Places]
-) -> Iterator[tuple[str, Column]]:
+def _numbers(examples: ExampleBytes, rows: Places, found: Found, odd: list[Places]) -> Iterable[_Part]:
+    sizes = found.stops - found.starts
     if not found.single:  # then the lists must be empty
-        odd.append(found.rows[(found.starts < found.stops).any(axis=0)])
-        found = replace(found, single=True)
-    longest = (found.stops - found.starts).max(axis=1)
-    if longest.max() <= _SHORT_BYTES:  # all in one go
-        yield from _packed(examples, rows, found, odd)
-        return
-    short = np.flatnonzero(longest <= _SHORT_BYTES).tolist()
-    if short:
-        yield from _packed(examples, rows, found.named(short), odd)
-    for feature in np.flatnonzero(longest > _SHORT_BYTES).tolist():
-        yield from _packed(examples, rows, found.named([feature]), odd)
-
-
-def _packed(
-    examples: ExampleBytes, rows: Places, found: Found, odd: list[Places]
-) -> Iterator[tuple[str, Column]]:
-    """Packed numbers of several features."""
-    owners, starts, stops = (
-        np.tile(rows[found.rows], len(found.names)),
-        found.starts.ravel(),
-        found.stops.ravel(),
+        odd.append(found.rows[sizes.any(axis=0)])
+    read = _floats if found.kind == FLOAT else _integers
+    longest = int(sizes.max())
+    if longest <= LONGEST_BYTES or len(found.names) == 1:  # all in one go
+        return read(examples, rows, found, sizes, odd)
+    short = (sizes <= LONGEST_BYTES).all(axis=1)
+    groups = [np.flatnonzero(short), *np.flatnonzero(~short)[:, None]]
+    return itertools.chain.from_iterable(
+        read(examples, rows, found.named(group), sizes[group], odd) for group in groups if len(group)
     )
-    sizes = stops - starts
-    if found.kind == FLOAT:
-        wrong, counts = sizes % 4 != 0, sizes // 4
-        octets = examples.packed(owners, starts, stops)
-    elif (single := _single(examples, owners, starts, sizes)) is not None:
-        yield from _split(found, single, np.ones(len(sizes), np.int64))
-        return
-    else:
-        octets = examples.packed(owners, starts, stops)
-        ends, wrong = np.cumsum(sizes), sizes > 0
-        counts = np.diff(np.concatenate([[0], np.cumsum(octets < 0x80)])[ends], prepend=0)
-        wrong[wrong] = octets[ends[wrong] - 1] >= 0x80
+
+
+def _floats(
+    examples: ExampleBytes, rows: Places, found: Found, sizes: Places, odd: list[Places]
+) -> Iterable[_Part]:
+    """Packed numbers of several features, each of four bytes."""
+    wrong = (sizes & 3).any(axis=0)
     if wrong.any():
-        odd.append(found.rows[np.flatnonzero(wrong) % len(found.rows)])
-        return
+        odd.append(found.rows[wrong])
+        return ()
+    return _split(found, examples.packed(rows, found.starts, sizes).view("<f4"), sizes >> 2)
+
+
+def _integers(
+    examples: ExampleBytes, rows: Places, found: Found, sizes: Places, odd: list[Places]
+) -> Iterable[_Part]:
+    """Packed numbers of several features, of one to ten bytes."""
+    single = short_varints(examples, rows, found.starts, sizes)
+    if single is not None:
+        return _alike(found, single, np.ones(sizes.shape, np.int64), 1)
+    octets = examples.packed(rows, found.starts, sizes)
+    ends = sizes.ravel().cumsum()
+    unended = sizes.ravel() > 0
+    unended[unended] = octets[ends[unended] - 1] >= 0x80
+    if unended.any():
+        odd.append(found.rows[unended.reshape(sizes.shape).any(axis=0)])
+        return ()
     try:
-        values = octets.view("<f4") if found.kind == FLOAT else unpacked_varints(octets)
+        values = unpacked_varints(octets)
     except Malformed:  # a number is too long; only one by one can tell whose
         odd.append(found.rows)
-        return
-    yield from _split(found, values, counts)
+        return ()
+    counts = np.diff(np.concatenate([[0], np.cumsum(octets < 0x80)])[ends], prepend=0)
+    return _split(found, values, counts.reshape(sizes.shape))
 
 
-def _single(examples: ExampleBytes, owners: Places, starts: Places, sizes: Places) -> Array | None:
-    """The whole numbers in short pieces if there is one in each; else None."""
-    longest = int(sizes.max())
-    if longest > _SHORT_BYTES or not sizes.min():
-        return None
-    columns = np.ascontiguousarray(examples.windows(owners, starts, longest).T)
-    values = (columns[0] & 0x7F).astype(np.uint64)
-    wrong = (columns[0] >= 0x80) != (sizes > 1)
-    for index in range(1, longest):
-        inside = sizes > index
-        wrong |= inside & ((columns[index] >= 0x80) != (sizes > index + 1))
-        values |= np.where(inside, columns[index] & 0x7F, 0).astype(np.uint64) << np.uint64(7 * index)
-    return None if wrong.any() else values.view(np.int64)
+def _split(found: Found, values: Array, counts: Places) -> Iterable[_Part]:
+    """The values of each feature, of which `counts` has a row."""
+    first = int(counts[0, 0])
+    if (counts == first).all():
+        return _alike(found, values, counts, first)
+    stops = counts.sum(axis=1).cumsum().tolist()
+    same = (counts == counts[:, :1]).all(axis=1)
+    each = np.where(same, counts[:, 0], -1).tolist()
+    parts = [values[start:stop] for start, stop in zip([0, *stops[:-1]], stops, strict=True)]
+    return zip(found.names, parts, counts, each, strict=True)
 
 
-def _split(found: Found, values: Array, counts: Places) -> Iterator[tuple[str, Column]]:
-    """A column for each feature."""
-    by_feature = counts.reshape(len(found.names), -1)
-    stops = np.cumsum(by_feature.sum(axis=1)).tolist()
-    same = (by_feature == by_feature[:, :1]).all(axis=1)
-    each = np.where(same, by_feature[:, 0], -1).tolist()
-    start = 0
-    for index, (name, stop) in enumerate(zip(found.names, stops, strict=True)):
-        yield name, Column(found.rows, found.kind, values[start:stop], by_feature[index], each[index])
-        start = stop
+def _alike(found: Found, values: Array, counts: Places, each: int) -> Iterable[_Part]:
+    by_feature = values.reshape(len(found.names), -1)
+    return zip(found.names, by_feature, counts, [each] * len(found.names), strict=True)
 
 
-def _texts(
-    examples: ExampleBytes, rows: Places, found: Found, odd: list[Places]
-) -> Iterator[tuple[str, Column]]:
-    whose = np.arange(found.starts.size)
-    starts, stops = found.starts.ravel(), found.stops.ravel()
-    counts = np.ones(found.starts.size, np.int64)
-    owners = np.tile(rows[found.rows], len(found.names))
+def _texts(examples: ExampleBytes, rows: Places, found: Found, odd: list[Places]) -> Iterable[_Part]:
+    shape = found.starts.shape
+    starts, stops, counts = found.starts, found.stops, np.ones(shape, np.int64)
     if not found.single:
-        whose, starts, stops = _items(examples, owners, starts, stops)
+        owners = np.tile(rows, len(found.names))
+        whose, starts, stops = _items(examples, owners, starts.ravel(), stops.ravel())
         wrong = starts < 0
         if wrong.any():
             odd.append(found.rows[whose[wrong] % len(found.rows)])
-            return
-        counts = np.bincount(whose, minlength=found.starts.size)
-    values = np.fromiter(examples.texts(owners[whose], starts, stops), object, len(starts))
-    yield from _split(found, values, counts)
+            return ()
+        counts = np.bincount(whose, minlength=counts.size).reshape(shape)
+        rows = owners[whose]
+    texts = examples.texts(rows, starts, stops)
+    return _split(found, np.fromiter(texts, object, len(texts)), counts)
 
 
 def _items(

@@ -1,0 +1,139 @@
+"""Whether bytes of many examples are those of their headers, compared eight at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from workbench.io.example_bytes import LONGEST_WINDOW, ExampleBytes, Flags, Octets, Places
+from workbench.io.headers import Header
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Position = tuple[int, int]
+"""Behind how many features of varying length, and how many bytes behind the last one of them."""
+
+_WORD: Final = 8
+# Values longer than that are left out of what is compared.
+_LONGEST_GAP: Final = 64
+
+
+class Runs:
+    """Runs of headers that have the same distances in all examples, and nothing in them that varies."""
+
+    def __init__(self, positions: list[Position], runs: list[list[tuple[int, Octets]]]) -> None:
+        """Prepares for runs.
+
+        Args:
+          positions: Where each starts.
+          runs: The headers of each, and how many bytes behind its position they are.
+        """
+        points, offsets = np.array(positions).T
+        self._points, self._offsets = points, offsets[:, None]
+        self._width = max(_width(run) for run in runs)
+        same = np.zeros((len(runs), self._width), np.uint8)
+        mask = np.zeros_like(same)
+        for index, run in enumerate(runs):
+            for start, header in run:
+                same[index, start : start + len(header)] = header
+                mask[index, start : start + len(header)] = 0xFF
+        self._same, self._mask = same.view(np.uint64)[:, None], mask.view(np.uint64)[:, None]
+
+    def fits(self, examples: ExampleBytes, rows: Places, points: Places) -> Flags:
+        """Which of the examples `rows` have these bytes; `points` has their points, `(points, n)`."""
+        octets = examples.windows(rows, points[self._points] + self._offsets, self._width)
+        wrong = octets.view(np.uint64) & self._mask
+        wrong ^= self._same
+        return np.asarray(~wrong.any(axis=(0, 2)))
+
+
+def runs_of(headers: Sequence[tuple[Position, Octets]]) -> list[Runs]:
+    """The runs of headers at some positions, in the order of these; those of one width together."""
+    by_width: dict[int, tuple[list[Position], list[list[tuple[int, Octets]]]]] = {}
+    for position, run in _split(headers):
+        positions, runs = by_width.setdefault(_width(run), ([], []))
+        positions.append(position)
+        runs.append(run)
+    return [Runs(*each) for each in by_width.values()]
+
+
+def _split(headers: Sequence[tuple[Position, Octets]]) -> Iterator[tuple[Position, list[tuple[int, Octets]]]]:
+    first: Position = (0, 0)
+    run: list[tuple[int, Octets]] = []
+    for position, same in headers:
+        start = position[1] - first[1]
+        if run:
+            gap = start - run[-1][0] - len(run[-1][1])
+            if position[0] != first[0] or gap > _LONGEST_GAP or start + len(same) > LONGEST_WINDOW:
+                yield first, run
+                run = []
+        if not run:
+            first, start = position, 0
+        run.append((start, same))
+    if run:
+        yield first, run
+
+
+def _width(run: list[tuple[int, Octets]]) -> int:
+    start, same = run[-1]
+    return _whole_words(start + len(same))
+
+
+class VaryingHeaders:
+    """Headers of features of which the lengths differ among examples, though not the number of bytes these take."""
+
+    def __init__(self, headers: list[Header], offsets: list[int]) -> None:
+        """Prepares for headers.
+
+        Args:
+          headers: In their order.
+          offsets: How far behind its point each starts.
+        """
+        self._offsets = np.array(offsets)[:, None]
+        self._before = np.array([header.lengths[0].stop for header in headers])[:, None]
+        self._width = _whole_words(max(len(header.same) for header in headers))
+        same = np.zeros((len(headers), self._width), np.uint8)
+        mask = np.zeros_like(same)
+        parts = []
+        for index, header in enumerate(headers):
+            same[index, : len(header.same)] = header.same
+            mask[index, : len(header.same)] = 0xFF
+            entry, *inner = header.lengths
+            for length in header.lengths:
+                mask[index, length.start : length.stop] = 0x80  # whether another byte follows
+            for length in inner:
+                for byte in range(length.start, length.stop):
+                    more = 0x80 if byte + 1 < length.stop else 0
+                    parts.append((index, byte, length.stop - entry.stop, 7 * (byte - length.start), more))
+        self._same, self._mask = (same & mask).view(np.uint64), mask.view(np.uint64)
+        columns = np.array(parts).T
+        self._headers, self._bytes = columns[0], columns[1]
+        self._nested, self._shifts, self._more = (column[:, None] for column in columns[2:])
+        self._short = not self._shifts.any() and not self._more.any()
+
+    def lengths(self, points: Places) -> Places:
+        """What the length of each feature says, `(headers, n)`; `points` has `(headers + 1, n)`."""
+        return np.asarray(points[1:] - points[:-1] - (self._offsets + self._before))
+
+    def fits(self, examples: ExampleBytes, rows: Places, points: Places) -> Flags:
+        """Which of the examples `rows` have these headers, with lengths that end where the feature ends."""
+        octets = examples.windows(rows, points[:-1] + self._offsets, self._width)
+        lengths = self.lengths(points)
+        words = octets.view(np.uint64)
+        wrong = (words[:, :, 0] & self._mask[:, 0, None]) ^ self._same[:, 0, None]
+        for word in range(1, self._width // _WORD):
+            wrong |= (words[:, :, word] & self._mask[:, word, None]) ^ self._same[:, word, None]
+        inner = lengths[self._headers] - self._nested
+        fit = ~wrong.any(axis=0)
+        if not self._short:
+            fit &= (inner >= 0).all(axis=0)
+            inner >>= self._shifts
+            inner &= 0x7F
+            inner |= self._more
+        # One below 0 is not that of a byte.
+        return np.asarray(fit & (octets[self._headers, :, self._bytes] == inner).all(axis=0))
+
+
+def _whole_words(size: int) -> int:
+    return -(-size // _WORD) * _WORD
