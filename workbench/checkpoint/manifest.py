@@ -183,6 +183,9 @@ def _array(saved: Any, shards: tuple[Shard, ...]) -> SavedArray:
             raise ValueError(f"{stored.tensor!r} is outside of its file")
         if math.prod(part.shape) * dtype.itemsize != stored.bytes or len(part.shape) != len(shape):
             raise ValueError(f"the parts of {stored.tensor!r} do not fit together")
+        ends = [start + size for start, size in zip(part.start, part.shape, strict=True)]
+        if any(end > size for end, size in zip(ends, shape, strict=True)):
+            raise ValueError(f"{stored.tensor!r} is outside of its array")
         parts.append(part)
     if sum(math.prod(part.shape) for part in parts) != math.prod(shape):
         raise ValueError("the parts of an array do not make it up")
