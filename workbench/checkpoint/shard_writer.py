@@ -19,14 +19,14 @@ from workbench.checkpoint.folder import Folder, folder_at
 from workbench.checkpoint.tensor_file import StoredArray, TensorFile, write_tensors
 from workbench.distribute.arrays.as_array import Array
 from workbench.distribute.variables import programs
-from workbench.errors import NotFoundError, StorageFull, UnavailableError, WorkbenchError
+from workbench.errors import NotFoundError, ReplicaLost, StorageFull, UnavailableError, WorkbenchError
 from workbench.faults import fault
 
 if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
 
 LOCK = "lock"
-_ERRORS = {kind.__name__: kind for kind in (StorageFull, UnavailableError, NotFoundError)}
+_ERRORS = {kind.__name__: kind for kind in (StorageFull, UnavailableError, NotFoundError, ReplicaLost)}
 _under_way: dict[tuple[str, int], ShardWriter] = {}
 
 
@@ -105,7 +105,10 @@ def begin_shard(
 
 def shard_report(env: ReplicaEnv, save: str, wait_seconds: float) -> bytes:
     """How far this replica is, as `Report` reads it, after waiting for its end for some time."""
-    writer = _under_way[save, env.rank]
+    writer = _under_way.get((save, env.rank))
+    if writer is None:  # in the place of a process that was lost since the snapshot
+        told = f"replica {env.rank} was lost while it wrote its part of the checkpoint; save again"
+        return json.dumps({"written": 0, "file": None, "error": [ReplicaLost.__name__, told]}).encode()
     ended = writer.wait(wait_seconds)
     file, error = writer.file, writer.error
     if ended:
