@@ -51,7 +51,7 @@ ROOMS = {
     "data": (
         "context cost seeds spec ← options rebatch structure ← stacking ← tables ← failing meter provenance "
         "← background ← passes ← stage ← describe explanation sources ← stages ← fold stored "
-        "← constructors iterator transformations "
+        "← constructors iterator methods "
         "← dataset ← databases readers ← formats ← sharding ← service ← exports ← experimental"
     ),
     "distribute": (

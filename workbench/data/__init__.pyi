@@ -23,6 +23,7 @@ from workbench.data.iterator import DatasetIterator as Iterator
 from workbench.data.iterator import IteratorSpec as IteratorSpec
 from workbench.data.iterator import Optional as Optional
 from workbench.data.iterator import OptionalSpec as OptionalSpec
+from workbench.data.options import AUTOTUNE as AUTOTUNE
 from workbench.data.options import AutoShardPolicy as AutoShardPolicy
 from workbench.data.options import Options as Options
 from workbench.data.options import StatsOptions as StatsOptions
@@ -43,5 +44,4 @@ from workbench.data.spec import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from workbench.data.spec import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from workbench.data.spec import DatasetSpec as DatasetSpec
 from workbench.data.spec import TensorSpec as TensorSpec
-from workbench.data.stages.prefetch import AUTOTUNE as AUTOTUNE
 from workbench.data.stages.select import SHARD_HINT as SHARD_HINT

@@ -16,6 +16,9 @@ from workbench.data.failing import guarded, opened
 from workbench.data.fold import fold
 from workbench.data.iterator import DatasetIterator, Elements, elements_of
 from workbench.data.meter import StageMeter
+from workbench.data.methods.computing import Computing
+from workbench.data.methods.grouping import Grouping
+from workbench.data.methods.ordering import Ordering
 from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, DatasetSpec
@@ -24,14 +27,13 @@ from workbench.data.stages.observed import observed
 from workbench.data.stages.select import Repeat
 from workbench.data.stored.methods import DatasetFiles
 from workbench.data.tables import Run
-from workbench.data.transformations import Transformations
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 _DEFAULTS = Options().frozen()
 _TWIN = 1 << 20  # the level of stages that share a seed; no pipeline has as many repetitions
 
 
-class Dataset(DatasetText, DatasetFiles, Constructors, Transformations):
+class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Computing):
     """A description of where elements come from and what is done to them.
 
     It holds no iterator and no open file, so it can be sent to other processes; each `iter` starts anew.

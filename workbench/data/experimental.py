@@ -15,6 +15,7 @@ from workbench.data.exports.writers import TFRecordWriter
 from workbench.data.formats.csv_reference import CsvDataset, make_csv_dataset
 from workbench.data.iterator import DatasetIterator, Optional
 from workbench.data.options import (
+    AUTOTUNE,
     AutoShardPolicy,
     AutotuneAlgorithm,
     AutotuneOptions,
@@ -26,7 +27,6 @@ from workbench.data.options import (
 )
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stages.observed import BytesProducedStats, LatencyStats
-from workbench.data.stages.prefetch import AUTOTUNE
 from workbench.data.stages.random_access import from_position, obstacle
 from workbench.data.stages.reduce_by_key import ReduceByKey, Reducer
 from workbench.data.stages.select import SHARD_HINT

@@ -5,10 +5,13 @@ from __future__ import annotations
 import copy
 import enum
 import warnings
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from workbench.data.cost.statistics import StatsAggregator
 from workbench.errors import InvalidArgumentError
+
+AUTOTUNE: Final = -1
+"""In the place of a number: what a measurement finds."""
 
 
 class AutoShardPolicy(enum.IntEnum):
@@ -315,3 +318,7 @@ class Options(_Settings):
     experimental_threading: ThreadingOptions
     experimental_warm_start: bool | None
     framework_type: list[str]
+
+    def keeps_order(self, deterministic: bool | None) -> bool:
+        """Whether a stage with parallel calls keeps the order: as it was told, or else as these options say."""
+        return self.experimental_deterministic is not False if deterministic is None else deterministic

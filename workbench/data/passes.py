@@ -73,9 +73,7 @@ class Pass:
 
     def keeps_order(self, deterministic: bool | None) -> bool:
         """Whether a stage with parallel calls keeps the order: as it was told, or else as the options say."""
-        return (
-            self.options.experimental_deterministic is not False if deterministic is None else deterministic
-        )
+        return self.options.keeps_order(deterministic)
 
     def numbered(self, run: Run, offset: int) -> Run:
         """The run with its ids moved by `offset`, if the pass keeps track of ids.

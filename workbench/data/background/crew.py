@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
+from workbench.data.background.held import held_bytes
 from workbench.data.background.threads import CHECK_SECONDS, Signal, Threads
 from workbench.data.meter import UNMEASURED, StageMeter, Unmeasured
 from workbench.data.tables import Failed, Run
@@ -18,11 +19,12 @@ _AHEAD: Final = 2  # tasks per thread that may wait or be under way: one to do, 
 
 
 class _Task:
-    __slots__ = ("given", "result")
+    __slots__ = ("given", "held_bytes", "result")
 
     def __init__(self, given: Any, result: Run | None = None) -> None:
         self.given = given
         self.result = result
+        self.held_bytes = 0
 
 
 class Crew:
@@ -35,6 +37,7 @@ class Crew:
         *,
         name: str,
         in_order: bool,
+        most_bytes: int,
         meter: StageMeter | Unmeasured = UNMEASURED,
     ) -> None:
         """The threads start with the first task, so that whoever has this object can close it.
@@ -44,6 +47,7 @@ class Crew:
           count: How many threads.
           name: Of the threads.
           in_order: Whether results come in the order of the tasks, or as they are there.
+          most_bytes: How many bytes of results may wait; beyond that threads begin no further task.
           meter: Of the stage.
         """
         # Two conditions of one lock: a result must not wake all threads, nor a task the reader.
@@ -55,6 +59,8 @@ class Crew:
         self._count = count
         self._name = name
         self._in_order = in_order
+        self._most_bytes = most_bytes
+        self._held_bytes = 0
         self._meter = meter
         self._todo: deque[_Task] = deque()
         self._waiting: deque[_Task] = deque()
@@ -101,6 +107,9 @@ class Crew:
             assert task is not None
             self._waiting.remove(task)
             assert task.result is not None
+            if self._held_bytes > self._most_bytes:
+                self._added.notify_all()
+            self._held_bytes -= task.held_bytes
             return task.result
 
     def _done(self) -> _Task | None:
@@ -144,13 +153,17 @@ class Crew:
                 result = call(task.given)
         except Exception as error:
             result = Failed(error)
+        size = held_bytes(result)
         with self._lock:
             task.result = result
+            task.held_bytes = size
+            self._held_bytes += size
             self._changed.notify_all()
         return True
 
     def _take(self) -> _Task | None:
         with self._lock:
-            while not self._todo and not self.threads.closed:
+            # Tasks are begun in their order: while results wait, so does none that the reader needs before them.
+            while not (self._todo and self._held_bytes <= self._most_bytes) and not self.threads.closed:
                 self._added.wait(CHECK_SECONDS)
             return None if self.threads.closed else self._todo.popleft()

@@ -16,7 +16,7 @@ from workbench.data.background.crew import Call, Crew
 from workbench.data.background.shared_state import shared_state
 from workbench.data.background.threads import Threads
 from workbench.data.meter import StageMeter, Unmeasured
-from workbench.data.options import Options, WorkerKind
+from workbench.data.options import AUTOTUNE, Options, WorkerKind
 from workbench.data.tables import Failed, Item, Run, single
 from workbench.errors import InvalidArgumentError
 
@@ -54,32 +54,43 @@ class ParallelCalls:
     """Calls of one stage in one pass.
 
     Attributes:
-      function: The user's function, for what it refers to.
+      function: The user's function, for what it refers to; None where only threads may call.
       call: Takes components, structure and number of an element; gives components and structure.
       what: The stage, for errors.
       options: Of the dataset.
       in_order: Whether results keep the order of the elements.
+      most_bytes: How many bytes of results may wait.
       meter: Of the stage.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., Any] | None
     call: Callable[..., Any]
     what: str
     options: Options
     in_order: bool
+    most_bytes: int
     meter: StageMeter | Unmeasured
 
     def run(self, tasks: Iterator[Task], count: int) -> Iterator[Run]:
-        """The results for `tasks`; `count` calls at a time."""
-        parallelism = Parallelism(count, self._wanted_kind(WorkerKind.THREADS))
+        """The results for `tasks`.
+
+        Args:
+          tasks: What to call for.
+          count: Calls at a time. `AUTOTUNE` for as many as turn out to be useful, by whom turns out to be best.
+        """
+        if count != AUTOTUNE:
+            yield from self._fixed(tasks, count)
+        elif self.options.autotune.enabled is False:
+            yield from self._fixed(tasks, self._at_most(_UNTUNED_THREADS))
+        else:
+            yield from self._tuned(tasks)
+
+    def _fixed(self, tasks: Iterator[Task], count: int) -> Iterator[Run]:
+        parallelism = Parallelism(count, self._wanted_kind())
         self.meter.workers(max(1, parallelism.count), parallelism.kind.name.lower())
         yield from self._with(parallelism, tasks)
 
-    def run_tuned(self, tasks: Iterator[Task]) -> Iterator[Run]:
-        """As `run`, as many calls at a time as turn out to be useful, by whom turns out to be best."""
-        if self.options.autotune.enabled is False:
-            yield from self.run(tasks, self._at_most(_UNTUNED_THREADS))
-            return
+    def _tuned(self, tasks: Iterator[Task]) -> Iterator[Run]:
         parallelism = yield from self._measured(tasks)
         self.meter.workers(max(1, parallelism.count), parallelism.kind.name.lower(), chosen=True)
         self.meter.note(parallelism.why)
@@ -93,8 +104,9 @@ class ParallelCalls:
         crew = Crew(
             self._caller(parallelism.kind),
             parallelism.count,
-            name="wb-map",
+            name=f"wb-{self.what.partition('(')[0]}",
             in_order=self.in_order,
+            most_bytes=self.most_bytes,
             meter=self.meter,
         )
         yield from crew.run(tasks)
@@ -120,9 +132,8 @@ class ParallelCalls:
             return Failed(error)
 
     def _measured(self, tasks: Iterator[Task]) -> Generator[Run, None, Parallelism]:
-        kind = self.options.threading.worker_kind or WorkerKind.AUTO
-        if kind is WorkerKind.PROCESSES:
-            return Parallelism(self._at_most(cores()), kind)
+        if self._wanted_kind() is WorkerKind.PROCESSES:
+            return Parallelism(self._at_most(cores()), WorkerKind.PROCESSES)
         times = []
         for task in itertools.islice(tasks, _MEASURED):
             began, cpu = perf_counter(), thread_time()
@@ -149,10 +160,13 @@ class ParallelCalls:
             return Parallelism(0)
         if (perf_counter() - began) / _PAIRED <= _PAIR_GAIN * seconds:
             return Parallelism(self._at_most(cores()), why="computes, and lets other threads run")
-        return self._for_one_that_holds_the_lock(kind)
+        return self._for_one_that_holds_the_lock()
 
-    def _for_one_that_holds_the_lock(self, kind: WorkerKind) -> Parallelism:
-        obstacle = "options.threading.worker_kind is THREADS" if kind is WorkerKind.THREADS else ""
+    def _for_one_that_holds_the_lock(self) -> Parallelism:
+        if self.function is None:
+            return Parallelism(0, why="two threads take as long as one")
+        told = self.options.threading.worker_kind is WorkerKind.THREADS
+        obstacle = "options.threading.worker_kind is THREADS" if told else ""
         if not obstacle and (state := shared_state(self.function)):
             obstacle = f"it refers to {state}, of which processes would have copies"
         if not obstacle:
@@ -166,9 +180,9 @@ class ParallelCalls:
             self._at_most(cores()), WorkerKind.PROCESSES, "holds Python's lock, so processes call it"
         )
 
-    def _wanted_kind(self, otherwise: WorkerKind) -> WorkerKind:
-        kind = self.options.threading.worker_kind
-        return otherwise if kind in (None, WorkerKind.AUTO) else kind
+    def _wanted_kind(self) -> WorkerKind:
+        told = self.options.threading.worker_kind is WorkerKind.PROCESSES and self.function is not None
+        return WorkerKind.PROCESSES if told else WorkerKind.THREADS
 
     def _at_most(self, count: int) -> int:
         limits = (self.options.autotune.cpu_budget, self.options.threading.private_threadpool_size)

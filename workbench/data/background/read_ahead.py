@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from workbench.data.background.held import held_bytes
 from workbench.data.background.threads import CHECK_SECONDS, Signal, Threads
 from workbench.data.failing import guarded
 from workbench.data.meter import UNMEASURED, StageMeter, Unmeasured
-from workbench.data.tables import ArrayTable, Failed, ListTable, Run, nbytes
+from workbench.data.tables import Failed, ListTable, Run
 
 _FIRST_ELEMENTS: Final = 2
 _MOST_ELEMENTS: Final = 1024
@@ -186,7 +187,7 @@ class ReadAhead:
 
     def _put(self, run: Run) -> bool:
         """Puts a run into the queue as soon as there is room; False if the reader is gone."""
-        count, size = len(run) or 1, _bytes(run)
+        count, size = len(run) or 1, held_bytes(run)
         with self._lock:
             if not self._has_room(count, size):
                 with self._meter.blocked():
@@ -209,14 +210,3 @@ class ReadAhead:
 
     def _tell(self) -> None:
         self._meter.queue(self._elements, self._most, chosen=self._grows, held_bytes=self._bytes)
-
-
-def _bytes(run: Run) -> int:
-    if isinstance(run, Failed):
-        return 0
-    table = run.table
-    if isinstance(table, ListTable):
-        return sum(nbytes(table.items[row]) for row in run.indices())
-    if isinstance(table, ArrayTable):
-        return sum(column.nbytes // max(1, len(column)) for column in table.columns) * len(run)
-    return 0  # made when it is asked for

@@ -14,9 +14,9 @@ from workbench.data.formats.columns import ColumnReading
 from workbench.data.formats.csv import CsvFiles
 from workbench.data.formats.csv_form import CsvForm
 from workbench.data.formats.csv_inference import CSV_TYPES, CsvHeads, inferred_defaults
+from workbench.data.options import AUTOTUNE
 from workbench.data.sources.files import file_names, matching_files
 from workbench.data.spec import STRING, dtype_of
-from workbench.data.stages.prefetch import AUTOTUNE
 from workbench.data.structure import convert, flatten
 from workbench.errors import InvalidArgumentError
 from workbench.io.compression import check_compression

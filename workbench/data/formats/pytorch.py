@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from workbench import tree
+from workbench import forks, tree
 from workbench.data.dataset import Dataset
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import read_only
@@ -99,18 +100,21 @@ class MapStyle(Source):
 
 @dataclass(slots=True, eq=False)
 class _Table:
-    """The elements of a map-style dataset, fetched when asked for."""
+    """The elements of a map-style dataset, fetched when asked for; by one thread at a time, as its code may expect."""
 
     at_rest: ClassVar[bool] = False
     dataset: Any
     spec: Any
     specs: Leaves
     structure: Structure
+    _lock: threading.RLock = field(default_factory=lambda: forks.lock(threading.RLock()))
 
     def row(self, index: int) -> Leaves:
         """The components of one element."""
         try:
-            return self._fitted(self.dataset[index], index)
+            with self._lock:
+                value = self.dataset[index]
+            return self._fitted(value, index)
         except Exception as error:
             note_place(error, f"from_torch({type(self.dataset).__name__})", index)
             raise
@@ -120,7 +124,8 @@ class _Table:
         indices = row_numbers(rows).tolist()
         if not hasattr(self.dataset, "__getitems__"):
             return stack([self.row(index) for index in indices], self.structure)
-        values = self.dataset.__getitems__(indices)
+        with self._lock:
+            values = self.dataset.__getitems__(indices)
         fitted = [self._fitted(value, index) for value, index in zip(values, indices, strict=True)]
         return stack(fitted, self.structure)
 

@@ -22,6 +22,7 @@ from workbench.data.passes import Pass
 from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, batch_sizes_for_worker, compute_batch_size
 from workbench.data.sharding.autoshard import PolicyChoice, auto_shard, choose_policy
 from workbench.data.spec import TensorSpec
+from workbench.data.stages.batch import Batch
 from workbench.data.stages.prefetch import Prefetch
 from workbench.data.stages.select import Shard
 from workbench.data.stages.split import EvenSplit, Regroup
@@ -161,13 +162,20 @@ class HostPipeline:
                 yield step
 
     def _read(self) -> Iterator[Dataset]:
-        """The datasets without prefetching at their ends: who reads for replicas does that, and knows which rows."""
+        """The datasets as replicas need them read.
+
+        Without prefetching and parallel batches at their ends: who reads for replicas does that, and knows which rows.
+        """
         for dataset in self.datasets:
             end = len(dataset.stages)
             while end and isinstance(dataset.stages[end - 1], Prefetch | EvenSplit | Regroup | Shard):
                 end -= 1
             last = [stage for stage in dataset.stages[end:] if not isinstance(stage, Prefetch)]
-            yield dataset.with_source(dataset.source, (*dataset.stages[:end], *last))
+            first = [
+                replace(stage, num_parallel_calls=0) if isinstance(stage, Batch) else stage
+                for stage in dataset.stages[max(0, end - 1) : end]
+            ]
+            yield dataset.with_source(dataset.source, (*dataset.stages[: max(0, end - 1)], *first, *last))
 
     def _value(self, place: tuple[Table, int] | None) -> Any:
         if place is None:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from workbench import tree
+from workbench.data.background.parallel_calls import ParallelCalls, Task
+from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.tables import BatchTable, Failed, Joined, Run, Segment, SegmentTable
+from workbench.data.structure import Structure
+from workbench.data.tables import BatchTable, Failed, Joined, Leaves, Run, Segment, SegmentTable
 from workbench.errors import InvalidArgumentError
 
 
@@ -20,12 +23,16 @@ class Batch(Stage):
     Attributes:
       batch_size: Elements per batch.
       drop_remainder: Whether a smaller last batch is left out, which makes the batch dimension known.
+      num_parallel_calls: How many batches are put together at a time, AUTOTUNE to find out; 0 for each by who asks.
+      deterministic: Whether batches put together in parallel keep their order; None as the options say.
     """
 
     name: ClassVar[str] = "batch"
     sees_failures: ClassVar[bool] = True
     batch_size: int
     drop_remainder: bool = False
+    num_parallel_calls: int = 0
+    deterministic: bool | None = None
 
     @staticmethod
     def of(batch_size: int, drop_remainder: bool) -> Batch:
@@ -40,6 +47,25 @@ class Batch(Stage):
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts; a batch fails with any of its elements."""
+        batches = self._batches(upstream)
+        if not self.num_parallel_calls:
+            return batches
+        calls = ParallelCalls(
+            None,
+            _gathered,
+            self.text,
+            current.options,
+            current.keeps_order(self.deterministic),
+            current.most_waiting_bytes,
+            current.meter,
+        )
+        return calls.run(_tasks(batches, current.provenance), self.num_parallel_calls)
+
+    def keeps_order(self, options: Options) -> bool:
+        """Whether batches come in the order of their elements."""
+        return not self.num_parallel_calls or options.keeps_order(self.deterministic)
+
+    def _batches(self, upstream: Opener) -> Iterator[Run]:
         size = self.batch_size
         pending: list[Segment] = []
         missing = size
@@ -90,3 +116,21 @@ class Batch(Stage):
 def _batch(parts: list[Segment], last: Run) -> Run:
     segment = parts[0] if len(parts) == 1 else Joined(parts)
     return Run(SegmentTable([segment], last.table.structure), range(1))
+
+
+def _tasks(batches: Iterator[Run], provenance: bool) -> Iterator[Task]:
+    """Each batch by itself, not put together yet."""
+    number = 0
+    for run in batches:
+        if isinstance(run, Failed):
+            yield run
+            continue
+        for index in run.indices():
+            segment = run.table.segment(index)
+            ids = segment.ids() if provenance else None
+            yield number, ([segment], run.table.structure, ids)
+            number += 1
+
+
+def _gathered(segments: list[Segment], structure: Structure, number: int) -> tuple[Leaves, Structure]:
+    return segments[0].gather(), structure

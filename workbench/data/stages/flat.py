@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 from workbench.data.background.read_ahead import Limits, ReadAhead
 from workbench.data.background.threads import CHECK_SECONDS, Signal, close_all
 from workbench.data.failing import guarded
+from workbench.data.options import AUTOTUNE
 from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages import probe
 from workbench.data.stages.functions import MOST_EXAMPLES, note_place
-from workbench.data.stages.prefetch import AUTOTUNE, check_parallel_calls
+from workbench.data.stages.prefetch import check_parallel_calls
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts
 from workbench.errors import InvalidArgumentError, OutOfRangeError

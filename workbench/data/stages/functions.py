@@ -19,7 +19,6 @@ from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages import probe
-from workbench.data.stages.prefetch import AUTOTUNE
 from workbench.data.structure import Structure, flatten_result
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
 from workbench.errors import InvalidArgumentError, OutOfRangeError
@@ -75,9 +74,7 @@ class Map(Stage):
 
     def keeps_order(self, options: Options) -> bool:
         """Whether results come in the order of the elements."""
-        if not self.num_parallel_calls or self.deterministic is not None:
-            return self.deterministic is not False
-        return options.experimental_deterministic is not False
+        return not self.num_parallel_calls or options.keeps_order(self.deterministic)
 
     def _in_parallel(self, attempted: Iterator[Item | Failed], current: Pass) -> Iterator[Run]:
         calls = ParallelCalls(
@@ -86,13 +83,10 @@ class Map(Stage):
             self.text,
             current.options,
             current.keeps_order(self.deterministic),
+            current.most_waiting_bytes,
             current.meter,
         )
-        tasks = _numbered(attempted)
-        if self.num_parallel_calls == AUTOTUNE:
-            yield from calls.run_tuned(tasks)
-        else:
-            yield from calls.run(tasks, self.num_parallel_calls)
+        yield from calls.run(_numbered(attempted), self.num_parallel_calls)
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from workbench import tree
+from workbench.data.background.parallel_calls import ParallelCalls, Task
 from workbench.data.passes import Pass
 from workbench.data.spec import STRING, TensorSpec, is_shape
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.batch import Batch
-from workbench.data.structure import Array, convert
-from workbench.data.tables import Failed, Item, Run, attempts, single
+from workbench.data.structure import Array, Structure, convert
+from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
 from workbench.errors import DataLossError, InvalidArgumentError
 
 
@@ -27,6 +28,8 @@ class PaddedBatch(Stage):
       shapes: Padded shape of each component; None for the largest in the batch.
       values: What each component is padded with.
       drop_remainder: Whether a smaller last batch is left out.
+      num_parallel_calls: How many batches are padded at a time, AUTOTUNE to find out; 0 for the reader's own thread.
+      deterministic: Whether batches padded in parallel keep their order; None as the options say.
     """
 
     name: ClassVar[str] = "padded_batch"
@@ -35,6 +38,8 @@ class PaddedBatch(Stage):
     shapes: tuple[tuple[int | None, ...], ...]
     values: tuple[Any, ...]
     drop_remainder: bool
+    num_parallel_calls: int = 0
+    deterministic: bool | None = None
 
     @staticmethod
     def of(
@@ -66,33 +71,53 @@ class PaddedBatch(Stage):
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts; a batch fails with any of its elements."""
+        tasks = self._tasks(upstream, current.provenance)
+        if not self.num_parallel_calls:
+            return map(self._attempt, tasks)
+        calls = ParallelCalls(
+            None,
+            self._batch,
+            self.text,
+            current.options,
+            current.keeps_order(self.deterministic),
+            current.most_waiting_bytes,
+            current.meter,
+        )
+        return calls.run(tasks, self.num_parallel_calls)
+
+    def _tasks(self, upstream: Opener, provenance: bool) -> Iterator[Task]:
+        """The elements of each batch."""
+        number = 0
         held: list[Item] = []
-        for item in attempts(upstream(), current.provenance):
+        for item in attempts(upstream(), provenance):
             if isinstance(item, Failed):
                 held = []
                 yield item
                 continue
             held.append(item)
             if len(held) == self.batch_size:
-                yield self._attempt(held)
+                yield number, _together(held)
+                number += 1
                 held = []
         if held and not self.drop_remainder:
-            yield self._attempt(held)
+            yield number, _together(held)
 
-    def _attempt(self, held: list[Item]) -> Run:
+    def _attempt(self, task: Task) -> Run:
+        if isinstance(task, Failed):
+            return task
+        number, (elements, structure, ids) = task
         try:
-            return self._batch(held)
+            return single(*self._batch(elements, structure, number), ids)
         except Exception as error:  # such as one that does not fit
             return Failed(error)
 
-    def _batch(self, held: list[Item]) -> Run:
-        columns = zip(*(leaves for leaves, _, _ in held), strict=True)
+    def _batch(self, elements: list[Leaves], structure: Structure, number: int) -> tuple[Leaves, Structure]:
+        columns = zip(*elements, strict=True)
         padded = [
             _padded(list(column), shape, value)
             for column, shape, value in zip(columns, self.shapes, self.values, strict=True)
         ]
-        ids = [item[2] for item in held if item[2] is not None]
-        return single(padded, held[0][1], np.concatenate(ids) if ids else None)
+        return padded, structure
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
@@ -110,6 +135,12 @@ class PaddedBatch(Stage):
     def describe(self) -> str:
         """The stage as a short text."""
         return f"padded_batch({self.batch_size})"
+
+
+def _together(held: list[Item]) -> Item:
+    """The components of each element as one item."""
+    ids = [item[2] for item in held if item[2] is not None]
+    return [item[0] for item in held], held[0][1], np.concatenate(ids) if ids else None
 
 
 def _shapes(specs: list[TensorSpec], padded_shapes: Any) -> list[tuple[int | None, ...]]:

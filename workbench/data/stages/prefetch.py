@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from workbench.data.background.read_ahead import Limits, ReadAhead
+from workbench.data.options import AUTOTUNE
 from workbench.data.passes import Pass
 from workbench.data.stage import Opener, Stage
 from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError
-
-AUTOTUNE: Final = -1
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
+from workbench.data.options import Options
 from workbench.data.stage import Pipeline, Stage
 from workbench.data.stages.batch import Batch
 from workbench.data.stages.functions import Map
@@ -18,7 +19,7 @@ def obstacle(dataset: Pipeline) -> str:
     """What keeps elements from being reached by position: the name of a source or stage, or ""."""
     if not dataset.source.random_access:
         return dataset.source.text
-    return next((stage.text for stage in dataset.stages if not _is_by_position(stage)), "")
+    return next((stage.text for stage in dataset.stages if not _is_by_position(stage, dataset.options())), "")
 
 
 def from_position(dataset: _Kind, position: int) -> _Kind:
@@ -45,12 +46,12 @@ def from_position(dataset: _Kind, position: int) -> _Kind:
     return dataset.with_source(dataset.source, (Skip(position), *reversed(stages)))
 
 
-def _is_by_position(stage: Stage) -> bool:
+def _is_by_position(stage: Stage, options: Options) -> bool:
     match stage:
         case Skip():
             return stage.count >= 0
         case Shard():
             return stage.num_shards != SHARD_HINT
-        case Map():
-            return stage.deterministic is not False
-    return isinstance(stage, Batch | Take | Prefetch)
+        case Map() | Batch():
+            return stage.keeps_order(options)
+    return isinstance(stage, Take | Prefetch)

@@ -83,7 +83,7 @@ def rest_of(dataset: Pipeline, position: Position) -> Pipeline:
                 pass
             case Map() as stage if stage.keeps_order(dataset.options()):
                 pass
-            case Batch() as batch:
+            case Batch() as batch if batch.keeps_order(dataset.options()):
                 count *= batch.batch_size
             case _:
                 break

@@ -1,0 +1,137 @@
+"""Methods that compute with elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Self
+
+from workbench.data.methods.staged import Staged
+from workbench.data.stages import probe
+from workbench.data.stages.batch import Batch
+from workbench.data.stages.flat import Interleave
+from workbench.data.stages.functions import Map
+from workbench.data.stages.prefetch import check_parallel_calls
+from workbench.data.stages.scan import Scan
+from workbench.data.stages.unbatch import Unbatch
+from workbench.errors import InvalidArgumentError, OutOfRangeError
+
+
+class Computing(Staged):
+    """Functions of elements, also of whole batches."""
+
+    def map(
+        self,
+        map_func: Callable[..., Any],
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Replaces each element by `map_func(element)`; a tuple element is unpacked over the arguments.
+
+        The function may be called with made-up values when `element_spec` is asked for.
+
+        Args:
+          map_func: Returns numbers, text, arrays, or tuples and dicts of them.
+          num_parallel_calls: Calls at a time; None for the reader's own thread. Threads call it, or processes if
+            `Options.threading.worker_kind` says so; with `AUTOTUNE` a few elements are measured, and processes are
+            taken for functions that hold Python's lock and refer to nothing that can change.
+          deterministic: Whether results keep their order; True if the options do not say otherwise.
+          synchronous: Whether the caller's own thread calls it; not together with `num_parallel_calls`.
+          use_unbounded_threadpool: Without effect: a stage has the threads that it is given.
+          name: Of the stage.
+
+        Raises:
+          InvalidArgumentError: if `synchronous` is to have parallel calls, or their number is less than 1.
+        """
+        if synchronous and num_parallel_calls is not None:
+            raise InvalidArgumentError(
+                f"map: synchronous=True calls the function one element at a time; leave out "
+                f"num_parallel_calls={num_parallel_calls}"
+            )
+        spec = self.known_element_spec
+        if spec is not None:
+            probe.check_arguments(map_func, spec, "map")
+        check_parallel_calls("map", num_parallel_calls)
+        return self.with_stage(Map(map_func, num_parallel_calls or 0, deterministic), name)
+
+    def map_batches(
+        self,
+        map_func: Callable[..., Any],
+        batch_size: int,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """As `map`, for a function of whole arrays: it is called once for `batch_size` elements.
+
+        `range(10**6).map_batches(lambda x: 2 * x + 1, 4096)` has the elements of `map(lambda x: 2 * x + 1)`, at a small
+        part of its cost. The number of elements is unknown afterwards: `assert_cardinality` states it.
+
+        Args:
+          map_func: Gets the elements stacked, shape `(n, ...)` with `n` up to `batch_size`, and returns as many rows.
+          batch_size: Most elements per call.
+          num_parallel_calls: As for `map`.
+          deterministic: As for `map`.
+          name: Of the stage.
+
+        Raises:
+          InvalidArgumentError: if a batch would be empty, or the function returns scalars.
+        """
+        batches = self.with_stage(Batch.of(int(batch_size), False))
+        mapped = batches.map(map_func, num_parallel_calls, deterministic, name=name)
+        with suppress(OutOfRangeError):  # as for `unbatch`
+            Unbatch.check(mapped.element_spec)
+        return mapped.with_stage(Unbatch())
+
+    def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
+        """The elements of the datasets that `map_func` gives, one dataset after the other.
+
+        Raises:
+          TypeError: if it gives something else.
+        """
+        stage = Interleave("flat_map", map_func).checked(self)  # type: ignore[arg-type]
+        return self.with_stage(stage, name)
+
+    def interleave(
+        self,
+        map_func: Callable[..., Any],
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """The elements of the datasets that `map_func` gives, `cycle_length` of them in turn.
+
+        Args:
+          map_func: Gives a dataset for an element.
+          cycle_length: Datasets open at a time.
+          block_length: Elements taken from one before the next has its turn.
+          num_parallel_calls: Inner datasets that are read at a time, by threads that are two blocks ahead and also open
+            the datasets that follow; `AUTOTUNE` for all of the cycle, None for no threads.
+          deterministic: Whether the order is that of reading without threads, True if the options do not say otherwise;
+            False takes elements of the datasets that have some.
+          name: Of the stage.
+
+        Raises:
+          InvalidArgumentError: if cycle, block or number of calls is less than 1.
+          TypeError: if `map_func` gives something else than datasets.
+        """
+        stage = Interleave.of(map_func, cycle_length, block_length, num_parallel_calls, deterministic)
+        return self.with_stage(stage.checked(self), name)  # type: ignore[arg-type]
+
+    def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any], name: str | None = None) -> Self:
+        """Goes through the elements with a state: `state, output = scan_func(state, element)`; gives the outputs.
+
+        Args:
+          initial_state: Nested numbers and arrays that the first element gets.
+          scan_func: Returns the next state, of the same structure and dtypes, and an output.
+          name: Of the stage.
+
+        Raises:
+          TypeError: in a pass, if the function changes structure or dtype of the state, or returns no pair.
+        """
+        return self.with_stage(Scan(initial_state, scan_func), name)

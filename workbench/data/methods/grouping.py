@@ -1,0 +1,208 @@
+"""Methods that make one element of several, or several of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NoReturn, Self
+
+from workbench.data.methods.staged import Staged
+from workbench.data.stages.batch import Batch
+from workbench.data.stages.enumerate import Enumerate
+from workbench.data.stages.group import GroupByWindow, bucketed
+from workbench.data.stages.padded import PaddedBatch
+from workbench.data.stages.prefetch import check_parallel_calls
+from workbench.data.stages.split import Regroup
+from workbench.data.stages.unbatch import Unbatch
+from workbench.data.stages.window import Window
+from workbench.errors import OutOfRangeError
+
+
+class Grouping(Staged):
+    """Batches, windows and numbers of elements."""
+
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Stacks `batch_size` consecutive elements; shape `(batch_size, ...)`.
+
+        Copying large rows lets other threads run, so several batches are put together at a time if `num_parallel_calls`
+        says so, ahead of their use. At the end of a distributed dataset the replicas do that, each for its rows.
+
+        Args:
+          batch_size: Elements per batch.
+          drop_remainder: Whether to leave out a smaller last batch; then the batch dimension is known.
+          num_parallel_calls: Batches that threads put together at a time, `AUTOTUNE` for what a measurement of the
+            first ones finds; None for each by the one who reads it.
+          deterministic: Whether such batches keep their order; True if the options do not say otherwise.
+          name: Of the stage.
+
+        Raises:
+          InvalidArgumentError: if a batch would be empty, or the number of calls is less than 1.
+        """
+        check_parallel_calls("batch", num_parallel_calls)
+        stage = Batch.of(int(batch_size), bool(drop_remainder))
+        stage = replace(stage, num_parallel_calls=num_parallel_calls or 0, deterministic=deterministic)
+        return self.with_stage(stage, name)
+
+    def padded_batch(
+        self,
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+        *,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+    ) -> Self:
+        """As `batch`, each component padded to a shape, or to the largest where it says None.
+
+        Args:
+          batch_size: Elements per batch.
+          padded_shapes: Nested shapes, None for dimensions as large as the largest; None for all of them.
+          padding_values: Nested values to pad with; None for zeros and empty texts.
+          drop_remainder: Whether to leave out a smaller last batch.
+          name: Of the stage.
+          num_parallel_calls: Batches that threads pad at a time, as for `batch`; the reference has no such argument.
+          deterministic: As for `batch`.
+        """
+        check_parallel_calls("padded_batch", num_parallel_calls)
+        stage = PaddedBatch.of(self.element_spec, batch_size, padded_shapes, padding_values, drop_remainder)
+        stage = replace(stage, num_parallel_calls=num_parallel_calls or 0, deterministic=deterministic)
+        return self.with_stage(stage, name)
+
+    def ragged_batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        row_splits_dtype: Any = None,
+        name: str | None = None,
+    ) -> NoReturn:
+        """Refused: there are no ragged arrays here.
+
+        Raises:
+          NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            f"ragged_batch({batch_size}): arrays have no ragged rows; use padded_batch({batch_size}), or window and "
+            "keep the elements apart"
+        )
+
+    def sparse_batch(self, batch_size: int, row_shape: Any, name: str | None = None) -> NoReturn:
+        """Refused: there are no sparse arrays here.
+
+        Raises:
+          NotImplementedError: always.
+        """
+        raise NotImplementedError(
+            f"sparse_batch({batch_size}): there are no sparse arrays; use padded_batch({batch_size}, {row_shape})"
+        )
+
+    def unbatch(self, name: str | None = None) -> Self:
+        """Rows of the elements as elements."""
+        with suppress(OutOfRangeError):  # as for `unique`
+            Unbatch.check(self.element_spec)
+        return self.with_stage(Unbatch(), name)
+
+    def rebatch(
+        self, batch_size: int | Sequence[int], drop_remainder: bool = False, name: str | None = None
+    ) -> Self:
+        """The rows of all batches, in order, in batches of other sizes.
+
+        Args:
+          batch_size: Rows per batch, or several such numbers that take turns.
+          drop_remainder: Whether to leave out a smaller last batch.
+          name: Of the stage.
+
+        Raises:
+          InvalidArgumentError: if a size is negative, or none is positive.
+        """
+        return self.with_stage(Regroup.of(batch_size, bool(drop_remainder)), name)
+
+    def window(
+        self,
+        size: int,
+        shift: int | None = None,
+        stride: int = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Datasets of `size` elements each, starting every `shift` elements and taking every `stride`-th.
+
+        Args:
+          size: Elements of a window.
+          shift: From the beginning of one window to that of the next (default `size`).
+          stride: From one element of a window to the next.
+          drop_remainder: Whether to leave out windows that are not full.
+          name: Of the stage.
+        """
+        stage = Window.of(size, size if shift is None else shift, stride, drop_remainder)
+        return self.with_stage(stage, name)
+
+    def group_by_window(
+        self,
+        key_func: Callable[..., Any],
+        reduce_func: Callable[[Any, Any], Any],
+        window_size: int | None = None,
+        window_size_func: Callable[[Any], Any] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Collects elements by key; a full window becomes `reduce_func(key, window)`.
+
+        Args:
+          key_func: Gives an element's key, an int64 scalar.
+          reduce_func: Gets a key and the dataset of its elements; returns a dataset.
+          window_size: Elements of a window.
+          window_size_func: The same by key; one of the two is given.
+          name: Of the stage.
+        """
+        return self.with_stage(GroupByWindow.of(key_func, reduce_func, window_size, window_size_func), name)
+
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Callable[..., Any],
+        bucket_boundaries: list[int],
+        bucket_batch_sizes: list[int],
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Batches elements of similar length; a length equal to a boundary belongs to the upper bucket.
+
+        Args:
+          element_length_func: Gives an element's length.
+          bucket_boundaries: Upper ends of the buckets but the last.
+          bucket_batch_sizes: Elements per batch, by bucket.
+          padded_shapes: As for `padded_batch`.
+          padding_values: As for `padded_batch`.
+          pad_to_bucket_boundary: Whether unknown dimensions are as long as the bucket allows.
+          no_padding: Whether elements of a batch have one shape already.
+          drop_remainder: Whether to leave out smaller last batches.
+          name: Of the stage.
+        """
+        stage = bucketed(
+            self.element_spec,
+            element_length_func,
+            bucket_boundaries,
+            bucket_batch_sizes,
+            padded_shapes=padded_shapes,
+            padding_values=padding_values,
+            pad_to_bucket_boundary=pad_to_bucket_boundary,
+            no_padding=no_padding,
+            drop_remainder=drop_remainder,
+        )
+        return self.with_stage(stage, name)
+
+    def enumerate(self, start: int = 0, name: str | None = None) -> Self:
+        """Pairs of a number and the element."""
+        return self.with_stage(Enumerate(int(start)), name)

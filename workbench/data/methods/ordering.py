@@ -1,0 +1,145 @@
+"""Methods that choose and order elements, or read them ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Self
+
+from workbench.data.methods.staged import Staged
+from workbench.data.seeds import draw
+from workbench.data.sources.combine import Concatenated
+from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+from workbench.data.stage import Pipeline
+from workbench.data.stages.cache import Cache
+from workbench.data.stages.functions import Filter, TakeWhile, check_predicate
+from workbench.data.stages.ignore_errors import IgnoreErrors
+from workbench.data.stages.prefetch import Prefetch
+from workbench.data.stages.resample import RejectionResample
+from workbench.data.stages.select import AssertCardinality, Repeat, Shard, Skip, Take
+from workbench.data.stages.shuffle import Shuffle
+from workbench.data.stages.unique import Unique
+from workbench.errors import InvalidArgumentError, OutOfRangeError
+
+
+class Ordering(Staged):
+    """Elements stay as they are; which of them come, when, and how often is what changes."""
+
+    def concatenate(self, dataset: Pipeline, name: str | None = None) -> Self:
+        """This dataset's elements, then those of `dataset`.
+
+        Raises:
+          TypeError: if structures or dtypes differ.
+        """
+        source = Concatenated((self, dataset))  # type: ignore[arg-type]
+        return self.with_source(source.named(name), ()).with_element_spec(source.element_spec())
+
+    def shuffle(
+        self,
+        buffer_size: int,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Random order within a reservoir: element i comes at position i - buffer_size + 1 or later.
+
+        Args:
+          buffer_size: Size of the reservoir; the number of elements, or `UNKNOWN_CARDINALITY`, for a full shuffle.
+          seed: Makes the sequence of orders repeatable for a dataset built again.
+          reshuffle_each_iteration: Whether each iteration has its own order (default True, also with a seed).
+          name: Of the stage.
+
+        Raises:
+          InvalidArgumentError: if the buffer has no room, or an endless dataset is to be shuffled in full.
+        """
+        if buffer_size == UNKNOWN_CARDINALITY and self.cardinality() == INFINITE_CARDINALITY:
+            raise InvalidArgumentError(
+                "shuffle: an endless dataset cannot be shuffled in full; give a buffer_size"
+            )
+        stage = Shuffle.of(int(buffer_size), draw(seed), reshuffle_each_iteration is not False)
+        return self.with_stage(stage, name)
+
+    def take(self, count: int, name: str | None = None) -> Self:
+        """The first `count` elements; all if negative."""
+        return self.with_stage(Take(int(count)), name)
+
+    def skip(self, count: int, name: str | None = None) -> Self:
+        """All but the first `count` elements; none if negative."""
+        return self.with_stage(Skip(int(count)), name)
+
+    def shard(self, num_shards: int, index: int, name: str | None = None) -> Self:
+        """Every `num_shards`-th element, starting with number `index`."""
+        return self.with_stage(Shard.of(int(num_shards), int(index)), name)
+
+    def repeat(self, count: int | None = None, name: str | None = None) -> Self:
+        """The elements `count` times; forever if None or negative."""
+        return self.with_stage(Repeat(-1 if count is None else int(count)), name)
+
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
+        """Elements for which `predicate` gives True.
+
+        Raises:
+          ValueError: if it gives something else than one bool, as far as made-up values can tell.
+        """
+        check_predicate(predicate, self, "filter")  # type: ignore[arg-type]
+        return self.with_stage(Filter(predicate), name)
+
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
+        """Elements up to the first for which `predicate` gives False."""
+        check_predicate(predicate, self, "take_while")  # type: ignore[arg-type]
+        return self.with_stage(TakeWhile(predicate), name)
+
+    def unique(self, name: str | None = None) -> Self:
+        """First occurrences of scalar int32, int64 or text elements, in order."""
+        with suppress(OutOfRangeError):  # nobody knows what an empty dataset would hold, and it fits
+            Unique.check(self.element_spec)
+        return self.with_stage(Unique(), name)
+
+    def rejection_resample(
+        self,
+        class_func: Callable[..., Any],
+        target_dist: Any,
+        initial_dist: Any = None,
+        seed: int | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Pairs of class and element, elements left out at random so that classes come in the wanted proportions.
+
+        Args:
+          class_func: Gives an element's class, a whole number; a tuple element is unpacked over its arguments.
+          target_dist: The wanted share of each class, shape `(classes,)`.
+          initial_dist: The share that each class has; None to estimate it from the elements so far.
+          seed: Makes the choices repeatable for a dataset built again.
+          name: Of the stage.
+
+        Raises:
+          InvalidArgumentError: if the shares are none; in a pass, if a class is not among them.
+        """
+        return self.with_stage(RejectionResample.of(class_func, target_dist, initial_dist, draw(seed)), name)
+
+    def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Self:
+        """Leaves out elements that could not be made; `log_warning` has each of them logged."""
+        return self.with_stage(IgnoreErrors(bool(log_warning)), name)
+
+    def prefetch(self, buffer_size: int | None, name: str | None = None) -> Self:
+        """The same elements, made by a thread of their own, up to `buffer_size` of them ahead of their use.
+
+        What waits is bounded in bytes, too: `Options.autotune.ram_budget`, 256 MiB without it. Rows of arrays in memory
+        cost nothing to wait for; they are gathered when they are used. The thread ends with the iterator.
+
+        Args:
+          buffer_size: Elements; `AUTOTUNE` or None for as many as keep the reader from waiting, 0 for none.
+          name: Of the stage.
+
+        Raises:
+          InvalidArgumentError: if the size is below -1.
+        """
+        return self.with_stage(Prefetch.of(buffer_size), name)
+
+    def cache(self, filename: str = "", name: str | None = None) -> Self:
+        """Keeps the elements of the first complete pass, and gives those from then on."""
+        return self.with_stage(Cache(filename), name)
+
+    def assert_cardinality(self, expected_cardinality: int, name: str | None = None) -> Self:
+        """States the number of elements; iterating checks it."""
+        return self.with_stage(AssertCardinality(int(expected_cardinality)), name)

@@ -1,0 +1,49 @@
+"""What methods that add a stage need of the dataset that has them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from workbench.data.options import Options
+from workbench.data.stage import Source, Stage
+
+
+class Staged(ABC):
+    """A source and stages; `Dataset` is the only one that inherits it. A `name` shows up in texts and errors.
+
+    Attributes:
+      stages: What is done to the elements, in order.
+    """
+
+    stages: tuple[Stage, ...]
+
+    @property
+    @abstractmethod
+    def element_spec(self) -> Any:
+        """The nested spec of an element."""
+
+    @property
+    @abstractmethod
+    def known_element_spec(self) -> Any:
+        """The nested spec of an element; None if only calls of the user's functions would tell it."""
+
+    @abstractmethod
+    def options(self) -> Options:
+        """The options of this dataset."""
+
+    @abstractmethod
+    def cardinality(self) -> int:
+        """Number of elements, or what stands for endless and unknown."""
+
+    @abstractmethod
+    def with_stage(self, stage: Stage, name: str | None = None) -> Self:
+        """This dataset with one more stage at the end."""
+
+    @abstractmethod
+    def with_source(self, source: Source, stages: tuple[Stage, ...]) -> Self:
+        """Another pipeline with this one's options."""
+
+    @abstractmethod
+    def with_element_spec(self, spec: Any) -> Self:
+        """This dataset, of which the element spec is known otherwise."""
