@@ -269,3 +269,25 @@ def test_placements_agree_with_the_steps() -> None:
     pipeline = distribute_for_host(dataset, replicas_per_host=3)
     placed = [[p.ids.tolist() for p in step] for step in pipeline.placements(epoch=1)]
     assert placed == steps(pipeline, epoch=1)
+
+
+@pytest.mark.parametrize("algorithm", ["schedule", "even split"])
+@pytest.mark.parametrize("replicas", [2, 3, 5])
+def test_a_part_without_rows_has_the_dimensions_of_its_step(replicas: int, algorithm: str) -> None:
+    """As with lists in Parquet files: of one length in a batch, of another in the next."""
+    data = Dataset.range(6).map(lambda x: np.zeros(int(x) // 2 + 1)).batch(2)
+    data = with_policy(data, "OFF" if algorithm == "schedule" else "DATA")
+    pipeline = distribute_for_host(data, replicas_per_host=replicas)
+    assert pipeline.algorithm == algorithm
+    wanted = [[(int(replica < 2), step + 1) for replica in range(replicas)] for step in range(3)]
+    assert [[part.shape for part in step] for step in pipeline.values_for(range(replicas))] == wanted
+    assert [[part.shape for part in step.values] for step in pipeline.steps()] == wanted
+
+
+def test_on_every_host_a_part_without_rows_has_the_dimensions_of_its_step() -> None:
+    data = with_policy(Dataset.range(6).map(lambda x: np.zeros(int(x) // 3 + 1)).batch(3), "OFF")
+    for pipeline in hosts_of(data, 2, 2):
+        steps = [[part.shape for part in parts] for parts in pipeline.values_for(range(2))]
+        assert any(rows == 0 for parts in steps for rows, _ in parts)
+        for (first_rows, first), (second_rows, second) in steps:
+            assert first == second or (first_rows and second_rows)

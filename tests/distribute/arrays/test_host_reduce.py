@@ -153,3 +153,14 @@ def test_structures_are_reduced_leaf_by_leaf(local: Any) -> None:
     result = local.reduce("SUM", value, axis=None)
     assert result["a"] == 3
     assert result["b"][0].tolist() == [2, 2]
+
+
+def test_a_component_without_elements_along_the_axis_may_have_other_dimensions() -> None:
+    parts = [np.zeros((0, 0)), np.ones((2, 3)), np.zeros((0, 4)), np.full((1, 3), 2.0)]
+    assert gather_components(parts, 0).tolist() == [[1, 1, 1], [1, 1, 1], [2, 2, 2]]
+    assert gather_components([part.T for part in parts], -1).shape == (3, 3)
+    assert gather_components([np.zeros((0, 4)), np.zeros((0, 2))], 0).shape == (0, 4)
+    with pytest.raises(InvalidArgumentError, match="replica 1 has float64"):
+        gather_components([*parts, np.ones((1, 2))], 0)
+    with pytest.raises(InvalidArgumentError, match="one dtype"):
+        gather_components([np.ones(2), np.zeros(0, np.float32)], 0)

@@ -95,8 +95,9 @@ class Regroup(Stage):
             )
         held: deque[Segment] = deque()
         rows = 0
-        sizes = itertools.cycle(self.sizes)
-        size = next(sizes)
+        nothing: Segment | None = None
+        sizes = itertools.cycle(enumerate(self.sizes))
+        _, size = next(sizes)
         structure: Structure | None = None
         for run in upstream():
             structure = run.table.structure
@@ -111,11 +112,13 @@ class Regroup(Stage):
                 # Part by part: what is cut off the front of many takes a copy of the rest each time.
                 held.extend(batch.parts if isinstance(batch, Joined) else [batch])
                 rows += len(batch)
-                parts = []
+                parts: list[Segment] = []
                 while rows >= size and rows:
-                    parts.append(_cut_front(held, size))
+                    parts.append(_cut_front(held, size) if size or nothing is None else nothing)
                     rows -= size
-                    size = next(sizes)
+                    place, size = next(sizes)
+                    # A part without rows has the dimensions of the one before it in the same step.
+                    nothing = parts[-1].cut(0, 0) if place and not size else None
                 if parts:
                     yield Run(SegmentTable(parts, structure), range(len(parts)))
         if rows and structure is not None and not self.drop_remainder:

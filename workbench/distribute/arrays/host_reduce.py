@@ -109,12 +109,16 @@ def require_dense(value: Any) -> None:
 def gather_components(components: Sequence[Any], axis: Any) -> Any:
     """Concatenates one array per replica along `axis`, in replica order.
 
+    An array without elements along `axis` may have other dimensions than the rest: a host that has run out of data
+    cannot know how long the lists are that others read in this step.
+
     Raises:
       InvalidArgumentError: If they are scalars, have no such axis, or differ in dtype, rank or another dimension.
     """
     axis = _integer(axis)
     arrays = [part.dense() if isinstance(part, IndexedSlices) else as_array(part) for part in components]
-    first = arrays[0]
+    leader = next((n for n, array in enumerate(arrays) if _has_any(array, axis)), 0)
+    first = arrays[leader]
     for replica, array in enumerate(arrays):
         if array.ndim == 0:
             raise InvalidArgumentError(
@@ -124,12 +128,18 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
         check_axis(array, axis, f"replica {replica}")
         off_axis = [n for d, n in enumerate(array.shape) if d != axis % array.ndim]
         wanted = [n for d, n in enumerate(first.shape) if d != axis % first.ndim]
-        if array.dtype != first.dtype or array.ndim != first.ndim or off_axis != wanted:
+        fits = off_axis == wanted or not _has_any(array, axis)
+        if array.dtype != first.dtype or array.ndim != first.ndim or not fits:
             raise InvalidArgumentError(
-                f"gather along axis {axis}: replica 0 has {describe(first)}, replica {replica} has {describe(array)}; "
+                f"gather along axis {axis}: replica {leader} has {describe(first)}, replica {replica} has {describe(array)}; "
                 f"all must have one dtype, and shapes that differ along axis {axis} only"
             )
-    return backend.like(np.concatenate(arrays, axis=axis), components[0])
+    filled = [array for array in arrays if _has_any(array, axis)] or arrays[:1]
+    return backend.like(np.concatenate(filled, axis=axis), components[0])
+
+
+def _has_any(array: Array, axis: int) -> bool:
+    return -array.ndim <= axis < array.ndim and bool(array.shape[axis])
 
 
 def _summing(wide: np.dtype[Any], reduce_op: ReduceOp) -> np.dtype[Any]:
