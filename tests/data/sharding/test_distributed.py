@@ -271,11 +271,19 @@ def test_placements_agree_with_the_steps() -> None:
     assert placed == steps(pipeline, epoch=1)
 
 
+def _of_varying_length(times: int) -> Dataset:
+    """Six elements: some of length 1, as many of length 2, and so on."""
+    return Dataset.from_generator(
+        lambda: (np.zeros(number // times + 1) for number in range(6)),
+        output_signature=TensorSpec((None,), np.float64),
+    )
+
+
 @pytest.mark.parametrize("algorithm", ["schedule", "even split"])
 @pytest.mark.parametrize("replicas", [2, 3, 5])
 def test_a_part_without_rows_has_the_dimensions_of_its_step(replicas: int, algorithm: str) -> None:
     """As with lists in Parquet files: of one length in a batch, of another in the next."""
-    data = Dataset.range(6).map(lambda x: np.zeros(int(x) // 2 + 1)).batch(2)
+    data = _of_varying_length(2).batch(2)
     data = with_policy(data, "OFF" if algorithm == "schedule" else "DATA")
     pipeline = distribute_for_host(data, replicas_per_host=replicas)
     assert pipeline.algorithm == algorithm
@@ -285,7 +293,7 @@ def test_a_part_without_rows_has_the_dimensions_of_its_step(replicas: int, algor
 
 
 def test_on_every_host_a_part_without_rows_has_the_dimensions_of_its_step() -> None:
-    data = with_policy(Dataset.range(6).map(lambda x: np.zeros(int(x) // 3 + 1)).batch(3), "OFF")
+    data = with_policy(_of_varying_length(3).batch(3), "OFF")
     for pipeline in hosts_of(data, 2, 2):
         steps = [[part.shape for part in parts] for parts in pipeline.values_for(range(2))]
         assert any(rows == 0 for parts in steps for rows, _ in parts)
