@@ -131,8 +131,8 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
         fits = off_axis == wanted or not _has_any(array, axis)
         if array.dtype != first.dtype or array.ndim != first.ndim or not fits:
             raise InvalidArgumentError(
-                f"gather along axis {axis}: replica {leader} has {describe(first)}, "
-                f"replica {replica} has {describe(array)}; all must have one dtype, and shapes that differ along axis {axis} only"
+                f"gather along axis {axis}: replica {leader} has {describe(first)}, replica {replica} has "
+                f"{describe(array)}; all must have one dtype, and shapes that differ along axis {axis} only"
             )
     filled = [array for array in arrays if _has_any(array, axis)] or arrays[:1]
     return backend.like(np.concatenate(filled, axis=axis), components[0])
