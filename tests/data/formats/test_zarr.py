@@ -221,8 +221,6 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert [int(next(iterator)) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(InvalidArgumentError, match=r"b' holds rows .*float64.*the first store .*int64"):
         next(iterator)
-    with pytest.raises(InvalidArgumentError, match="behind URLs is not read"):
-        list(ZarrDataset("s3://bucket/a"))
 
 
 def test_without_zarr_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

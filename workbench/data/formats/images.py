@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from workbench.data.dataset import Dataset
+from workbench.data.formats.image_folders import ENDINGS, check_inside, images_by_class
 from workbench.data.readers import read_files
 from workbench.data.seeds import draw
 from workbench.data.sources.files import FileReader
@@ -24,12 +25,10 @@ from workbench.errors import (
     BackendUnavailable,
     DataLossError,
     InvalidArgumentError,
-    NotFoundError,
     WorkbenchError,
 )
 from workbench.extras import install_command
 
-_ENDINGS: Final = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 _FORMATS: Final = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
 _CHANNELS: Final = {"L": 1, "RGB": 3, "RGBA": 4}
 _MOST_PIXELS: Final = 89_478_485
@@ -45,7 +44,8 @@ class ImageFolderDataset(Dataset):
     image that cannot be read raises once, and the next ones follow. `AutoShardPolicy.FILE` deals images to hosts.
 
     Args:
-      folder: Holds a folder for each class; images may also lie deeper inside of these.
+      folder: Holds a folder for each class; images may also lie deeper inside of these. A path, or a URL of a storage
+        that lists folders.
       size: Height and width to which images are brought (bilinear); None for those of each image.
       mode: "RGB", "RGBA" or "L" (grey).
       class_names: Folders to read, in the order of their labels; None for all, sorted.
@@ -83,13 +83,13 @@ class ImageFolderDataset(Dataset):
         if size is not None and (len(size) != 2 or min(size) < 1):
             raise InvalidArgumentError(f"ImageFolderDataset: size is {size}; give height and width in pixels")
         _pillow()
-        root = os.path.abspath(folder)
-        names = _class_names(root) if class_names is None else list(class_names)
-        labels = {path: label for label, name in enumerate(names) for path in _images(root, name)}
+        root, found = images_by_class(folder, None if class_names is None else list(class_names))
+        names = list(found)
+        labels = {path: label for label, paths in enumerate(found.values()) for path in paths}
         if not labels:
             raise InvalidArgumentError(
                 f"{root!r} has no images in the folders of its classes ({', '.join(names) or 'there are none'}); "
-                f"images end in {', '.join(_ENDINGS)}"
+                f"images end in {', '.join(ENDINGS)}"
             )
         paths = Dataset.from_tensor_slices(list(labels))
         if shuffle:
@@ -133,7 +133,7 @@ class Decoding:
           InvalidArgumentError: if the file is a link out of the folder, or has no 8 bits a channel.
           NotFoundError: if there is no such file.
         """
-        _check_inside(self.root, path)
+        check_inside(self.root, path)
         with opened(path) as file, _damage_told(path), _pillow().open(file, formats=_FORMATS) as image:
             width, height = image.size
             if width * height > self.most_pixels:
@@ -193,46 +193,6 @@ def _pillow() -> ModuleType:
     except ImportError as error:
         raise BackendUnavailable(f"images need Pillow: {install_command('images')}") from error
     return Image
-
-
-def _class_names(root: str) -> list[str]:
-    try:
-        with os.scandir(root) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
-    except OSError as error:
-        raise NotFoundError(f"cannot list the folder {root!r}: {error.strerror}") from None
-
-
-def _images(root: str, class_name: str) -> list[str]:
-    """The images of a class, sorted; links are checked."""
-    folder = os.path.normpath(os.path.join(root, class_name))
-    if os.path.dirname(folder) != root:
-        raise InvalidArgumentError(
-            f"class_names has {class_name!r}, which is no name of a folder in {root!r}"
-        )
-    if not os.path.isdir(folder):
-        raise NotFoundError(f"there is no folder {folder!r} for class {class_name!r}")
-    _check_inside(root, folder)
-    found: list[str] = []
-    for place, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name[0] != "."]
-        for name in folders:
-            _check_inside(root, os.path.join(place, name))
-        paths = [
-            os.path.join(place, name) for name in files if name[0] != "." and name.lower().endswith(_ENDINGS)
-        ]
-        for path in paths:
-            _check_inside(root, path)
-        found += [path for path in paths if os.path.isfile(path)]
-    return sorted(found)
-
-
-def _check_inside(root: str, path: str) -> None:
-    real = os.path.realpath(path)
-    if os.path.commonpath([real, os.path.realpath(root)]) != os.path.realpath(root):
-        raise InvalidArgumentError(
-            f"{path!r} is a link out of {root!r}, to {real!r}; copy what it points to, or name the folder where that is"
-        )
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from workbench.data.formats.mapped import native
 from workbench.data.formats.npy_header import MOST_ROW_BYTES
 from workbench.data.formats.splits import PositionedTable, SplitReader
 from workbench.data.sources.files import file_names
-from workbench.data.sources.urls import is_url
+from workbench.data.sources.urls import Url, shown
 from workbench.data.spec import STRING, TensorSpec
 from workbench.data.structure import LEAF, Structure
 from workbench.data.tables import Run
@@ -30,6 +30,9 @@ from workbench.errors import (
     WorkbenchError,
 )
 from workbench.extras import install_command
+
+if TYPE_CHECKING:
+    from workbench.data.formats.zarr_store import CheckedStore
 
 _CODECS: Final = set(
     "adler32 astype bitround blosc bytes bz2 crc32 crc32c delta fixedscaleoffset fletcher32 gzip lz4 lzma packbits "
@@ -48,7 +51,8 @@ class ZarrDataset(Dataset):
     folder. Needs zarr: `pip install 'replica-workbench[zarr]'`.
 
     Args:
-      stores: The folder of an array or group, a list of folders, or a dataset of them.
+      stores: The folder or URL of an array or group, a list of them, or a dataset of them. Of a group on a server that
+        lists no folders, such as plain HTTP, name the arrays (`columns`), or consolidate its metadata.
       columns: Which arrays of groups to read, also of inner groups ("a/b"); None for all that lie in the group itself.
 
     Raises:
@@ -113,17 +117,8 @@ class _Content:
 
     @staticmethod
     def of(path: str, columns: Sequence[str] | None) -> _Content:
-        from workbench.data.formats.zarr_store import CheckedStore
-
         zarr = _zarr()
-        if is_url(path):
-            raise InvalidArgumentError(f"{path!r}: Zarr behind URLs is not read; fetch the folder first")
-        if not os.path.isdir(path):
-            if os.path.exists(path):
-                raise DataLossError(f"{path!r} is a file; Zarr is a folder, unpack it first if it is packed")
-            raise NotFoundError(f"no folder {path!r}; check the path as seen by the host that reads it")
-        store = CheckedStore(zarr.storage.LocalStore(path, read_only=True))
-        node = zarr.open(store, mode="r")
+        store, node = _opened(path)
         if isinstance(node, zarr.Array):
             if columns is not None:
                 raise InvalidArgumentError(f"{path!r} is a single array; columns= is for groups")
@@ -169,18 +164,46 @@ class _Content:
         return Run(PositionedTable(columns, self.structure, rows), range(len(rows)))
 
 
+def _opened(path: str) -> tuple[CheckedStore, Any]:
+    """A store, and the array or group that it holds."""
+    from workbench.data.formats.zarr_remote import RemoteStore
+    from workbench.data.formats.zarr_store import CheckedStore, Folder
+
+    zarr = _zarr()
+    if isinstance(path, Url):
+        store = CheckedStore(RemoteStore(path), shown(path))
+        try:
+            return store, zarr.open(store, mode="r")
+        except FileNotFoundError:
+            raise NotFoundError(
+                f"{path!r} holds no array or group of Zarr; check the URL, as seen by the host that reads it"
+            ) from None
+    if not os.path.isdir(path):
+        if os.path.exists(path):
+            raise DataLossError(f"{path!r} is a file; Zarr is a folder, unpack it first if it is packed")
+        raise NotFoundError(f"no folder {path!r}; check the path as seen by the host that reads it")
+    store = CheckedStore(Folder(path, read_only=True), path)
+    return store, zarr.open(store, mode="r")
+
+
 def _chosen(group: Any, columns: Sequence[str] | None, path: str) -> dict[str, Any]:
-    found = {name: array for name, array in group.arrays() if columns is None or name in columns}
+    found = dict(group.arrays()) if columns is None else {}
     for name in columns or ():
-        if "/" in name.strip("/") and all(part not in ("", ".", "..") for part in name.split("/")):
+        if all(part not in ("", ".", "..") for part in name.split("/")):
             with contextlib.suppress(KeyError):
                 found[name] = group[name]
         if not hasattr(found.get(name), "chunks"):
-            has = ", ".join(array for array, _ in group.arrays())
-            raise InvalidArgumentError(f"{path!r} has no array {name!r}; its arrays are {has}")
+            raise InvalidArgumentError(f"{path!r} has no array {name!r}{_others(group)}")
     if not found:
         raise InvalidArgumentError(f"{path!r} has no arrays to read")
-    return found if columns is None else {name: found[name] for name in columns}
+    return found
+
+
+def _others(group: Any) -> str:
+    try:
+        return f"; its arrays are {', '.join(name for name, _ in group.arrays())}"
+    except InvalidArgumentError:  # its server lists nothing
+        return ""
 
 
 def _checked(array: Any, what: str) -> Any:

@@ -1,4 +1,4 @@
-"""Folders of Zarr as they are opened here: nothing is read outside of them, and chunks that are cut are found."""
+"""Stores of Zarr as they are opened here: nothing is read outside of a folder, and chunks that are cut are found."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from zarr.abc.store import Store
 from zarr.storage import LocalStore, WrapperStore
 
 from workbench.errors import DataLossError, InvalidArgumentError
@@ -20,6 +21,32 @@ _BLOSC_HEADER: Final = struct.Struct(
     "<4xI4xI"
 )  # after versions, flags, item size: bytes unpacked, block, bytes packed
 _BLOSC_BYTES: Final = 16
+
+
+class Folder(LocalStore):
+    """A folder of which only files inside of it are read."""
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """What a file holds, or a part of it; None without such a file.
+
+        Raises:
+          InvalidArgumentError: if it is a link out of the folder.
+        """
+        root = os.path.realpath(self.root)
+        real = os.path.realpath(os.path.join(root, key))
+        if os.path.commonpath([real, root]) != root:
+            raise InvalidArgumentError(
+                f"{key!r} in {root!r} is a link out of it, to {real!r}; copy what it points to"
+            )
+        return await super().get(key, prototype, byte_range)
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        """Parts of files."""
+        return [await self.get(key, prototype, byte_range) for key, byte_range in key_ranges]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +62,8 @@ class Chunks:
     blosc: bool
 
 
-class CheckedStore(WrapperStore[LocalStore]):
-    """A folder of which only files inside of it are read, and whose chunks are looked at before they are unpacked.
+class CheckedStore(WrapperStore[Store]):
+    """A store whose chunks are looked at before they are unpacked.
 
     Blosc believes the sizes in its header: of a chunk that is cut off it gives memory that belongs to others.
 
@@ -46,36 +73,20 @@ class CheckedStore(WrapperStore[LocalStore]):
 
     chunks: dict[str, Chunks]
 
-    def __init__(self, store: LocalStore) -> None:
+    def __init__(self, store: Store, name: str) -> None:
+        """Wraps a store; `name` is its folder or URL, for errors."""
         super().__init__(store)
         self.chunks = {}
+        self._name = name
 
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """What a file holds, or a part of it; None without such a file."""
-        self._check_inside(key)
         found = await super().get(key, prototype, byte_range)
         if found is not None and byte_range is None:
             self._check_chunk(key, found)
         return found
-
-    async def get_partial_values(
-        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
-    ) -> list[Buffer | None]:
-        """Parts of files."""
-        asked = list(key_ranges)
-        for key, _ in asked:
-            self._check_inside(key)
-        return await super().get_partial_values(prototype, asked)
-
-    def _check_inside(self, key: str) -> None:
-        root = os.path.realpath(self._store.root)
-        real = os.path.realpath(os.path.join(root, key))
-        if os.path.commonpath([real, root]) != root:
-            raise InvalidArgumentError(
-                f"{key!r} in {root!r} is a link out of it, to {real!r}; copy what it points to"
-            )
 
     def _check_chunk(self, key: str, found: Buffer) -> None:
         parts = key.split("/")
@@ -83,7 +94,7 @@ class CheckedStore(WrapperStore[LocalStore]):
         chunks = next((entry for entry in known if entry is not None), None)
         if chunks is None or parts[-1].startswith(".z") or parts[-1] == "zarr.json":
             return
-        place = os.path.join(self._store.root, key)
+        place = f"{self._name}/{key}"
         if len(found) > 2 * chunks.most_bytes + (1 << 16):
             raise DataLossError(f"{place!r} has {len(found):,} bytes for a chunk of {chunks.most_bytes:,}")
         if chunks.blosc:

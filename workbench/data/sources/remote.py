@@ -21,6 +21,10 @@ _AHEAD_BYTES: Final = 1 << 22
 _REFUSED: Final = {400, 401, 403, 405, 407, 410, 451}
 
 
+class AccessRefused(NotFoundError):
+    """A server does not let a file be read, whether or not there is one."""
+
+
 class RemoteFile(io.RawIOBase):
     """A file behind a URL, read in ranges of at least 4 MiB; the last range is kept.
 
@@ -48,6 +52,9 @@ class RemoteFile(io.RawIOBase):
         self._size = int(size)
         self._place = 0
         self._held, self._held_at = b"", 0
+
+    def __repr__(self) -> str:
+        return f"RemoteFile({self._url!r})"
 
     def readable(self) -> bool:
         """Whether it can be read: always."""
@@ -187,7 +194,7 @@ def request(
                 ) from None
             said = without_secrets(cause, url) or type(cause).__name__
             if isinstance(cause, PermissionError) or status in _REFUSED:
-                raise NotFoundError(f"cannot open {url!r}: access is refused: {said}") from None
+                raise AccessRefused(f"cannot open {url!r}: access is refused: {said}") from None
     if isinstance(cause, TimeoutError | asyncio.TimeoutError):
         said = f"no answer within {REQUEST_SECONDS:g} s"
     raise UnavailableError(f"{url!r} cannot be read, tried {ATTEMPTS} times: {said}") from None
@@ -206,6 +213,8 @@ def _within_deadline(files: Any, method: str, *args: Any, **kwargs: Any) -> Any:
 def _cause(error: Exception) -> BaseException:
     """The error that tells why: file systems turn some into "not found"."""
     while isinstance(error, FileNotFoundError) and isinstance(error.__cause__, Exception):
+        if isinstance(error.__cause__, KeyError):  # of files in memory: that one really is not there
+            break
         error = error.__cause__
     return error
 

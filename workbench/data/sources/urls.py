@@ -32,6 +32,12 @@ class Url(str):
         return format(shown(self.target), spec)
 
 
+def below(folder: Url, name: str) -> Url:
+    """The URL of something in a folder, with the folder's query."""
+    parts = urlsplit(folder.target)
+    return Url(parts._replace(path=f"{parts.path.rstrip('/')}/{name}" if name else parts.path).geturl())
+
+
 def is_url(name: str) -> bool:
     """Whether a file's name is a URL."""
     return _URL.match(name) is not None
