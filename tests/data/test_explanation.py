@@ -129,6 +129,29 @@ def test_elements_that_fail_are_counted_and_a_first_one_that_fails_raises() -> N
         wb.data.TextLineDataset("/nowhere/at/all.txt").explain()
 
 
+def test_elements_that_are_left_out_are_counted() -> None:
+    dataset = Dataset.range(10).map(lambda x: 6 // int(x % 4)).ignore_errors().batch(2)
+
+    found = dataset.explain()
+
+    assert "ignore_errors: left out 3 elements." in repr(found).replace("\n", " ")
+    assert "ignore_errors: left out 3 elements." in found._repr_html_()
+    assert "left out" not in repr(Dataset.range(3).ignore_errors().explain())
+
+
+def test_the_bottleneck_stands_out_in_html_too(clock: Any) -> None:
+    def parse(value: Any) -> Any:
+        clock.seconds += 0.01
+        return value
+
+    rows = Dataset.range(50).map(parse).batch(10).explain()._repr_html_().split("<tr")
+
+    (marked,) = [row for row in rows if "▶" in row]
+    assert "map(parse)" in marked
+    assert 'title="bottleneck"' in marked
+    assert "bold" in marked
+
+
 def test_an_empty_dataset_says_that_nothing_was_read() -> None:
     assert "Nothing was read yet." in repr(Dataset.range(0).explain())
 

@@ -283,6 +283,24 @@ def test_profiles_travel_are_subtracted_and_merged(clock: Clock) -> None:
     assert both.stages[0].inputs[0].stages[1].own_seconds == 12
 
 
+def test_what_is_left_out_is_subtracted_and_merged() -> None:
+    def fails_at_odd(x: Any) -> Any:
+        if x % 2:
+            raise LookupError
+        return x
+
+    dataset = Dataset.range(6).map(fails_at_odd).ignore_errors()
+    meter = Meter(dataset)
+    elements = elements_of(dataset.open(Pass(Dataset, meter=meter)))
+    assert [int(next(elements)) for _ in range(2)] == [0, 2]
+    (early,) = meter.pipelines()
+    assert len(list(elements)) == 1
+    (late,) = meter.pipelines()
+
+    assert [profile.stages[2].left_out for profile in (early, late, late.since(early))] == [1, 3, 2]
+    assert merged([late, late]).stages[2].left_out == 6
+
+
 def test_profiles_of_different_pipelines_are_not_merged() -> None:
     one, other = _measured(Dataset.range(3))[1], _measured(Dataset.range(3).batch(2))[1]
 

@@ -78,6 +78,15 @@ def test_elements_of_each_stage_are_counted() -> None:
     }
 
 
+def test_elements_that_are_left_out_are_counted() -> None:
+    dataset = wb.data.Dataset.range(10).map(lambda x: 6 // int(x % 4)).ignore_errors(name="mine")
+    dataset, aggregator = _with(dataset, counter_prefix="eval")
+
+    assert len(list(dataset)) == 7
+
+    assert aggregator.get_summary().counters["eval::ignore_errors 'mine'::num_left_out"] == 3
+
+
 def test_sizes_of_elements_are_recorded() -> None:
     dataset = wb.data.Dataset.from_tensor_slices(np.zeros((4, 8), np.float32)).batch(3)
     dataset, aggregator = _with(dataset.apply(experimental.bytes_produced_stats("bytes")))

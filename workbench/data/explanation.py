@@ -84,8 +84,8 @@ class InputExplanation:
         for pipeline in flow.pipelines:
             head = "".join(f'<th scope="col" style="text-align:right">{text}</th>' for text in _HEADINGS[1:])
             rows = "".join(
-                "<tr>" + "".join(_cell(text, column) for column, text in enumerate(cells)) + "</tr>"
-                for cells in _cells(pipeline)
+                _row(cells, marked=number == pipeline.bottleneck)
+                for number, cells in enumerate(_cells(pipeline))
             )
             caption = f"<caption>{_escaped(pipeline.name)}</caption>" if len(flow.pipelines) > 1 else ""
             parts.append(
@@ -270,6 +270,18 @@ def _count(number: int, one: str, plural: str = "s") -> str:
 
 def _escaped(text: str) -> str:
     return html.escape(printable(text))
+
+
+def _row(cells: list[str], *, marked: bool) -> str:
+    """A row of the table; that of the stage that holds back the others stands out without colours, too."""
+    inside = "".join(
+        _cell((f"{'▶' if marked else ' '} {text}" if column == 0 else text), column)
+        for column, text in enumerate(cells)
+    )
+    style = (
+        ' style="font-weight:bold;border-left:3px solid currentColor" title="bottleneck"' if marked else ""
+    )
+    return f"<tr{style}>{inside}</tr>"
 
 
 def _cell(text: str, column: int) -> str:

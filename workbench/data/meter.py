@@ -81,6 +81,9 @@ class Unmeasured:
     def workers(self, count: int, kind: str = "threads", *, chosen: bool = False) -> None:
         """As `StageMeter.workers`."""
 
+    def left_out(self) -> None:
+        """As `StageMeter.left_out`."""
+
     def note(self, text: str) -> None:
         """As `StageMeter.note`."""
 
@@ -180,7 +183,7 @@ class StageMeter:
         self._own, self._idle = _Account(self._waited), _Account(self._waited)
         self._name = name
         self._watch = watch
-        self._elements = self._failures = 0
+        self._elements = self._failures = self._left_out = 0
         self._sampled = self._sampled_bytes = 0
         self._workers: Workers | None = None
         self._queue: QueueProfile | None = None
@@ -230,6 +233,11 @@ class StageMeter:
         """
         with self._watch.lock:
             self._workers = Workers(count, kind, chosen)
+
+    def left_out(self) -> None:
+        """An element that could not be made is left out here, and nobody else hears of it."""
+        with self._watch.lock:
+            self._left_out += 1
 
     def note(self, text: str) -> None:
         """Tells how the stage works, in a few words that explanations show."""
@@ -311,6 +319,7 @@ class StageMeter:
             name=self._name,
             elements=self._elements,
             failures=self._failures,
+            left_out=self._left_out,
             produced_bytes=self._sampled_bytes * self._elements // self._sampled if self._sampled else None,
             own_seconds=seconds(self._own),
             waited_seconds=seconds(self._waited),

@@ -36,7 +36,7 @@ class StageFlow:
       queue_capacity: Most that may wait, or None.
       queue_chosen: Whether AUTOTUNE chose that.
       held_bytes: Memory of those that wait; 0 where it is not known.
-      note: How it works, or "".
+      note: How it works, and how many elements it left out; or "".
     """
 
     name: str
@@ -212,5 +212,12 @@ def _row(stage: StageProfile, elapsed_seconds: float, place: _Place) -> StageFlo
         queue_capacity=None if queue is None else queue.capacity,
         queue_chosen=queue is not None and queue.chosen,
         held_bytes=0 if queue is None else queue.held_bytes,
-        note=stage.note,
+        note=_note(stage),
     )
+
+
+def _note(stage: StageProfile) -> str:
+    left_out = (
+        f"left out {stage.left_out:,} element{'' if stage.left_out == 1 else 's'}" if stage.left_out else ""
+    )
+    return "; ".join(filter(None, (stage.note, left_out)))

@@ -61,6 +61,7 @@ class StageProfile:
       name: The stage as the plan writes it, such as "map(parse)".
       elements: How many it gave.
       failures: How many it could not make.
+      left_out: How many that others could not make it left out.
       produced_bytes: Size of the elements, estimated from some of them; None where none was looked at.
       own_seconds: Time that its own work took, over all of its workers, without the stages above.
       waited_seconds: Time that it waited for the stages above.
@@ -74,6 +75,7 @@ class StageProfile:
     name: str
     elements: int = 0
     failures: int = 0
+    left_out: int = 0
     produced_bytes: int | None = None
     own_seconds: float = 0.0
     waited_seconds: float = 0.0
@@ -98,6 +100,7 @@ class StageProfile:
             self,
             elements=self.elements - earlier.elements,
             failures=self.failures - earlier.failures,
+            left_out=self.left_out - earlier.left_out,
             produced_bytes=produced,
             own_seconds=self.own_seconds - earlier.own_seconds,
             waited_seconds=self.waited_seconds - earlier.waited_seconds,
@@ -178,6 +181,7 @@ def _together(stages: tuple[StageProfile, ...]) -> StageProfile:
         name=stages[0].name,
         elements=sum(stage.elements for stage in stages),
         failures=sum(stage.failures for stage in stages),
+        left_out=sum(stage.left_out for stage in stages),
         produced_bytes=sum(sizes) if sizes else None,
         own_seconds=sum(stage.own_seconds for stage in stages),
         waited_seconds=sum(stage.waited_seconds for stage in stages),

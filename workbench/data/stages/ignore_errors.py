@@ -10,6 +10,7 @@ from typing import ClassVar
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stages.observed import named
 from workbench.data.tables import ArrayTable, Failed, RangeTable, Run, attempts, single
 
 _log = logging.getLogger(__name__)
@@ -17,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class IgnoreErrors(Stage):
-    """Leaves out elements that could not be made.
+    """Leaves out elements that could not be made, and counts them for `explain` and a `StatsAggregator`.
 
     Attributes:
       log_warning: Whether a warning is logged for each.
@@ -30,6 +31,8 @@ class IgnoreErrors(Stage):
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
+        statistics = current.options.experimental_stats
+        counter = named(statistics.counter_prefix, f"{self.text}::num_left_out")
         for run in upstream():
             if not isinstance(run, Failed) and isinstance(run.table, ArrayTable | RangeTable):
                 yield run  # these elements exist already
@@ -37,7 +40,11 @@ class IgnoreErrors(Stage):
             for item in attempts(iter([run]), current.provenance):
                 if not isinstance(item, Failed):
                     yield single(*item)
-                elif self.log_warning:
+                    continue
+                current.meter.left_out()
+                if statistics.aggregator is not None:
+                    statistics.aggregator.increment_counter(counter, 1)
+                if self.log_warning:
                     _log.warning("an element was left out: %s: %s", type(item.error).__name__, item.error)
 
     def cardinality(self, upstream: Pipeline) -> int:

@@ -31,7 +31,7 @@ class LatencyStats(Stage):
         if statistics.aggregator is None:
             yield from upstream()
             return
-        name = _named(statistics.prefix, self.tag)
+        name = named(statistics.prefix, self.tag)
         elements = attempts(
             upstream(), current.provenance
         )  # one by one, so that batches are put together here
@@ -69,7 +69,7 @@ class BytesProducedStats(Stage):
         if statistics.aggregator is None:
             yield from upstream()
             return
-        name = _named(statistics.prefix, self.tag)
+        name = named(statistics.prefix, self.tag)
         for item in attempts(upstream(), current.provenance):
             if isinstance(item, Failed):
                 yield item
@@ -94,12 +94,13 @@ def observed(text: str, open_runs: Opener, current: Pass) -> Iterator[Run]:
     assert statistics.aggregator is not None
     timed = LatencyStats(f"record_latency::{text}")
     runs = timed.open(open_runs, current) if statistics.latency_all_edges else open_runs()
-    name = _named(statistics.counter_prefix, f"{text}::num_elements")
+    name = named(statistics.counter_prefix, f"{text}::num_elements")
     for run in runs:
         if not isinstance(run, Failed):
             statistics.aggregator.increment_counter(name, len(run))
         yield run
 
 
-def _named(prefix: str, name: str) -> str:
+def named(prefix: str, name: str) -> str:
+    """The name of a statistic, with a prefix of the options."""
     return f"{prefix}::{name}" if prefix else name
