@@ -28,6 +28,7 @@ EVERYWHERE = pytest.mark.parametrize("where", ["memory", "http", "s3"])
 def web() -> Iterator[Web]:
     with serving() as web:
         yield web
+        zarr.core.sync.cleanup_resources()
 
 
 @pytest.fixture(autouse=True)

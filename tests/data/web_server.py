@@ -6,7 +6,8 @@ import contextlib
 import gc
 import re
 import threading
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -22,6 +23,7 @@ class Web:
       healthy_after: After how many requests of a path the trouble is over.
       requests: Method and path with query of each request.
       sent_bytes: How much of files it sent.
+      before: Called with method and path before each request is answered.
       release: Set to let hanging answers end.
     """
 
@@ -32,6 +34,7 @@ class Web:
         self.requests: list[tuple[str, str]] = []
         self.sent_bytes = 0
         self.release = threading.Event()
+        self.before: Callable[[str, str], object] = lambda method, path: None
         self.url = ""
 
 
@@ -51,6 +54,7 @@ class _Handler(BaseHTTPRequestHandler):
         web = self.web
         parts = urlsplit(self.path)
         path = unquote(parts.path)
+        web.before(self.command, path)
         web.requests.append((self.command, self.path))
         asked = sum(1 for _, name in web.requests if urlsplit(name).path == parts.path)
         trouble = web.trouble.get(path) if asked <= web.healthy_after else None
@@ -81,7 +85,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
-        self.send_header("ETag", '"1"')
+        self.send_header(
+            "ETag", f'"{zlib.crc32(self.web.files.get(unquote(urlsplit(self.path).path), b"")):x}"'
+        )
         self.send_header("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
         if trouble == "no length":
             self.close_connection = True
@@ -110,7 +116,8 @@ class _Handler(BaseHTTPRequestHandler):
                 else:
                     keys.append((key, len(content)))
         rows = "".join(
-            f"<Contents><Key>{escape(key)}</Key><Size>{size}</Size><ETag>1</ETag>"
+            f"<Contents><Key>{escape(key)}</Key><Size>{size}</Size>"
+            f"<ETag>{zlib.crc32(self.web.files[start + key]):x}</ETag>"
             "<LastModified>2026-01-01T00:00:00.000Z</LastModified><StorageClass>STANDARD</StorageClass></Contents>"
             for key, size in sorted(keys)
         )

@@ -27,6 +27,9 @@ class RemoteStore(Store):
     def __init__(self, url: Url) -> None:
         super().__init__(read_only=True)
         self._url = url
+        self._files, _ = file_system(
+            url
+        )  # once: each thread that asks fsspec gets one with connections of its own
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RemoteStore) and other._url.target == self._url.target
@@ -85,11 +88,14 @@ class RemoteStore(Store):
     def _refuse(self) -> NoReturn:
         raise NotImplementedError("stores behind URLs are only read")
 
+    def _path(self, url: Url) -> str:
+        path: str = self._files._strip_protocol(url.target)
+        return path
+
     def _read(self, key: str, part: ByteRequest | None) -> bytes | None:
         url = below(self._url, key)
-        files, path = file_system(url)
         try:
-            data: bytes = request(url, files, "cat_file", path, **_bounds(part))
+            data: bytes = request(url, self._files, "cat_file", self._path(url), **_bounds(part))
         except AccessRefused:
             raise
         except NotFoundError:
@@ -103,9 +109,8 @@ class RemoteStore(Store):
 
     def _list(self, prefix: str) -> tuple[str, ...]:
         url = below(self._url, prefix)
-        files, path = file_system(url)
         try:
-            names = request(url, files, "ls", path, detail=False)
+            names = request(url, self._files, "ls", self._path(url), detail=False)
         except NotFoundError:
             names = []
         found = tuple(sorted({name.rstrip("/").rpartition("/")[2] for name in names} - {""}))

@@ -9,7 +9,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from workbench.data.sources.urls import Url, file_name, without_secrets
-from workbench.errors import BackendUnavailable, InvalidArgumentError, NotFoundError, UnavailableError
+from workbench.errors import (
+    BackendUnavailable,
+    DataLossError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+)
 from workbench.extras import install_command
 
 REQUEST_SECONDS: float = 30.0
@@ -18,6 +24,10 @@ ATTEMPTS: Final = 3
 """How often a request is made that fails for a reason that may pass. All of them only read."""
 _PAUSE_SECONDS: Final = 0.2
 _AHEAD_BYTES: Final = 1 << 22
+_VERSION: Final = frozenset(
+    "etag last-modified lastmodified content-md5 md5hash generation created mtime updated size".split()
+)
+"""What file systems call that which changes with a file's content."""
 _REFUSED: Final = {400, 401, 403, 405, 407, 410, 451}
 
 
@@ -27,6 +37,8 @@ class AccessRefused(NotFoundError):
 
 class RemoteFile(io.RawIOBase):
     """A file behind a URL, read in ranges of at least 4 MiB; the last range is kept.
+
+    Reading raises `DataLossError` if the file changes between two ranges.
 
     Args:
       url: Of the file.
@@ -50,6 +62,7 @@ class RemoteFile(io.RawIOBase):
                 f"the server of {url!r} does not tell how long the file is; fetch it first"
             )
         self._size = int(size)
+        self._version = _version_in(info)
         self._place = 0
         self._held, self._held_at = b"", 0
 
@@ -105,17 +118,53 @@ class RemoteFile(io.RawIOBase):
     def _fetch(self, start: int, stop: int) -> None:
         stop = min(self._size, max(stop, start + _AHEAD_BYTES))
         self._held = b""  # not two ranges at a time
+        beyond = int(stop == self._size)  # one byte more, to notice a file that has grown
 
         def placed(data: bytes) -> tuple[int, bytes]:
             if len(data) == self._size:  # a server that knows no ranges sends everything: once is enough
                 return 0, data
-            if len(data) != stop - start:
+            if len(data) < stop - start:
                 raise ConnectionError(f"{len(data):,} bytes came instead of {stop - start:,}")
             return start, data
 
-        self._held_at, self._held = request(
-            self._url, self._files, "cat_file", self._path, start=start, end=stop, then=placed
-        )
+        try:
+            self._held_at, self._held = request(
+                self._url, self._files, "cat_file", self._path, start=start, end=stop + beyond, then=placed
+            )
+        except UnavailableError:
+            self._check_version()  # one that became shorter looks like an answer that was cut off
+            raise
+        if len(self._held) > stop - self._held_at or start:
+            self._check_version()
+
+    def _check_version(self) -> None:
+        self._files.invalidate_cache()
+        now = version_of(self._url)
+        if now != self._version:
+            self._held = b""
+            raise DataLossError(
+                f"{self._url!r} has changed while it was read ({self._version} before, {now} now); read it again when "
+                "nobody writes it, or name one version of it"
+            )
+
+
+def version_of(url: Url) -> str:
+    """What tells one content of a file from another, as far as its server says: ETag, times, size.
+
+    Raises:
+      NotFoundError: if there is none, or access is denied.
+      UnavailableError: if the server cannot be reached or does not answer in time.
+      InvalidArgumentError: if nobody knows the protocol.
+      BackendUnavailable: if the library for the protocol is missing.
+    """
+    files, path = file_system(url)
+    return _version_in(request(url, files, "info", path))
+
+
+def _version_in(info: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{key} {info[key]}" for key in sorted(info) if key.lower().replace("_", "-") in _VERSION
+    )
 
 
 def file_system(url: Url) -> tuple[Any, str]:

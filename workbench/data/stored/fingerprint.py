@@ -1,22 +1,28 @@
 """What tells pipelines apart: a digest of sources, stages, values and functions, the same in every process.
 
 Functions count by their code, defaults, and the values that they refer to; those of other packages by their names.
-What files hold does not count, only their names. Seeds of shuffles need not count: a seed that nobody chose is another
-in each process.
+What files hold does not count, only their names; of files behind URLs also what their server says of their content
+(ETag, times, size), of the first 64. Seeds of shuffles need not count: a seed that nobody chose is another in each
+process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import types
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from workbench import tree
+from workbench.data.sources.remote import version_of
+from workbench.data.sources.urls import Url
 from workbench.data.stages.shuffle import Shuffle
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, NotFoundError
+
+_MOST_URLS: Final = 64
 
 
 def fingerprint(source: Any, stages: tuple[Any, ...], *, seeds: bool) -> str:
@@ -29,6 +35,7 @@ def fingerprint(source: Any, stages: tuple[Any, ...], *, seeds: bool) -> str:
 
     Raises:
       InvalidArgumentError: if it holds something, such as a lock, whose state cannot be told.
+      UnavailableError: if the server of a URL cannot be reached.
     """
     digest = _Digest(seeds)
     digest.add((source, *stages))
@@ -41,12 +48,16 @@ class _Digest:
     def __init__(self, seeds: bool) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
         self._seeds = seeds
+        self._urls = 0
         self._seen: dict[int, tuple[int, Any]] = {}  # the values are held, or their ids would be given again
 
     def text(self) -> str:
         return self._hash.hexdigest()
 
     def add(self, value: Any) -> None:
+        if isinstance(value, Url):
+            self._add_url(value)
+            return
         if value is None or isinstance(value, bool | int | float | complex | str | bytes | range | type(...)):
             self._put(type(value).__name__, repr(value))
             return
@@ -125,6 +136,13 @@ class _Digest:
             self._put(found.__module__, found.__qualname__)
         else:
             self.add(found)
+
+    def _add_url(self, url: Url) -> None:
+        self._put("url", str(url))
+        self._urls += 1
+        if self._urls <= _MOST_URLS:  # each is a request
+            with contextlib.suppress(NotFoundError):  # a folder, or gone: reading will tell
+                self._put(version_of(url))
 
     def _add_array(self, array: np.ndarray[Any, Any]) -> None:
         self._put("array", array.dtype, array.shape)
