@@ -14,22 +14,26 @@ from distributed import Client
 from distributed.security import Security
 
 import workbench as wb
+from workbench.distribute.cluster_resolver import TFConfigClusterResolver
 
 
-def _connect(address: str, ca: str, certificate: str, key: str, minimum: int) -> Any:
+def _connect(address: str, minimum: int, files: list[str]) -> Any:
+    more = {"minimum_replicas": minimum} if minimum else {}
+    if not files:  # of `workbench join`
+        return wb.connect(address or TFConfigClusterResolver(), stall_seconds=3.0, **more), None
+    ca, certificate, key = files
     security = Security(
         tls_ca_file=ca, tls_client_cert=certificate, tls_client_key=key, require_encryption=True
     )
     client = Client(address, security=security, set_as_default=False)
     client.wait_for_workers(2, timeout=60)
-    more = {"minimum_replicas": minimum} if minimum else {}
     return wb.connect(client, stall_seconds=3.0, **more), client
 
 
 def main() -> None:
     """Until the input ends."""
-    *tls, minimum = sys.argv[1:]
-    cluster, client = _connect(tls[0], tls[1], tls[2], tls[3], int(minimum))
+    address, minimum, *files = sys.argv[1:]
+    cluster, client = _connect(address, int(minimum), files)
     strategy = wb.MirroredStrategy()
     with strategy.scope():
         counter = wb.Variable(0.0, aggregation="MEAN")
@@ -58,7 +62,8 @@ def main() -> None:
             answer = {"value": None, "error": str(error), "type": type(error).__name__}
         print(json.dumps(answer | {"seconds": time.monotonic() - start}), flush=True)
     cluster.close()
-    client.close()
+    if client is not None:
+        client.close()
 
 
 if __name__ == "__main__":

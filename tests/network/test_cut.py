@@ -2,98 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.network.notebook import Driver
 from tests.network.two_hosts import ADDRESSES, TwoHosts, certificates
 from tests.own_cluster import ROOT, OwnCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-PATIENCE_SECONDS = 60.0
 _AT_ONCE_SECONDS = 2.0
-
-
-class Driver:
-    """The notebook's end of `tests.network.driver`."""
-
-    def __init__(self, inside: tuple[str, ...], address: str, files: dict[str, str], minimum: int) -> None:
-        command = [
-            *inside,
-            sys.executable,
-            "-m",
-            "tests.network.driver",
-            address,
-            *files.values(),
-            str(minimum),
-        ]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
-        assert self._read()["ready"]
-
-    def ask(self, command: str) -> dict[str, Any]:
-        """What comes of a command: "value", or "type" and "error", and "seconds"."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{command}\n")
-        self._process.stdin.flush()
-        return self._read()
-
-    def _read(self) -> dict[str, Any]:
-        watchdog = threading.Timer(
-            PATIENCE_SECONDS, self._process.kill
-        )  # a hang is an end of the output then
-        watchdog.start()
-        try:
-            assert self._process.stdout is not None
-            line = self._process.stdout.readline()
-        finally:
-            watchdog.cancel()
-        assert line, "hang, or the driver has ended"
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-    def until(self, command: str, holds: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
-        """Asks until the answer is such."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not holds(answer := self.ask(command)):
-            assert time.monotonic() < deadline, f"{what} did not happen: {answer}"
-        return answer
-
-    def close(self) -> None:
-        """Ends it."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(20)
-        finally:
-            self._process.kill()
-            self._process.wait(10)
-            assert self._process.stdout is not None
-            self._process.stdout.close()
-
-
-@pytest.fixture
-def hosts() -> Iterator[TwoHosts]:
-    hosts = TwoHosts()
-    try:
-        try:
-            hosts.make()
-        except FileNotFoundError as error:
-            pytest.skip(f"two hosts need `{error.filename}`, which is not installed (iproute2, util-linux)")
-        except subprocess.CalledProcessError as error:
-            pytest.skip(f"this user may not make network namespaces: {error.stderr.strip()}")
-        yield hosts
-    finally:
-        hosts.remove()
-        assert not hosts.left()
 
 
 @pytest.fixture

@@ -21,8 +21,12 @@ class TwoHosts:
 
     def __init__(self) -> None:
         self._names = {host: f"wb{os.getpid()}{host}" for host in ADDRESSES}
-        # The name of the host is its own, and so are the files in /tmp; those of the two are not the other's.
-        own = 'hostname "$0" && mount -t tmpfs tmpfs /tmp && exec "$@"'
+        # The name of the host is its own, and so are the files in /tmp; those of the two are not the other's. A host's
+        # own name means loopback to it, as on Debian.
+        own = (
+            'hostname "$0" && mount -t tmpfs tmpfs /tmp && shown="$1" && shift && printf "$shown" > /tmp/hosts && '
+            'mount --bind /tmp/hosts /etc/hosts && exec "$@"'
+        )
         self.inside = {
             host: (
                 "ip",
@@ -36,6 +40,7 @@ class TwoHosts:
                 "-c",
                 own,
                 f"host-{host}",
+                _names_on(host),
             )
             for host, name in self._names.items()
         }
@@ -75,6 +80,12 @@ class TwoHosts:
         """Those that are still there."""
         listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, timeout=20).stdout
         return [name for name in self._names.values() if name in listed]
+
+
+def _names_on(host: str) -> str:
+    """What `/etc/hosts` of a host has, as printf takes it."""
+    others = "".join(f"{ADDRESSES[other]} host-{other}\\n" for other in ADDRESSES if other != host)
+    return f"127.0.0.1 localhost\\n127.0.1.1 host-{host}\\n{others}"
 
 
 def _run(*command: str) -> None:

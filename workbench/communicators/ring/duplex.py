@@ -214,6 +214,8 @@ def _send(connection: socket.socket, data: memoryview) -> int:
         return connection.send(data[:_PIECE_BYTES])
     except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
         return 0
+    except OSError as error:  # of TLS, or of a network that is cut: none of them a ConnectionError by itself
+        raise ConnectionError(f"the connection has ended ({error})") from error
 
 
 def _receive_into(connection: socket.socket, buffer: memoryview) -> int:
@@ -221,6 +223,8 @@ def _receive_into(connection: socket.socket, buffer: memoryview) -> int:
         count = connection.recv_into(buffer)
     except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
         return 0
+    except OSError as error:
+        raise ConnectionError(f"the connection has ended ({error})") from error
     if count == 0:
         raise ConnectionError("the connection has ended")
     return count

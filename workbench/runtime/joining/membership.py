@@ -33,13 +33,22 @@ class WrongSecret(UnavailableError):
 
 
 class _TaskNanny(ReportingNanny):
-    """Notes whether the cluster was ended, or only lost."""
+    """Notes whether the cluster was ended, or only lost.
 
-    ended: bool = False
+    Attributes:
+      ended: The scheduler has told its worker to close, as it closes itself.
+      leaving: Set when its worker begins to close.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.ended = False
+        self.leaving = asyncio.Event()
 
     def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
         """Called by its worker, which closes."""
         self.ended = reason == _FAREWELL
+        self.leaving.set()
         super().close_gracefully(reason=reason)
 
 
@@ -185,7 +194,16 @@ async def _started(nanny: _TaskNanny) -> None:
 
 
 async def _finished(nanny: _TaskNanny) -> None:
-    await nanny.finished()  # type: ignore[no-untyped-call]
+    """Returns when a nanny has closed, or its worker has had its time to."""
+    finished = asyncio.ensure_future(nanny.finished())  # type: ignore[no-untyped-call]
+    leaving = asyncio.ensure_future(nanny.leaving.wait())
+    try:
+        await asyncio.wait({finished, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        # A replica may be in user code that does not end: such a worker is killed.
+        await asyncio.wait({finished}, timeout=_CLOSE_SECONDS)
+    finally:
+        finished.cancel()
+        leaving.cancel()
 
 
 async def _close(nannies: list[_TaskNanny]) -> None:

@@ -1,0 +1,96 @@
+"""A notebook on one of the hosts, which a test asks to do things."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.own_cluster import ROOT
+
+PATIENCE_SECONDS = 60.0
+
+
+class Driver:
+    """The notebook's end of `tests.network.driver`."""
+
+    def __init__(
+        self,
+        inside: tuple[str, ...],
+        address: str,
+        files: Mapping[str, str],
+        minimum: int,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Starts it, and returns when it has connected.
+
+        Args:
+          inside: What to put before its command, see `TwoHosts`.
+          address: Of the scheduler; "" for the one that TF_CONFIG leads to.
+          files: For TLS, see `certificates`; none for a cluster of `workbench join`.
+          minimum: `minimum_replicas` of its connection, 0 for none.
+          environment: Further variables.
+        """
+        command = [
+            *inside,
+            sys.executable,
+            "-m",
+            "tests.network.driver",
+            address,
+            str(minimum),
+            *files.values(),
+        ]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+        )
+        assert self._read()["ready"]
+
+    def ask(self, command: str) -> dict[str, Any]:
+        """What comes of a command: "value", or "type" and "error", and "seconds"."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        watchdog = threading.Timer(
+            PATIENCE_SECONDS, self._process.kill
+        )  # a hang is an end of the output then
+        watchdog.start()
+        try:
+            assert self._process.stdout is not None
+            line = self._process.stdout.readline()
+        finally:
+            watchdog.cancel()
+        assert line, "hang, or the driver has ended"
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def until(self, command: str, holds: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+        """Asks until the answer is such."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not holds(answer := self.ask(command)):
+            assert time.monotonic() < deadline, f"{what} did not happen: {answer}"
+        return answer
+
+    def close(self) -> None:
+        """Ends it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        finally:
+            self._process.kill()
+            self._process.wait(10)
+            assert self._process.stdout is not None
+            self._process.stdout.close()
