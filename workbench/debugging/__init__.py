@@ -5,6 +5,7 @@ replica. `check_numerics` looks for NaN and infinity in one array; `enable_check
 it computes.
 """
 
+from workbench.debugging import experimental
 from workbench.debugging.comparisons import (
     Assert,
     assert_all_finite,
@@ -63,6 +64,7 @@ __all__ = [
     "check_numerics",
     "disable_check_numerics",
     "enable_check_numerics",
+    "experimental",
     "get_log_device_placement",
     "is_numeric_tensor",
     "set_log_device_placement",

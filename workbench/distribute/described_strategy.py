@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from workbench.communicators import Reduction
+from workbench.debugging.dump.recording import thread as dump_thread
+from workbench.debugging.dump.watched import watched
 from workbench.distribute import contexts
 from workbench.distribute.arrays.host_reduce import require_reducible
 from workbench.distribute.strategy_description import StrategyDescription, remember, strategy_of
@@ -159,8 +161,13 @@ class DescribedStrategy:
             request = request._replace(options=self.communication_options)
         ops = self.cross_device_ops
         if ops is None:
-            return communicator.all_reduce(arrays, request)
-        return ops.all_reduce_arrays(communicator, arrays, request)
+            combined = communicator.all_reduce(arrays, request)
+        else:
+            combined = ops.all_reduce_arrays(communicator, arrays, request)
+        if (recording := dump_thread.recording) is not None:
+            recording.add("all_reduce", tuple(combined))
+            return watched(combined)  # type: ignore[no-any-return]
+        return combined
 
     def __reduce__(self) -> tuple[Any, ...]:
         return strategy_of, (self.description,)

@@ -19,7 +19,8 @@ from workbench.data.spec import STRING, DatasetSpec, TensorSpec, relax, spec_of
 from workbench.data.stage import Pipeline
 from workbench.data.stages.select import Repeat
 from workbench.data.structure import flatten_result
-from workbench.debugging import numerics
+from workbench.debugging import observing
+from workbench.debugging.observing import Place
 
 
 def call(fn: Callable[..., Any], element: Any) -> Any:
@@ -28,12 +29,12 @@ def call(fn: Callable[..., Any], element: Any) -> Any:
     Raises:
       NotFinite: If `enable_check_numerics` is in effect, and what it computes is not finite.
     """
-    if not numerics.is_enabled():
+    observation = observing.current()
+    if observation is None:
         return _applied(fn, element)
-    with numerics.checking("in a dataset"):
-        return numerics.check(
-            _applied(fn, element), f"what {getattr(fn, '__name__', 'the function')} returned"
-        )
+    what = f"what {getattr(fn, '__name__', 'the function')} returned"
+    args = element if type(element) is tuple else (element,)
+    return observation.call(fn, args, {}, Place("in a dataset", what))
 
 
 def _applied(fn: Callable[..., Any], element: Any) -> Any:

@@ -14,6 +14,7 @@ from workbench.backends.from_gpu import sent
 from workbench.backends.library import namespace_named
 from workbench.communicators.core.options import Reduction
 from workbench.debugging import numerics
+from workbench.debugging.observing import Observation, Place
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import as_array, is_python_number
 from workbench.distribute.arrays.gather import all_gather_leaves, all_reduce_slices, checked_axis
@@ -299,16 +300,18 @@ class ReplicaProgram:
     Attributes:
       strategy: Whose replica function it is.
       fn: The user's function.
-      checked: Whether NaN and infinity in what it computes are an error.
+      observation: How what it computes is checked and dumped, None if it is not.
     """
 
-    __slots__ = ("checked", "fn", "strategy")
+    __slots__ = ("fn", "observation", "strategy")
     travels_as_parts = True
 
-    def __init__(self, strategy: DescribedStrategy, fn: Callable[..., Any], checked: bool = False) -> None:
+    def __init__(
+        self, strategy: DescribedStrategy, fn: Callable[..., Any], observation: Observation | None = None
+    ) -> None:
         self.strategy = strategy
         self.fn = fn
-        self.checked = checked
+        self.observation = observation
 
     def __call__(self, env: ReplicaEnv, *args: Any, **kwargs: Any) -> Any:
         """One run of the function on one replica."""
@@ -319,9 +322,11 @@ class ReplicaProgram:
         outer = thread.context
         thread.context = context
         try:
-            if self.checked:
-                with numerics.checking(f"on replica {env.rank} at step {env.step}"):
-                    return numerics.check(self.fn(*args, **kwargs), "what the replica function returned")
+            if self.observation is not None:
+                text = f"on replica {env.rank} at step {env.step}"
+                what = "what the replica function returned"
+                place = Place(text, what, env.device.host, env.rank, env.step)
+                return self.observation.call(self.fn, args, kwargs, place)
             return self.fn(*args, **kwargs)
         except TypeError as error:
             # No frame but this one: the call itself failed.
@@ -333,7 +338,7 @@ class ReplicaProgram:
             context._env = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ReplicaProgram, (self.strategy, self.fn, self.checked)
+        return ReplicaProgram, (self.strategy, self.fn, self.observation)
 
 
 def _is_variable(value: Any) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench import tree
-from workbench.debugging import device_placement, numerics
+from workbench.debugging import device_placement, observing
+from workbench.debugging.dump.session import current_writer, flush_here
 from workbench.distribute import contexts
 from workbench.distribute.arrays.host_reduce import as_axis
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from workbench.distribute.strategies.extended import StrategyExtended
     from workbench.distribute.variables.placement import Placement
     from workbench.runtime.driver.group import Group
+    from workbench.runtime.replica.env import ReplicaEnv
     from workbench.runtime.shipping.function_registry import Prepared
 
 
@@ -104,7 +106,8 @@ class Strategy(DescribedStrategy):
         super()._describe(description, group)
         self._extended: StrategyExtended | None = None
         self._functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
-        self._checked_functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
+        self._observation: observing.Observation | None = None
+        self._observed_functions: weakref.WeakKeyDictionary[Function, Prepared] = weakref.WeakKeyDictionary()
         self.kept: VariableRegistry[Variable] = VariableRegistry()
         self.inputs = InputRegistry()
 
@@ -113,7 +116,7 @@ class Strategy(DescribedStrategy):
         super().describe_again(description)
         # What was prepared carries the old description.
         self._functions.clear()
-        self._checked_functions.clear()
+        self._observed_functions.clear()
 
     def resize(self) -> None:
         """Goes on with the replicas that take part in its group now, and tells them so."""
@@ -207,7 +210,7 @@ class Strategy(DescribedStrategy):
         if device_placement.get_log_device_placement():
             log_function(self, plain_function(fn), (args, kwargs))
         pipelined = type(fn) is Function
-        functions = self._checked_functions if numerics.is_enabled() else self._functions
+        functions = self._functions_for(observing.current())
         prepared = functions.get(fn) if pipelined and options is None else None  # type: ignore[call-overload]
         if prepared is None:
             prepared = self._prepare(fn, group, options)
@@ -232,11 +235,32 @@ class Strategy(DescribedStrategy):
 
     def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
         user_function = plain_function(fn)
-        checked = numerics.is_enabled()
-        prepared = group.prepare(ReplicaProgram(self, user_function, checked), user_function=user_function)
+        observation = observing.current()
+        prepared = group.prepare(
+            ReplicaProgram(self, user_function, observation), user_function=user_function
+        )
         if isinstance(fn, Function):
-            (self._checked_functions if checked else self._functions)[fn] = prepared
+            self._functions_for(observation)[fn] = prepared
         return prepared
+
+    def _functions_for(
+        self, observation: observing.Observation | None
+    ) -> weakref.WeakKeyDictionary[Function, Prepared]:
+        """Where functions are kept that were prepared to be observed so."""
+        if observation is None:
+            return self._functions
+        if observation != self._observation:
+            self._observation = observation
+            self._observed_functions = weakref.WeakKeyDictionary()
+            writer = current_writer()
+            if writer is not None:
+                writer.runs_on(self)
+        return self._observed_functions
+
+    def flush_dumps(self, root: str, *, sources: bool, executions: bool, close: bool) -> None:
+        """Has the replicas write what they keep of the dump into `root`; see `dump.session.flush_here`."""
+        if self._group is not None and not self._group.gang.closed:
+            self.run_internal(_flush_dump, (root, sources, executions, close))
 
     def _on_merge(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a merge function for all replicas, which wait in merge_call."""
@@ -377,6 +401,10 @@ def _checked_arguments(args: Any, kwargs: Any) -> tuple[Any, ...]:
             f"kwargs={{'name': value}}"
         )
     return tuple(args)
+
+
+def _flush_dump(env: ReplicaEnv, root: str, sources: bool, executions: bool, close: bool) -> None:
+    flush_here(root, sources=sources, executions=executions, close=close)
 
 
 def _variable_names(strategy: Strategy | None) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from workbench import runtime
-from workbench.debugging import numerics
+from workbench.debugging import numerics, observing
 from workbench.device_names import Device
 from workbench.distribute.function import Function, plain_function
 from workbench.distribute.replica.replica_context import ReplicaProgram
@@ -118,7 +118,7 @@ class TPUStrategy(Strategy):
         )
         prepared = group.prepare(program, user_function=plain)
         if isinstance(fn, Function):
-            (self._checked_functions if checked else self._functions)[fn] = prepared
+            self._functions_for(observing.current())[fn] = prepared
         return prepared
 
     experimental_run_v2 = Strategy.run

@@ -10,6 +10,7 @@ from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import view
 from workbench.backends.users_line import apply_at_users_line
 from workbench.debugging import numerics
+from workbench.debugging.dump.recording import thread as dump_thread
 from workbench.distribute.arrays.as_array import Array, as_array, as_operand, describe, namespace_of
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
@@ -40,10 +41,12 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
         rows = checked_slices(variable, how, value, traced=env is not None and env.traced)
         if numerics.thread.place:
             numerics.check(rows.values, f"{how} of variable {variable.name!r}")
+        _dump(variable, how, rows.values)
         return rows
     array = as_array(value) if env is None else as_operand(value)
     if numerics.thread.place:
         numerics.check(array, f"{how} of variable {variable.name!r}")
+    _dump(variable, how, array)
     if array.shape != variable.shape:
         raise ValueError(
             f"{how} on variable {variable.name!r}: the value has shape {array.shape}, the variable {variable.shape}; "
@@ -57,6 +60,11 @@ def checked_update(variable: DescribedVariable, how: Update, value: Any) -> Arra
             f"convert it with value.astype(np.{variable.dtype.name}), or create the variable with that dtype"
         )
     return apply_at_users_line()(array.astype, variable.dtype)  # type: ignore[no-any-return]
+
+
+def _dump(variable: DescribedVariable, how: Update, value: Any) -> None:
+    if (recording := dump_thread.recording) is not None:
+        recording.add(how, (value,), name=variable.name)
 
 
 def require_scatter(variable: DescribedVariable, how: str) -> None:

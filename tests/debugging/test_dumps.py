@@ -1,0 +1,276 @@
+"""Dumps: what operations gave, with line, replica and step; and reading them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.debugging.dump.facts import facts
+from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError
+
+enable = wb.debugging.experimental.enable_dump_debug_info
+disable = wb.debugging.experimental.disable_dump_debug_info
+
+
+@pytest.fixture(autouse=True)
+def ended() -> Iterator[None]:
+    yield
+    wb.debugging.experimental.disable_dump_debug_info()
+
+
+@pytest.fixture(scope="module", params=["threads", "processes"])
+def strategy(request: pytest.FixtureRequest) -> Iterator[wb.MirroredStrategy]:
+    with wb.connect(replicas=2, processes=request.param == "processes", replace=True):
+        yield wb.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def _step(x: Any) -> Any:
+    scaled = x * 2
+    joined = np.concatenate([scaled, scaled])
+    total = joined.sum()
+    mean = wb.distribute.get_replica_context().all_reduce("MEAN", scaled)  # type: ignore[union-attr]
+    return np.exp(mean), total
+
+
+def _values() -> wb.distribute.PerReplica:
+    return wb.distribute.PerReplica([np.array([1, 2], np.float32), np.array([3, 4], np.float32)])
+
+
+def test_operations_come_with_line_replica_and_step(strategy: wb.MirroredStrategy, tmp_path: Path) -> None:
+    writer = enable(tmp_path / "d", "FULL_TENSOR")
+    result, total = strategy.run(_step, args=(_values(),))
+    assert [type(part) for part in strategy.local_results(result)] == [np.ndarray] * 2
+    assert float(strategy.local_results(total)[1]) == 28.0
+    writer.FlushNonExecutionFiles()
+    writer.FlushExecutionFiles()
+
+    dump = wb.open_dump(tmp_path / "d")
+    ops = [row["op"] for row in dump.select(replica=1)]
+    assert ops == ["multiply", "concatenate", "add.reduce", "all_reduce", "exp"]
+    (exp,) = dump.select(replica=1, op="exp")
+    assert exp["line"].startswith("test_dumps.py:")
+    assert exp["line"].endswith(" in _step")
+    array = dump.array(exp)
+    assert array is not None
+    np.testing.assert_allclose(array, np.exp(np.array([4, 6], np.float32)))
+    assert dump.steps == (exp["step"],)
+    assert any("def _step" in text for text in dump.sources.values())
+
+
+def test_assignments_name_their_variable_and_functions_are_dumped_once_it_is_enabled(
+    strategy: wb.MirroredStrategy, tmp_path: Path
+) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.zeros(2, np.float32), name="w")
+
+    @wb.function
+    def step(x: Any) -> None:
+        w.assign_add(x * 3)
+
+    strategy.run(step, args=(_values(),))
+    enable(tmp_path / "d", "SHAPE")
+    strategy.run(step, args=(_values(),))
+    disable()
+    strategy.run(step, args=(_values(),))
+    strategy.local_results(w)
+
+    dump = wb.open_dump(tmp_path / "d")
+    (row,) = dump.select(op="assign_add", replica=0)
+    assert (row["name"], row["dtype"], row["shape"]) == ("w:0", "float32", [2])
+    assert len(dump.steps) == 1
+    assert type(np.asarray(w)) is np.ndarray
+
+
+def test_each_process_keeps_the_newest_until_they_are_flushed(
+    strategy: wb.MirroredStrategy, tmp_path: Path
+) -> None:
+    writer = enable(tmp_path / "d", circular_buffer_size=3)
+    for _ in range(4):
+        strategy.run(_step, args=(_values(),))
+    assert len(wb.open_dump(tmp_path / "d")) == 0
+    writer.FlushExecutionFiles()
+
+    processes = 1 if len({device.worker for device in strategy.devices}) == 1 else 2
+    dump = wb.open_dump(tmp_path / "d")
+    assert len(dump) == 3 * processes
+    assert [row["op"] for row in dump.select()][-1] == "exp"
+
+
+def test_without_a_buffer_each_operation_is_written_at_once(
+    strategy: wb.MirroredStrategy, tmp_path: Path
+) -> None:
+    enable(tmp_path / "d", circular_buffer_size=0)
+    strategy.run(_step, args=(_values(),))
+
+    assert len(wb.open_dump(tmp_path / "d")) == 10
+
+
+def test_filters_hold_together(strategy: wb.MirroredStrategy, tmp_path: Path) -> None:
+    enable(tmp_path / "d", op_regex="^(multiply|exp)$", tensor_dtypes=lambda dtype: dtype == np.float32)
+    strategy.run(_step, args=(_values(),))
+    strategy.run(lambda x: x * 2, args=(np.arange(3),))
+    disable()
+
+    assert {row["op"] for row in wb.open_dump(tmp_path / "d").select()} == {"multiply", "exp"}
+    enable(tmp_path / "e", tensor_dtypes=["int64"])
+    strategy.run(lambda x: x * 2, args=(np.arange(3),))
+    strategy.run(_step, args=(_values(),))
+    disable()
+    assert {row["op"] for row in wb.open_dump(tmp_path / "e").select()} == {"multiply"}
+
+
+def test_functions_of_a_dataset_are_dumped(tmp_path: Path) -> None:
+    enable(tmp_path / "d", "FULL_HEALTH")
+    rows = wb.data.Dataset.from_tensor_slices(np.array([[1.0, 0.0], [2.0, np.inf]]))
+    with np.errstate(invalid="ignore"):
+        list(rows.map(lambda row: row - row))
+    disable()
+
+    dump = wb.open_dump(tmp_path / "d")
+    first, second = dump.select(op="subtract")
+    assert (first["zeros"], first["bad"], first["replica"]) == (2, False, -1)
+    assert (second["zeros"], second["nans"], second["bad"]) == (1, 1, True)
+    assert "first NaN or infinity: subtract at test_dumps.py:" in repr(dump)
+
+
+_MIXED = np.array([-1.0, 0.0, 3.0, np.nan, np.inf, -np.inf], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("NO_TENSOR", {}),
+        ("CURT_HEALTH", {"dtype": "float32", "bad": True}),
+        (
+            "CONCISE_HEALTH",
+            {
+                "dtype": "float32",
+                "size": 6,
+                "bad": True,
+                "negative_infinities": 1,
+                "positive_infinities": 1,
+                "nans": 1,
+            },
+        ),
+        ("SHAPE", {"dtype": "float32", "shape": [6], "size": 6}),
+    ],
+)
+def test_a_mode_says_what_it_says(mode: str, expected: dict[str, Any]) -> None:
+    assert facts(_MIXED, mode) == expected
+
+
+def test_full_modes_count_and_measure_the_finite_elements() -> None:
+    health = facts(_MIXED, "FULL_HEALTH")
+    assert (health["negatives"], health["zeros"], health["positives"]) == (1, 1, 1)
+    numerics = facts(_MIXED, "FULL_NUMERICS")
+    assert (numerics["min"], numerics["max"]) == (-1.0, 3.0)
+    assert numerics["mean"] == pytest.approx(2 / 3)
+    assert numerics["variance"] == pytest.approx(np.var([-1.0, 0.0, 3.0]))
+    assert facts(np.arange(3), "FULL_HEALTH") == {}
+    assert facts(np.arange(3), "FULL_NUMERICS")["max"] == 2.0
+    assert facts(np.array([b"a"], object), "FULL_TENSOR") == {"dtype": "object", "shape": [1], "size": 1}
+
+
+def test_the_same_dump_again_is_the_same_and_another_folder_ends_it(tmp_path: Path) -> None:
+    writer = enable(tmp_path / "d", "shape")
+    assert enable(tmp_path / "d", "SHAPE") is writer
+    with pytest.raises(ValueError, match="goes on with"):
+        enable(tmp_path / "d", "SHAPE", op_regex="x")
+    other = enable(tmp_path / "e")
+    assert other is not writer
+    with pytest.raises(ValueError, match="no regular expression"):
+        enable(tmp_path / "f", op_regex="(")
+    with pytest.raises(TypeError, match=r"write \['float32'\]"):
+        enable(tmp_path / "f", tensor_dtypes="float32")
+
+
+def test_in_place_operations_change_the_array_and_leave_the_notebooks_alone(
+    strategy: wb.MirroredStrategy, tmp_path: Path
+) -> None:
+    def step(x: Any) -> Any:
+        y = x + 1
+        y += x
+        y[0] = 9
+        return y
+
+    enable(tmp_path / "d", "FULL_TENSOR")
+    found = strategy.local_results(strategy.run(step, args=(np.ones(2),)))
+    disable()
+    assert [part.tolist() for part in found] == [[9.0, 3.0]] * 2
+    assert [row["op"] for row in wb.open_dump(tmp_path / "d").select(replica=0)] == ["add", "add"]
+
+
+def test_an_error_of_the_function_is_the_users_and_what_came_before_is_kept(
+    strategy: wb.MirroredStrategy, tmp_path: Path
+) -> None:
+    def step(x: Any) -> Any:
+        y = x * 2
+        raise KeyError("mine")
+        return y
+
+    enable(tmp_path / "d")
+    with pytest.raises(KeyError, match="mine"):
+        strategy.run(step, args=(np.ones(2),))
+    disable()
+    assert [row["op"] for row in wb.open_dump(tmp_path / "d").select(replica=0)] == ["multiply"]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    enable(tmp_path / "d", "FULL_TENSOR", circular_buffer_size=0)
+    list(wb.data.Dataset.from_tensor_slices(np.ones((4, 3))).map(lambda row: np.sqrt(row) + 1))
+    disable()
+    return tmp_path / "d"
+
+
+def test_a_dump_that_was_cut_off_is_read_up_to_there(written: Path) -> None:
+    (path,) = written.glob("executions-*.tfrecord")
+    whole = path.read_bytes()
+    assert len(wb.open_dump(written)) == 8
+    path.write_bytes(whole[: len(whole) * 2 // 3])
+
+    dump = wb.open_dump(written)
+    assert 0 < len(dump) < 8
+    assert "was cut off or damaged after" in repr(dump)
+
+
+def test_damaged_files_are_refused_or_read_and_never_crash(written: Path) -> None:
+    (path,) = written.glob("executions-*.tfrecord")
+    whole = path.read_bytes()
+    for place in range(0, len(whole), max(1, len(whole) // 100)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        dump = wb.open_dump(written)
+        for row in dump.select():
+            try:
+                dump.array(row)
+            except DataLossError:
+                pass
+    assert len(wb.open_dump(written)) <= 8
+
+
+def test_what_is_no_dump_is_refused(written: Path, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="dump_root"):
+        wb.open_dump(tmp_path / "nothing")
+    (written / "dump.json").write_text(json.dumps({"format": 2, "mode": "SHAPE"}))
+    with pytest.raises(InvalidArgumentError, match="format 2"):
+        wb.open_dump(written)
+    (written / "dump.json").write_text("[" * 100_000)
+    with pytest.raises(InvalidArgumentError, match="no dump"):
+        wb.open_dump(written)
+
+
+def test_a_dump_prints_as_a_table_and_texts_are_no_html(written: Path) -> None:
+    dump = wb.open_dump(written)
+    text = repr(dump)
+    assert text.splitlines()[0] == "Dump d, FULL_TENSOR: 8 operations"
+    assert "sqrt" in text
+    assert "float64[3]" in text
+    assert len(dump.to_pandas()) == dump.to_arrow().num_rows == 8
+    renamed = written.rename(written.with_name("<b>"))
+    assert "<b>" not in wb.open_dump(renamed)._repr_html_()

@@ -1,0 +1,118 @@
+"""DumpFile: the newest operations of a process, and the file into which they are flushed."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+import socket
+import threading
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.debugging.dump.facts import SCHEMA
+from workbench.debugging.dump.options import DumpOptions
+from workbench.io.record_writer import TFRecordWriter
+
+
+class DumpFile:
+    """What one process dumps. Its threads share it.
+
+    A file is a record file, with checksums, of Arrow's batches, one per flush: what a process had flushed before it was
+    killed can be read, and what is damaged is noticed.
+    """
+
+    def __init__(self, options: DumpOptions) -> None:
+        """Makes the folder; files come with the first flush."""
+        self.options = options
+        self._lock = threading.Lock()  # held for one append, or one flush
+        self._waiting: deque[dict[str, Any]] = deque(maxlen=options.buffer or None)
+        self._sources: set[str] = set()
+        self._writer: TFRecordWriter | None = None
+        self._stem = f"{socket.gethostname()}-{os.getpid()}"
+        Path(options.root).mkdir(parents=True, exist_ok=True)
+
+    def add(self, row: dict[str, Any], source_files: tuple[str, ...]) -> None:
+        """Keeps what an operation gave; the oldest makes room for it.
+
+        Args:
+          row: Columns of `SCHEMA`; those that are missing are null.
+          source_files: The user's files that led there.
+        """
+        with self._lock:
+            self._sources.update(source_files)
+            self._waiting.append(row)
+            if not self.options.buffer:
+                self._flush()
+
+    def flush(self) -> None:
+        """Writes what is kept."""
+        with self._lock:
+            self._flush()
+
+    def flush_sources(self) -> None:
+        """Writes a copy of the source files that were involved so far."""
+        with self._lock:
+            names = sorted(self._sources)
+        sources = {name: "".join(linecache.getlines(name)) for name in names}
+        if sources:
+            path = Path(self.options.root, f"sources-{self._stem}.json")
+            new = path.with_suffix(".new")
+            new.write_text(json.dumps(sources), encoding="utf-8")
+            os.replace(new, path)
+
+    def close(self) -> None:
+        """Writes what is left, and closes the file."""
+        self.flush_sources()
+        with self._lock:
+            self._flush()
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        if self._writer is None:
+            path = Path(self.options.root, f"executions-{self._stem}.tfrecord")
+            number = 1
+            while path.exists():  # an earlier dump into the same folder
+                number += 1
+                path = path.with_name(f"executions-{self._stem}-{number}.tfrecord")
+            self._writer = TFRecordWriter(path)
+        batch = pa.RecordBatch.from_pylist(list(self._waiting), schema=SCHEMA)
+        self._writer.write(batch.serialize().to_pybytes())
+        self._writer.flush()
+        self._waiting.clear()
+
+
+_files: dict[str, DumpFile] = {}
+_files_lock = threading.Lock()
+
+
+def dump_file(options: DumpOptions) -> DumpFile:
+    """The file of this process for a dump; a dump into the same folder with other options ends."""
+    with _files_lock:
+        found = _files.get(options.root)
+        if found is None or found.options != options:
+            if found is not None:
+                found.close()
+            found = _files[options.root] = DumpFile(options)
+        return found
+
+
+def known_file(root: str) -> DumpFile | None:
+    """The file of this process for the dump into `root`, None if nothing was recorded here."""
+    with _files_lock:
+        return _files.get(root)
+
+
+def close_file(root: str) -> None:
+    """Ends a dump in this process."""
+    with _files_lock:
+        file = _files.pop(root, None)
+    if file is not None:
+        file.close()

@@ -1,0 +1,108 @@
+"""Facts about an array, as each debug mode has them; and the columns of a dump."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+SCHEMA: Final = pa.schema(
+    [
+        ("time", pa.float64()),  # seconds since 1970
+        ("host", pa.string()),
+        ("replica", pa.int32()),  # -1 in the notebook
+        ("step", pa.int64()),  # -1 outside of steps
+        ("number", pa.int64()),  # of the operation, in its step on its replica
+        ("op", pa.string()),
+        ("name", pa.string()),  # the variable of an assignment, or ""
+        ("output", pa.int32()),  # which of its results
+        ("line", pa.string()),  # "train.py:12 in step"
+        ("stack", pa.string()),  # the user's lines that led there, the innermost first
+        ("dtype", pa.string()),
+        ("shape", pa.list_(pa.int64())),
+        ("size", pa.int64()),
+        ("bad", pa.bool_()),  # NaN or infinity somewhere
+        ("negative_infinities", pa.int64()),
+        ("positive_infinities", pa.int64()),
+        ("nans", pa.int64()),
+        ("negatives", pa.int64()),
+        ("zeros", pa.int64()),
+        ("positives", pa.int64()),
+        ("min", pa.float64()),  # of the finite elements, as are the three below
+        ("max", pa.float64()),
+        ("mean", pa.float64()),
+        ("variance", pa.float64()),
+        ("tensor", pa.binary()),  # the elements in C order
+    ]
+)
+
+
+def facts(array: np.ndarray, mode: str) -> dict[str, Any]:
+    """The columns of `SCHEMA` that a mode fills for an array; the others are null.
+
+    Args:
+      array: Of any dtype.
+      mode: One of `options.MODES`. The health modes are about floating dtypes, and leave others alone.
+    """
+    if mode == "NO_TENSOR":
+        return {}
+    shape = {"dtype": array.dtype.name, "shape": list(array.shape), "size": array.size}
+    if mode == "SHAPE":
+        return shape
+    floating = array.dtype.kind == "f" or array.dtype.name.startswith(("bfloat", "float"))
+    if mode == "FULL_TENSOR":
+        if array.dtype.kind not in "biufcV" or array.dtype.hasobject:
+            return shape
+        bad = {"bad": not bool(np.isfinite(array).all())} if floating or array.dtype.kind == "c" else {}
+        return shape | bad | {"tensor": np.ascontiguousarray(array).tobytes()}
+    if mode == "FULL_NUMERICS" and (floating or array.dtype.kind in "biu"):
+        return shape | _numerics(array.astype(np.float64))
+    if not floating:
+        return {}
+    with np.errstate(all="ignore"):
+        values = array if array.dtype.kind == "f" else array.astype(np.float32)
+        finite = np.isfinite(values)
+        if mode == "CURT_HEALTH":
+            return {"dtype": array.dtype.name, "bad": not bool(finite.all())}
+        found = {
+            "dtype": array.dtype.name,
+            "size": array.size,
+            "bad": not bool(finite.all()),
+            **_counts(values),
+        }
+        if mode == "CONCISE_HEALTH":
+            return found
+        return found | shape | _signs(values)
+
+
+def _counts(values: np.ndarray) -> dict[str, int]:
+    return {
+        "negative_infinities": int(np.isneginf(values).sum()),
+        "positive_infinities": int(np.isposinf(values).sum()),
+        "nans": int(np.isnan(values).sum()),
+    }
+
+
+def _signs(values: np.ndarray) -> dict[str, int]:
+    """How many finite elements are below, at and above 0."""
+    finite = values[np.isfinite(values)]
+    return {
+        "negatives": int((finite < 0).sum()),
+        "zeros": int((finite == 0).sum()),
+        "positives": int((finite > 0).sum()),
+    }
+
+
+def _numerics(values: np.ndarray) -> dict[str, Any]:
+    with np.errstate(all="ignore"):
+        finite = values[np.isfinite(values)]
+        found: dict[str, Any] = {"bad": finite.size < values.size, **_counts(values), **_signs(values)}
+        if finite.size:
+            found |= {
+                "min": float(finite.min()),
+                "max": float(finite.max()),
+                "mean": float(finite.mean()),
+                "variance": float(finite.var()),
+            }
+        return found

@@ -1,0 +1,86 @@
+"""DumpOptions: what a dump holds, and of which operations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+MODES: Final = (
+    "NO_TENSOR",
+    "CURT_HEALTH",
+    "CONCISE_HEALTH",
+    "FULL_HEALTH",
+    "SHAPE",
+    "FULL_NUMERICS",
+    "FULL_TENSOR",
+)
+"""How much of each array is dumped."""
+
+
+@dataclass(frozen=True, slots=True)
+class DumpOptions:
+    """What a dump holds. It travels to the replicas.
+
+    Attributes:
+      root: The folder.
+      mode: One of `MODES`.
+      buffer: The newest so many operations of each process are kept until they are flushed; 0 writes each at once.
+      op_regex: Only operations whose name matches from its beginning; None for all.
+      dtypes: Only arrays of these dtypes: names, or a function of a dtype that says so; None for all.
+    """
+
+    root: str
+    mode: str
+    buffer: int
+    op_regex: str | None
+    dtypes: tuple[str, ...] | Callable[[np.dtype[Any]], bool] | None
+
+    def wants(self, op: str, dtype: np.dtype[Any]) -> bool:
+        """Whether an array of this dtype that an operation gave is dumped."""
+        if self.op_regex is not None and not re.match(self.op_regex, op):
+            return False
+        if self.dtypes is None:
+            return True
+        return dtype.name in self.dtypes if isinstance(self.dtypes, tuple) else bool(self.dtypes(dtype))
+
+
+def dump_options(
+    root: str,
+    *,
+    mode: str,
+    buffer: int,
+    op_regex: str | None,
+    dtypes: Sequence[Any] | Callable[[np.dtype[Any]], bool] | None,
+) -> DumpOptions:
+    """The options, checked.
+
+    Args:
+      root: The folder.
+      mode: How much of each array, in any letter case.
+      buffer: As of `DumpOptions`; any number below 1 writes at once.
+      op_regex: As of `DumpOptions`.
+      dtypes: As of `DumpOptions`; dtypes or their names.
+
+    Raises:
+      ValueError: For an unknown mode, or a text that is no regular expression.
+      TypeError: For dtypes that are none.
+    """
+    if not isinstance(mode, str) or mode.upper() not in MODES:
+        raise ValueError(f"tensor_debug_mode must be one of {', '.join(MODES)}, got {mode!r}")
+    if op_regex is not None:
+        try:
+            re.compile(op_regex)
+        except re.error as error:
+            raise ValueError(f"op_regex {op_regex!r} is no regular expression: {error}") from error
+    names: Any = dtypes
+    if dtypes is not None and not callable(dtypes):
+        if isinstance(dtypes, str):
+            raise TypeError(
+                f"tensor_dtypes must be a list of dtypes or a function, got {dtypes!r}; write [{dtypes!r}]"
+            )
+        names = tuple(np.dtype(dtype).name for dtype in dtypes)
+    return DumpOptions(root, mode.upper(), max(0, int(buffer)), op_regex, names)

@@ -1,0 +1,154 @@
+"""Dumps as the notebook begins and ends them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from workbench.debugging.dump.dump_file import close_file, dump_file, known_file
+from workbench.debugging.dump.options import DumpOptions, dump_options
+
+DEFAULT_MODE = "NO_TENSOR"
+DEFAULT_BUFFER = 1000
+
+
+class Dumping(Protocol):
+    """What runs functions elsewhere that are dumped, such as a strategy."""
+
+    def flush_dumps(self, root: str, *, sources: bool, executions: bool, close: bool) -> None:
+        """Has its replicas write what they keep; see `flush_here`."""
+
+
+class DebugEventsWriter:
+    """Writes what processes keep of a dump; `enable_dump_debug_info` gives it. The names are those of the reference."""
+
+    def __init__(self, options: DumpOptions) -> None:
+        """Writes the facts about the dump itself."""
+        self.options = options
+        self._elsewhere: weakref.WeakSet[Any] = weakref.WeakSet()
+        dump_file(options)
+        dtypes = options.dtypes if isinstance(options.dtypes, tuple | None) else repr(options.dtypes)
+        described = {
+            "format": 1,
+            "mode": options.mode,
+            "circular_buffer_size": options.buffer,
+            "op_regex": options.op_regex,
+            "tensor_dtypes": dtypes,
+            "began": time.time(),
+        }
+        Path(options.root, "dump.json").write_text(json.dumps(described), encoding="utf-8")
+
+    def FlushNonExecutionFiles(self) -> None:
+        """Writes copies of the source files that were involved."""
+        self._flush(sources=True, executions=False, close=False)
+
+    def FlushExecutionFiles(self) -> None:
+        """Writes the operations that are kept in circular buffers, on all replicas."""
+        self._flush(sources=False, executions=True, close=False)
+
+    def close(self) -> None:
+        """Writes everything, and ends the dump."""
+        self._flush(sources=True, executions=True, close=True)
+
+    def runs_on(self, elsewhere: Dumping) -> None:
+        """Functions that are dumped run there, too."""
+        self._elsewhere.add(elsewhere)
+
+    def _flush(self, *, sources: bool, executions: bool, close: bool) -> None:
+        for each in list(self._elsewhere):
+            each.flush_dumps(self.options.root, sources=sources, executions=executions, close=close)
+        flush_here(self.options.root, sources=sources, executions=executions, close=close)
+
+
+_writer: DebugEventsWriter | None = None
+
+
+def current_writer() -> DebugEventsWriter | None:
+    """The writer of the dump that goes on, None without one."""
+    return _writer
+
+
+def flush_here(root: str, *, sources: bool, executions: bool, close: bool) -> None:
+    """Has this process write what it keeps.
+
+    Args:
+      root: The folder of the dump.
+      sources: Write copies of source files.
+      executions: Write operations.
+      close: Write everything, and end.
+    """
+    if close:
+        close_file(root)
+        return
+    file = known_file(root)
+    if file is not None and sources:
+        file.flush_sources()
+    if file is not None and executions:
+        file.flush()
+
+
+def enable_dump_debug_info(
+    dump_root: str | os.PathLike[str],
+    tensor_debug_mode: str = DEFAULT_MODE,
+    circular_buffer_size: int = DEFAULT_BUFFER,
+    op_regex: str | None = None,
+    tensor_dtypes: Sequence[Any] | Callable[[np.dtype[Any]], bool] | None = None,
+) -> DebugEventsWriter:
+    """Dumps what operations give into a folder (as tf.debugging.experimental.enable_dump_debug_info).
+
+    From the next `strategy.run` on this records operations of NumPy on arguments of replica functions and of functions
+    of local datasets, and on what is computed from them; what collectives gave, and what variables are assigned. Each
+    comes with its line, stack, replica and step. `wb.open_dump(dump_root)` shows it, without executing anything.
+    Operations of other libraries in between, and of NumPy on scalars or on arrays that a function makes itself, do not
+    tell of themselves. Compiled functions of a `TPUStrategy` are not dumped.
+
+    Args:
+      dump_root: The folder. Every host writes into its own folder of that name, if they share none.
+      tensor_debug_mode: How much of each array: "NO_TENSOR" nothing; "CURT_HEALTH" whether there are NaN or infinity,
+        "CONCISE_HEALTH" how many, "FULL_HEALTH" also how many elements are negative, zero and positive, of floating
+        dtypes; "SHAPE" dtype and shape; "FULL_NUMERICS" also minimum, maximum, mean and variance; "FULL_TENSOR" all
+        elements.
+      circular_buffer_size: Each process keeps the newest so many until `FlushExecutionFiles`, or until dumping ends;
+        with 0 or less it writes each at once.
+      op_regex: Only operations with a name that this matches from its beginning, such as "^(matmul|log)$".
+      tensor_dtypes: Only arrays of these dtypes: dtypes or names, or a function that says so of a dtype.
+
+    Returns:
+      A writer, whose `FlushNonExecutionFiles` and `FlushExecutionFiles` write what is kept.
+
+    Raises:
+      ValueError: For an unknown mode, or if a dump into the same folder goes on with other options.
+    """
+    global _writer
+    options = dump_options(
+        os.path.abspath(os.fspath(dump_root)),
+        mode=tensor_debug_mode,
+        buffer=circular_buffer_size,
+        op_regex=op_regex,
+        dtypes=tensor_dtypes,
+    )
+    if _writer is not None and _writer.options.root == options.root:
+        if _writer.options != options:
+            raise ValueError(
+                f"a dump into {options.root!r} goes on with {_writer.options}, got {options}; end it first: "
+                f"wb.debugging.experimental.disable_dump_debug_info()"
+            )
+        return _writer
+    disable_dump_debug_info()
+    _writer = DebugEventsWriter(options)
+    return _writer
+
+
+def disable_dump_debug_info() -> None:
+    """Writes what is left of a dump, and ends it (as tf.debugging.experimental.disable_dump_debug_info)."""
+    global _writer
+    ended, _writer = _writer, None
+    if ended is not None:
+        ended.close()
