@@ -134,6 +134,7 @@ def test_stages_may_follow_a_function_that_no_element_reaches() -> None:
     empty = Dataset.range(0).map(lambda x: _odd(x) if x > 3 else _odd(0))
     assert list(empty.unique()) == []
     assert list(empty.unbatch()) == []
+    assert empty.concatenate(Dataset.range(2)).element_spec == TensorSpec((), np.int64)
     with pytest.raises(OutOfRangeError, match=r"what map\(<lambda>\) gives cannot be found out"):
         _ = empty.element_spec
 

@@ -160,7 +160,8 @@ def opened_client(
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(
             f"{address!r} is no address of a Dask scheduler ({error}); it reads like 'tcp://127.0.0.1:8786', or "
-            f"give a distributed.Client, a Dask cluster object, or nothing for an embedded cluster"
+            f"give a distributed.Client, a Dask cluster object, or nothing for an embedded cluster, as in "
+            f"wb.connect(replicas=2)"
         ) from error
     except OSError as error:
         raise UnavailableError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
@@ -17,7 +18,7 @@ from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Tenso
 from workbench.data.stage import Pipeline, Source
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import ArrayTable, Failed, Item, Run, attempts, single
-from workbench.errors import InvalidArgumentError
+from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,7 @@ class Concatenated(Source):
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""
-        first, *others = (dataset.element_spec for dataset in self.datasets)
+        first, *others = self._known_specs()
         for other in others:
             try:
                 first = relax(first, other)
@@ -45,6 +46,18 @@ class Concatenated(Source):
                     f"concatenate needs elements of one structure and dtype, got {first} and {other}: {error}"
                 ) from None
         return first
+
+    def _known_specs(self) -> list[Any]:
+        """The specs of those datasets of which something is known: of some empty ones, nothing is.
+
+        Raises:
+          OutOfRangeError: if it is known of none.
+        """
+        known = []
+        for dataset in self.datasets:
+            with suppress(OutOfRangeError):
+                known.append(dataset.element_spec)
+        return known or [self.datasets[0].element_spec]
 
     def cardinality(self) -> int:
         """Number of elements, or what stands for endless and unknown."""
