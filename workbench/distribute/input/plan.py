@@ -20,6 +20,7 @@ from workbench.data.stages.select import AssertCardinality, Repeat, Shard, Skip,
 from workbench.data.stages.shuffle import Shuffle
 from workbench.data.stages.split import EvenSplit, Regroup
 from workbench.device_names import Device
+from workbench.distribute.input.read_step import SharedPlace
 from workbench.errors import InvalidArgumentError
 
 # What only computes with row numbers of arrays in memory: doing it again in another process costs and changes nothing.
@@ -88,6 +89,19 @@ class PickledPlan:
     def unpickled(self) -> InputPlan:
         """The plan; its arrays lie in `arrays`."""
         return replace(self.plan, pipelines=pickle.loads(self.pipelines, buffers=self.arrays))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPlan:
+    """A plan for other processes of this machine, which find its pipelines in memory of this process.
+
+    Attributes:
+      plan: Without its pipelines.
+      pipelines: Where these are.
+    """
+
+    plan: InputPlan
+    pipelines: SharedPlace
 
 
 def input_shape(devices: Sequence[Device]) -> Shape:

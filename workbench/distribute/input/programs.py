@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from workbench import forks
 from workbench.allowance import cores
 from workbench.distribute.input.host_input import HostInput, Request
-from workbench.distribute.input.plan import InputPlan, PickledPlan
+from workbench.distribute.input.plan import InputPlan, PickledPlan, SharedPlan
+from workbench.distribute.input.read_step import SharedStep
 from workbench.distribute.input.remote_reader import InputProcess, RemotePipelines
 from workbench.errors import FailedPreconditionError
 from workbench.runtime.process.fork_server import AVAILABLE
@@ -21,6 +22,9 @@ from workbench.runtime.process.fork_server import AVAILABLE
 if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
 
+BY_PROCESS: Final = "by process"
+HERE: Final = "here"
+UNREACHABLE: Final = "unreachable"
 HEAD: Final = 4
 """Leaves of what `fetch` returns before those of its elements."""
 
@@ -37,28 +41,40 @@ _lock = forks.lock(threading.Lock())
 _process: Final = InputProcess()
 
 
-def open_input(env: ReplicaEnv, dataset: str, pickled: PickledPlan | ByReference) -> bool:
+def open_input(env: ReplicaEnv, dataset: str, given: PickledPlan | SharedPlan | ByReference) -> str:
     """Makes a dataset known to the replica's process; not undone when a step fails.
 
     Returns:
-      Whether an input process reads it.
+      `BY_PROCESS` if an input process reads it, `HERE`, or `UNREACHABLE` if this process cannot open the plan's memory.
     """
     with _lock:
         opened = _opened.get(dataset)
         if opened is None:
-            opened = _opened[dataset] = _host_input(pickled)
+            opened = _host_input(given)
+            if opened is None:
+                return UNREACHABLE
+            _opened[dataset] = opened
             env.store.at_end(dataset, partial(forget_input, [(dataset, None)]))
-    return opened.has_process
+    return BY_PROCESS if opened.has_process else HERE
 
 
-def _host_input(pickled: PickledPlan | ByReference) -> HostInput:
-    if isinstance(pickled, ByReference):
-        return HostInput(pickled.plan)
-    plan = pickled.unpickled()
+def _host_input(given: PickledPlan | SharedPlan | ByReference) -> HostInput | None:
+    pipelines: PickledPlan | SharedStep | None
+    match given:
+        case ByReference(plan):
+            return HostInput(plan)
+        case PickledPlan():
+            plan, pipelines = given.unpickled(), given
+        case SharedPlan(plan, place):
+            memory = pipelines = place.opened()
+            if memory is None:
+                return None
+            plan = replace(plan, pipelines=memory.mapped())  # nothing is copied
     wanted = plan.input_process
     if plan.pure or wanted is False or not AVAILABLE or (wanted is None and cores() < 2):
         return HostInput(plan)
-    return HostInput(plan, RemotePipelines(_process, pickled))
+    assert pipelines is not None
+    return HostInput(plan, RemotePipelines(_process, pipelines))
 
 
 def forget_input(names: Sequence[tuple[str, str | None]]) -> None:

@@ -12,7 +12,7 @@ import os
 import pickle
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import cloudpickle
 import numpy as np
@@ -52,6 +52,33 @@ class LocalStep:
         return self._parts[position]
 
 
+class SharedPlace(NamedTuple):
+    """Where other processes of this machine find shared memory, for as long as this one keeps it.
+
+    Attributes:
+      path: The descriptor's, in /proc.
+      identity: Device and number of the file: processes of another container may see another one under that path.
+      start: As `SharedStep.index`.
+      nbytes: Its size.
+    """
+
+    path: str
+    identity: tuple[int, int]
+    start: int
+    nbytes: int
+
+    def opened(self) -> SharedStep | None:
+        """The memory; None where this process cannot reach it."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        if _identity(descriptor) != self.identity:
+            os.close(descriptor)
+            return None
+        return SharedStep(descriptor, self.start, self.nbytes)
+
+
 class SharedStep:
     """A step in shared memory.
 
@@ -64,6 +91,12 @@ class SharedStep:
     def __init__(self, descriptor: int, index: int, nbytes: int) -> None:
         self.descriptor, self.index, self.nbytes = descriptor, index, nbytes
         weakref.finalize(self, os.close, descriptor).atexit = False
+
+    @property
+    def place(self) -> SharedPlace:
+        """Where others find it."""
+        path = f"/proc/{os.getpid()}/fd/{self.descriptor}"
+        return SharedPlace(path, _identity(self.descriptor), self.index, self.nbytes)
 
     def leaves(self, position: int) -> list[Any]:
         """Copies of the leaves; any number of threads and processes may take them."""
@@ -120,6 +153,11 @@ def _written(write: Callable[[_Memory], dict[int, _Part]]) -> SharedStep:
         os.close(memory.descriptor)
         raise
     return SharedStep(memory.descriptor, start, memory.end)
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino
 
 
 def in_memory(data: bytes) -> int:

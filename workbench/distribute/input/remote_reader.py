@@ -126,24 +126,24 @@ class InputProcess:
 
 
 class RemotePipelines:
-    """The pipelines of a plan in the input process. That has them by memory which is written when it is first asked."""
+    """The pipelines of a plan in the input process, which has them by shared memory."""
 
-    def __init__(self, process: InputProcess, pickled: PickledPlan) -> None:
+    def __init__(self, process: InputProcess, pipelines: PickledPlan | SharedStep) -> None:
+        """Memory that is not there yet is written when it is first asked for."""
         self._inputs = process
-        self._pickled: PickledPlan | None = pickled
-        self._memory: SharedStep | None = None
+        self._pipelines: PickledPlan | SharedStep | None = pipelines
 
     def reader(self, request: Open) -> RemoteReader:
         """What reads for an iterator."""
-        if self._memory is None:
-            assert self._pickled is not None
-            self._memory = share_pickled(self._pickled.pipelines, self._pickled.arrays)
-            self._pickled = None
-        return RemoteReader(self._inputs, request, self._memory)
+        pipelines = self._pipelines
+        assert pipelines is not None
+        if isinstance(pipelines, PickledPlan):
+            pipelines = self._pipelines = share_pickled(pipelines.pipelines, pipelines.arrays)
+        return RemoteReader(self._inputs, request, pipelines)
 
     def close(self) -> None:
         """They are not needed any more."""
-        self._memory = self._pickled = None
+        self._pipelines = None
 
 
 class RemoteReader:

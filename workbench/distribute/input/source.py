@@ -6,7 +6,7 @@ import pickle
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import cloudpickle
 import numpy as np
@@ -16,14 +16,17 @@ from workbench.device_names import Device
 from workbench.distribute.identity import new_id
 from workbench.distribute.input.chunk import Chunk, Elements
 from workbench.distribute.input.host_input import Request
-from workbench.distribute.input.plan import InputPlan, PickledPlan
+from workbench.distribute.input.plan import InputPlan, PickledPlan, SharedPlan
 from workbench.distribute.input.programs import (
+    BY_PROCESS,
     HEAD,
+    UNREACHABLE,
     ByReference,
     fetch,
     fetch_again,
     open_input,
 )
+from workbench.distribute.input.read_step import SHARED, SharedStep, share_pickled
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.driver.handle import Handle
 from workbench.runtime.shipping.captures import explain_unpicklable
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from workbench.runtime.shipping.function_registry import Prepared
 
 
+_SHARED_BYTES: Final = 1 << 20
+"""From here on sharing the arrays of a plan takes less time than sending them."""
 PlanFor = Callable[[Sequence[Device]], InputPlan]
 """The plan for replicas on these devices."""
 
@@ -80,6 +85,8 @@ class InputSource:
         self._fetchers: dict[int, Prepared] = {}
         self._again: Prepared | None = None
         self._trouble: Exception | None = None  # why there is no plan for the replicas that take part now
+        self._memory: SharedStep | None = None  # kept for replicas that take part later
+        self._reachable = True
         self._chunks: weakref.WeakSet[Chunk] = weakref.WeakSet()
         self._open(None)
         registry.add(self)
@@ -130,6 +137,7 @@ class InputSource:
             self._trouble = error  # who wants elements is told; steps without them go on
             return
         self.registry.forget_source(self.id)
+        self._memory = None
         self.id = new_id()
         self._fetchers.clear()
         self._again = None
@@ -159,12 +167,32 @@ class InputSource:
         return int(tree.flatten(self.plan.pipelines[0].element_spec)[1].num_leaves)
 
     def _open(self, ranks: Sequence[int] | None) -> None:
-        group = self.group
-        by_reference = group.gang.shipping.codec.by_reference
-        plan = ByReference(self.plan) if by_reference else _pickled(self.plan)
-        opened = group.run(group.prepare(open_input), (self.id, plan), ranks=ranks)
-        if ranks is None:
-            self.has_process = any(opened.values())
+        plan: PickledPlan | SharedPlan | ByReference = ByReference(self.plan)
+        if not self.group.gang.shipping.codec.by_reference:
+            pickled = _pickled(self.plan)
+            plan = self._shared(pickled) or pickled
+        opened = self._opened(plan, ranks)
+        if ranks is not None:  # while replicas are replaced nothing is waited for
+            return
+        if isinstance(plan, SharedPlan) and UNREACHABLE in opened.values():
+            self._memory, self._reachable = None, False
+            opened = self._opened(pickled, ranks)
+        self.has_process = BY_PROCESS in opened.values()
+
+    def _opened(self, plan: PickledPlan | SharedPlan | ByReference, ranks: Sequence[int] | None) -> Any:
+        return self.group.run(self.group.prepare(open_input), (self.id, plan), ranks=ranks)
+
+    def _shared(self, pickled: PickledPlan) -> SharedPlan | None:
+        """The plan where the replicas can map its arrays instead of getting copies; None where that saves nothing."""
+        local = all(self.group.place(rank)[0].local for rank in range(self.group.size))
+        if (
+            not (SHARED and local and self._reachable)
+            or sum(array.nbytes for array in pickled.arrays) < _SHARED_BYTES
+        ):
+            return None
+        if self._memory is None:
+            self._memory = share_pickled(pickled.pipelines, pickled.arrays)
+        return SharedPlan(pickled.plan, self._memory.place)
 
 
 def _pickled(plan: InputPlan) -> PickledPlan:
