@@ -50,7 +50,7 @@ ROOMS = {
     ),
     "data": (
         "context cost seeds spec ← options rebatch structure ← stacking ← tables ← failing meter provenance "
-        "← background ← passes ← stage ← describe explanation sources ← stages ← fold stored "
+        "← blocks ← background ← passes ← stage ← describe explanation sources ← stages ← fold stored "
         "← constructors iterator methods "
         "← dataset ← databases readers ← formats ← sharding ← service ← exports ← experimental"
     ),

@@ -218,7 +218,15 @@ class AutotuneOptions(_Settings):
 
 
 class OptimizationOptions(_Settings):
-    """Rewritings of the reference's graphs. They are kept for the caller: here a pipeline runs as it is written."""
+    """Rewritings of the reference's graphs. They are kept for the caller: here a pipeline runs as it is written.
+
+    Two have an effect, the same one: whether `map` computes many rows of arrays at a time with a function that provably
+    gives the same then, bit for bit (`Dataset.map` says which functions those are).
+
+    Attributes:
+      map_vectorization: Whether it does; None for True, unless `apply_default_optimizations` is False.
+      apply_default_optimizations: Whether what no option is set for is done (default True).
+    """
 
     _kinds: ClassVar[dict[str, type]] = dict.fromkeys(
         (
@@ -234,6 +242,7 @@ class OptimizationOptions(_Settings):
             "map_and_filter_fusion",
             "map_fusion",
             "map_parallelization",
+            "map_vectorization",
             "noop_elimination",
             "parallel_batch",
             "reorder_data_discarding_ops",

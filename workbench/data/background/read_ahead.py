@@ -10,6 +10,7 @@ from typing import Final
 
 from workbench.data.background.held import held_bytes
 from workbench.data.background.threads import CHECK_SECONDS, Signal, Threads
+from workbench.data.blocks.table import one_by_one
 from workbench.data.failing import guarded
 from workbench.data.meter import UNMEASURED, StageMeter, Unmeasured
 from workbench.data.tables import Failed, ListTable, Run
@@ -141,7 +142,7 @@ class ReadAhead:
 
     def _read(self, open_runs: Callable[[], Iterator[Run]]) -> None:
         try:
-            runs = guarded(open_runs())
+            runs = guarded(one_by_one(open_runs(), self._provenance))
             while self._read_one(runs):
                 pass
             # Here, not where the reader is: this closes files, and threads below.

@@ -33,6 +33,23 @@ class Computing(Staged):
 
         The function may be called with made-up values when `element_spec` is asked for.
 
+        Rows of arrays are computed many at a time, without calls, where that provably gives the same, bit for bit. That
+        is so for a plain function of these:
+
+        * Its code has no branch, loop, `try`, or other function in it, and changes nothing. It refers to NumPy, to
+          numbers, and to other such functions, by names of its module or as closures: to no list, array, object or
+          other module. If such a name comes to stand for something else, the next element is computed with that.
+        * It computes element by element with what IEEE 754 or whole numbers define exactly: `+ - * /`, `abs`, `sqrt`,
+          comparisons, logic, bits, `//` and `%` of whole numbers by a constant, powers of whole numbers, `x ** 2` of
+          arrays, `astype` but from fractions to whole numbers, `maximum` and `minimum` of whole numbers. Not
+          exponentials, sums, indices or shapes. Dtypes are bool, whole numbers, float32 and float64.
+
+        Blocks for which NumPy would warn, as of overflow or of a division by zero, are called row by row, so the
+        warning or error belongs to its element. Some rows of each block are compared with what a call gives.
+        `explain()` says what was chosen, and why. `options.experimental_optimization.map_vectorization = False` turns
+        it off; parallel calls that are given by number are made. `map_batches` calls any function of whole arrays for
+        many elements.
+
         Args:
           map_func: Returns numbers, text, arrays, or tuples and dicts of them.
           num_parallel_calls: Calls at a time; None for the reader's own thread. Threads call it, or processes if

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from workbench import tree
 from workbench.data.background.parallel_calls import ParallelCalls, Task
+from workbench.data.blocks.table import is_block
 from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.stage import Opener, Pipeline, Stage
@@ -84,10 +85,13 @@ class Batch(Stage):
                 yield _batch(pending, run)
                 pending, missing = [], size
             full = (len(run) - start) // size * size
-            if full:
-                yield Run(
-                    BatchTable(Run(run.table, run.rows[start : start + full]), size), range(full // size)
-                )
+            ready = Run(run.table, run.rows[start : start + full])
+            if full and is_block(run):
+                # By themselves, as those of elements that were made one by one: who reads ahead puts them together.
+                for first in range(0, full, size):
+                    yield _batch([Run(ready.table, ready.rows[first : first + size])], run)
+            elif full:
+                yield Run(BatchTable(ready, size), range(full // size))
             if start + full < len(run):
                 pending = [Run(run.table, run.rows[start + full :])]
                 missing = size - len(pending[0])

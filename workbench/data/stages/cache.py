@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from workbench.data.blocks.table import one_by_one
 from workbench.data.passes import Pass
 from workbench.data.sources.memory import read_only
 from workbench.data.spec import UNKNOWN_CARDINALITY
@@ -62,13 +63,13 @@ class Cache(Stage):
             yield from upstream()
             return
         if self.filename:
-            yield from self._through_file(upstream)
+            yield from self._through_file(upstream, current)
             return
         if self.memory.runs is None:
             runs = []
             count = 0
             failed = False
-            for run in upstream():
+            for run in one_by_one(upstream(), current.provenance):
                 if isinstance(run, Failed):
                     failed = True
                     yield run
@@ -94,7 +95,7 @@ class Cache(Stage):
         """Whether an earlier pass has filled it."""
         return os.path.exists(self._path) if self.filename else self.memory.runs is not None
 
-    def _through_file(self, upstream: Opener) -> Iterator[Run]:
+    def _through_file(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         path = self._path
         if self._is_kept():
             yield from _loaded(path)
@@ -102,7 +103,7 @@ class Cache(Stage):
         rows: list[Leaves] = []
         structure: Structure | None = None
         failed = False
-        for run in upstream():
+        for run in one_by_one(upstream(), current.provenance):
             if isinstance(run, Failed):
                 failed = True
                 yield run

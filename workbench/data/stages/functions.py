@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from workbench.data.background.parallel_calls import ParallelCalls
-from workbench.data.options import Options
+from workbench.data.blocks.calls import BlockCalls, blocks_wanted, tunes_blocks
+from workbench.data.options import AUTOTUNE, Options
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
@@ -46,11 +48,36 @@ class Map(Stage):
 
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
-        attempted = attempts(upstream(), current.provenance)
-        if self.num_parallel_calls:
-            yield from self._in_parallel(attempted, current)
+        blocks = BlockCalls(self.fn, partial(probe.call, self.fn), self.called, current.meter)
+        runs = upstream()
+        if self.num_parallel_calls == 0:
+            if blocks_wanted(current.options):
+                yield from self._in_blocks(runs, blocks, current)
+            else:
+                yield from self._one_by_one(attempts(runs, current.provenance), 0)
             return
+        if self.num_parallel_calls == AUTOTUNE and tunes_blocks(current.options):
+            first = list(islice(runs, 1))
+            runs = chain(first, runs)
+            if any(blocks.suits(run) for run in first):
+                yield from self._in_blocks(runs, blocks, current)
+                return
+        yield from self._in_parallel(attempts(runs, current.provenance), current)
+
+    def _in_blocks(self, runs: Iterator[Run], blocks: BlockCalls, current: Pass) -> Iterator[Run]:
+        """Results of many rows at a time, where that gives the same."""
         index = 0
+        for run in runs:
+            for part in blocks.parts(run):
+                computed = blocks.block(part, index)
+                if computed is None:
+                    yield from self._one_by_one(attempts(iter((part,)), current.provenance), index)
+                else:
+                    yield computed
+                index += len(part)
+
+    def _one_by_one(self, attempted: Iterator[Item | Failed], index: int) -> Iterator[Run]:
+        """Results for elements, of which the first is number `index`."""
         for item in attempted:
             if isinstance(item, Failed):
                 yield item

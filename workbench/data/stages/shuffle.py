@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from workbench.data.blocks.table import one_by_one
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Stage
@@ -58,7 +59,7 @@ class Shuffle(Stage):
     def open(self, upstream: Opener, current: Pass) -> Iterator[Run]:
         """Starts one pass over what `upstream()` starts."""
         generator = current.generator(self.seed, reshuffle=self.reshuffle)
-        feed = _RowFeed(upstream())
+        feed = _RowFeed(one_by_one(upstream(), current.provenance))
         reservoir = feed.read(self.buffer_size)
         table = feed.table
         if table is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from workbench import tree
+from workbench.data.blocks.table import is_block
 from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Opener, Pipeline, Stage
@@ -51,7 +52,7 @@ class Unbatch(Stage):
                 except InvalidArgumentError as error:  # of elements whose shapes nobody knew
                     yield Failed(error)
                     continue
-                if isinstance(segment, Run):
+                if isinstance(segment, Run) and not is_block(segment):
                     yield segment
                 elif len(segment):
                     leaves = segment.gather()

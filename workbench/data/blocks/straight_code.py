@@ -1,0 +1,171 @@
+"""Which functions do nothing but compute with their arguments, as far as their code alone can tell.
+
+Code without jumps runs from its beginning to its end, whatever the values are. If it also only loads arguments,
+constants, and names that stand for numbers, for NumPy and its functions, or for other such functions, then a call has
+no effect and its result depends on nothing else. Names may come to stand for something else; `Captured` notices.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from workbench.data.blocks.exact import ATTRIBUTES, DTYPES, FUNCTIONS
+
+_OPERATIONS: Final = frozenset(
+    "BINARY_OP BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_TUPLE CACHE CALL CALL_KW COMPARE_OP COPY "
+    "COPY_FREE_VARS KW_NAMES LOAD_ATTR LOAD_CONST LOAD_DEREF LOAD_FAST LOAD_FAST_BORROW "
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST LOAD_GLOBAL LOAD_METHOD LOAD_SMALL_INT NOP "
+    "POP_TOP PRECALL PUSH_NULL RESUME RETURN_CONST RETURN_VALUE STORE_FAST STORE_FAST_LOAD_FAST "
+    "STORE_FAST_STORE_FAST SWAP UNARY_INVERT UNARY_NEGATIVE UNPACK_SEQUENCE".split()
+)
+_NO_FUNCTIONS: Final = (
+    inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+)
+_BUILTINS: Final = {"abs": abs, "bool": bool, "float": float, "int": int}
+_MOST_FUNCTIONS: Final = 16
+_NOTHING: Final = object()
+
+
+class Unprovable(Exception):
+    """Why a function cannot be called for many rows at once, in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What the names of a function stand for.
+
+    Attributes:
+      functions: Each function with its code and the values of its defaults.
+      names: Namespace, name, and what it stands for there.
+      cells: Variables of enclosing functions, with their values.
+    """
+
+    functions: tuple[tuple[types.FunctionType, types.CodeType, Any], ...] = ()
+    names: tuple[tuple[dict[str, Any], str, Any], ...] = ()
+    cells: tuple[tuple[types.CellType, Any], ...] = ()
+
+    def unchanged(self) -> bool:
+        """Whether all of that is still so."""
+        for function, code, defaults in self.functions:
+            if function.__code__ is not code or function.__defaults__ is not defaults:
+                return False
+        for space, name, value in self.names:
+            if space.get(name, _NOTHING) is not value:
+                return False
+        try:
+            return all(cell.cell_contents is value for cell, value in self.cells) if self.cells else True
+        except ValueError:  # a variable that was deleted
+            return False
+
+    def joined(self, other: Captured) -> Captured:
+        """What the names of both stand for."""
+        return Captured(self.functions + other.functions, self.names + other.names, self.cells + other.cells)
+
+
+def captured_by(function: Callable[..., Any]) -> Captured:
+    """What the names of a function stand for that does nothing but compute with its arguments.
+
+    Raises:
+      Unprovable: if it may do something else.
+    """
+    if isinstance(function, np.ufunc) and function in FUNCTIONS:
+        return Captured()
+    if type(function) is not types.FunctionType:
+        raise Unprovable(f"it is no plain function but of {type(function).__name__}")
+    functions: dict[types.FunctionType, tuple[types.CodeType, Any]] = {}
+    names: list[tuple[dict[str, Any], str, Any]] = []
+    cells: list[tuple[types.CellType, Any]] = []
+    waiting = [function]
+    while waiting:
+        here = waiting.pop()
+        if here in functions:
+            continue
+        if len(functions) == _MOST_FUNCTIONS:
+            raise Unprovable(f"it calls more than {_MOST_FUNCTIONS} other functions")
+        functions[here] = here.__code__, here.__defaults__
+        found = _values(here, names, cells)
+        waiting += [value for name, value in found if _is_function(name, value)]
+    return Captured(
+        tuple((fn, code, given) for fn, (code, given) in functions.items()), tuple(names), tuple(cells)
+    )
+
+
+def _values(
+    function: types.FunctionType,
+    names: list[tuple[dict[str, Any], str, Any]],
+    cells: list[tuple[types.CellType, Any]],
+) -> list[tuple[str, Any]]:
+    """What a function refers to, by name; how to look that up again is added to `names` and `cells`."""
+    if function.__kwdefaults__:
+        raise Unprovable("it has defaults of keyword-only arguments")
+    code = function.__code__
+    found = [(f"default {index}", value) for index, value in enumerate(function.__defaults__ or ())]
+    loaded, obstacle = _looked_at(code)
+    if obstacle:
+        raise Unprovable(obstacle)
+    for name in loaded:
+        value = function.__globals__.get(name, _NOTHING)
+        names.append((function.__globals__, name, value))
+        if value is _NOTHING:
+            value = _BUILTINS.get(name, _NOTHING)
+            if value is _NOTHING or getattr(builtins, name) is not value:
+                raise Unprovable(f"it refers to {name!r}")
+        found.append((name, value))
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            raise Unprovable(f"its variable {name!r} has no value yet") from None
+        cells.append((cell, value))
+        found.append((name, value))
+    return found
+
+
+def _is_function(name: str, value: Any) -> bool:
+    """Whether a value is a function that has to be looked at.
+
+    Raises:
+      Unprovable: if it is something that a function may not refer to.
+    """
+    if type(value) is types.FunctionType:
+        return True
+    if value is np or is_number(value) or (isinstance(value, type) and value in DTYPES) or value is abs:
+        return False
+    if isinstance(value, np.ufunc) and value in FUNCTIONS:
+        return False
+    kind = f"module {value.__name__}" if isinstance(value, types.ModuleType) else type(value).__name__
+    raise Unprovable(f"it refers to {kind} {name!r}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number of Python or NumPy that cannot change, of a kind that blocks are made of."""
+    return type(value) in (bool, int, float) or (isinstance(value, np.generic) and type(value) in DTYPES)
+
+
+@functools.lru_cache(maxsize=256)
+def _looked_at(code: types.CodeType) -> tuple[tuple[str, ...], str]:
+    """The global names that code loads; and why it may do more than to load, to call and to compute, or ""."""
+    if code.co_flags & _NO_FUNCTIONS:
+        return (), "it is a generator or a coroutine"
+    if code.co_exceptiontable:
+        return (), "it handles errors, or has a loop"
+    names: dict[str, None] = {}
+    for operation in dis.get_instructions(code):
+        if operation.opcode in dis.hasjrel or operation.opcode in dis.hasjabs:
+            return (), "it has branches or loops"
+        if operation.opname not in _OPERATIONS:
+            return (), f"it does more than to compute ({operation.opname})"
+        if operation.opname in ("LOAD_ATTR", "LOAD_METHOD") and operation.argval not in ATTRIBUTES:
+            return (), f"{operation.argval!r} is not known to be exact element by element"
+        if operation.opname == "LOAD_GLOBAL":
+            names[operation.argval] = None
+    return tuple(names), ""
