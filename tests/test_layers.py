@@ -35,7 +35,7 @@ LAYERS = [
     {"io"},
     {"data", "debugging"},
     {"distribute"},
-    {"checkpoint", "compat"},
+    {"checkpoint", "compat", "nn"},
     {"ui", "testing", "server", "dashboards", "cli", "__main__"},
     {"workbench"},  # the package itself: `import workbench as wb`
 ]
@@ -56,11 +56,13 @@ ROOMS = {
     ),
     "distribute": (
         "arrays cluster_resolver contexts function identity partitioners strategy_description value_context "
-        "← described_strategy values ← placement_log ← input variables ← replica ← strategies ← default experimental"
+        "← described_strategy values ← placement_log ← input variables ← replica servers ← strategies "
+        "← coordinator ← default experimental"
     ),
     "runtime": (
         "metrics placement_text user_code ← cluster_in_use comm process ← layout replica shipping "
-        "← traced ← worker ← deploy ← driver joining partitions ← cluster ← attach scheduler_pages ← connect_cluster"
+        "← traced ← worker ← deploy ← driver joining partitions services ← cluster ← attach scheduler_pages "
+        "← connect_cluster"
     ),
     "server": (
         "channels frames layout_names mirror rates recorded summary watched_runs ← job_link publisher "

@@ -4,6 +4,7 @@ from workbench import debugging as debugging
 from workbench import distribute as distribute
 from workbench import errors as errors
 from workbench import io as io
+from workbench import nn as nn
 from workbench import testing as testing
 from workbench.checkpoint.checkpoint import Checkpoint as Checkpoint
 from workbench.checkpoint.checkpoint_manager import CheckpointManager as CheckpointManager

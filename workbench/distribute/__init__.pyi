@@ -5,6 +5,7 @@ from workbench.data.context import InputContext as InputContext
 from workbench.data.context import InputOptions as InputOptions
 from workbench.data.context import InputReplicationMode as InputReplicationMode
 from workbench.distribute import cluster_resolver as cluster_resolver
+from workbench.distribute import coordinator as coordinator
 from workbench.distribute import experimental as experimental
 from workbench.distribute.arrays.reduce_op import ReduceOp as ReduceOp
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec as ClusterSpec
@@ -24,6 +25,7 @@ from workbench.distribute.replica.cross_device_ops import NcclAllReduce as NcclA
 from workbench.distribute.replica.cross_device_ops import ReductionToOneDevice as ReductionToOneDevice
 from workbench.distribute.replica.cross_device_ops import RingAllReduce as RingAllReduce
 from workbench.distribute.replica.replica_context import ReplicaContext as ReplicaContext
+from workbench.distribute.servers.sharded_variable import ShardedVariable as ShardedVariable
 from workbench.distribute.strategies.device_assignment import DeviceAssignment as DeviceAssignment
 from workbench.distribute.strategies.extended import StrategyExtended as StrategyExtended
 from workbench.distribute.strategies.mirrored import MirroredStrategy as MirroredStrategy
@@ -31,6 +33,9 @@ from workbench.distribute.strategies.multi_worker import (
     MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
 )
 from workbench.distribute.strategies.one_device import OneDeviceStrategy as OneDeviceStrategy
+from workbench.distribute.strategies.parameter_server import (
+    ParameterServerStrategy as ParameterServerStrategy,
+)
 from workbench.distribute.strategies.strategy import Strategy as Strategy
 from workbench.distribute.strategies.tpu import TPUStrategy as TPUStrategy
 from workbench.distribute.value_context import RunOptions as RunOptions

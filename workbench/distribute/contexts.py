@@ -33,6 +33,9 @@ class EnteredStrategy(Protocol):
     def group(self) -> Group:
         """The replicas, as the runtime knows them."""
 
+    def divided(self, *args: Any, **kwargs: Any) -> Any:
+        """What `wb.Variable(...)` makes in the scope where a variable is divided; None where it is not."""
+
     def run_collective(self, program: Callable[..., Any], args: tuple[Any, ...] = ()) -> Any:
         """Runs an internal program that communicates."""
 

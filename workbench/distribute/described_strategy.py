@@ -113,6 +113,14 @@ class DescribedStrategy:
             raise RuntimeError(f"{self!r} can only be used in the notebook, not on a replica")
         return self._group
 
+    def next_server(self) -> int:
+        """The parameter server of a variable that is being created, for strategies that have some."""
+        return 0
+
+    def divided(self, *args: Any, **kwargs: Any) -> Any:
+        """What `wb.Variable(...)` makes in the scope where a variable is divided; None where it is not."""
+        return None
+
     def run_internal(
         self, program: Callable[..., Any], args: tuple[Any, ...] = (), *, ranks: Sequence[int] | None = None
     ) -> Any:

@@ -6,12 +6,13 @@ from workbench.communicators.core.options import (
     CommunicationImplementation,
     CommunicationOptions,
 )
-from workbench.distribute import partitioners
+from workbench.distribute import coordinator, partitioners
 from workbench.distribute.strategies.central_storage import CentralStorageStrategy
 from workbench.distribute.strategies.device_assignment import DeviceAssignment
 from workbench.distribute.strategies.multi_worker import (
     ExperimentalMultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy,
 )
+from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
 from workbench.distribute.strategies.tpu import TPUStrategy
 from workbench.distribute.value_context import ValueContext
 
@@ -23,7 +24,9 @@ __all__ = [
     "CommunicationOptions",
     "DeviceAssignment",
     "MultiWorkerMirroredStrategy",
+    "ParameterServerStrategy",
     "TPUStrategy",
     "ValueContext",
+    "coordinator",
     "partitioners",
 ]

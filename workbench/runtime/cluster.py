@@ -211,7 +211,7 @@ class Cluster:
     def _close(self) -> None:
         with contextlib.suppress(Exception):  # what replicas have not sent yet would be lost with them
             self.flush_telemetry(_LAST_FLUSH_SECONDS)
-        for callback in self.closing:
+        for callback in tuple(self.closing):
             callback()
         with contextlib.suppress(Exception):
             self.client.unsubscribe_topic(TELEMETRY_TOPIC)

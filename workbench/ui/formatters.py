@@ -6,6 +6,7 @@ to be imported before there is something to draw. What is drawn is known here al
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from workbench.data.explanation import InputExplanation
     from workbench.data.sharding.model import Sharding
     from workbench.distribute.input.distributed_dataset import DistributedDataset
+    from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
     from workbench.distribute.strategies.strategy import Strategy
     from workbench.distribute.values.distributed_values import DistributedValues
     from workbench.distribute.variables.variable import Variable
@@ -200,6 +202,10 @@ def strategy_html(strategy: Strategy) -> str:
     facts = [placement(strategy.devices, "replica")]
     if strategy.is_default:
         return html.card(name, facts)
+    from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
+
+    if isinstance(strategy, ParameterServerStrategy):
+        return _servers_html(strategy)
     group = strategy.group
     if how := transport(strategy.devices):
         facts.append(f"all_reduce: {how}")
@@ -218,6 +224,36 @@ def strategy_html(strategy: Strategy) -> str:
     hidden = len(strategy.devices) - len(rows)
     parts = _table(["replica", "host", "device", "now"], rows, left=4, hidden=hidden)
     return html.card(name, facts, word=group.status, parts=parts)
+
+
+def _servers_html(strategy: ParameterServerStrategy) -> str:
+    """A strategy with parameter servers: which there are, and what they hold."""
+    from workbench.runtime.placement_text import counted
+    from workbench.telemetry.formatting import size_text
+
+    hosting = strategy.hosting
+    facts = [counted(len(hosting.workers), "worker"), counted(len(hosting.servers), "parameter server")]
+    rows = []
+    for number, server in enumerate(hosting.servers[:_MAX_ROWS]):
+        held = [each.description for each in strategy.variables if each.description.server == number]
+        nbytes = sum(each.dtype.itemsize * math.prod(each.shape) for each in held)
+        rows.append(
+            [
+                server.name,
+                server.device.host,
+                str(len(held)),
+                size_text(nbytes),
+                server.gone or str(server.restarts),
+            ]
+        )
+    parts = _table(
+        ["server", "host", "variables", "size", "restarts"],
+        rows,
+        left=2,
+        hidden=len(hosting.servers) - len(rows),
+    )
+    word = "stopped" if hosting.cluster.closed else "live"
+    return html.card(type(strategy).__name__, facts, word=word, parts=parts)
 
 
 def values_html(value: DistributedValues) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.distribute import contexts
 from workbench.distribute.arrays.reduce_op import ReduceOpLike, as_reduce_op
 from workbench.distribute.replica.cross_device_ops import CrossDeviceOps, reduce_plain
-from workbench.distribute.values.distributed_values import DistributedValues, handed_over
+from workbench.distribute.values.distributed_values import DistributedValues
 from workbench.distribute.variables import traced_merge
 from workbench.distribute.variables.aggregation import VariableSynchronization
 from workbench.distribute.variables.component import VariableComponent
@@ -153,7 +153,7 @@ class StrategyExtended:
         env = contexts.merging_env()
         if env is not None:
             return traced_merge.update(program, env, tuple(args), kwargs or {}, group)
-        own = handed_over((tuple(args), kwargs or {}), self._strategy.group)
+        own = program.placement.for_update(program.variable, tuple(args), kwargs or {})
         return program.placement.run_update(program, program.fn, own, group)
 
     @contextmanager

@@ -133,6 +133,27 @@ def checked_slices(variable: DescribedVariable, how: str, value: Any, traced: bo
     return IndexedSlices(values, indices, variable.shape)
 
 
+def checked_rows(variable: Any, indices: Any) -> Array:
+    """Indices of rows to read.
+
+    Raises:
+      TypeError: If they are no integers.
+      ValueError: If the variable is a scalar.
+      InvalidArgumentError: If one is outside of the variable.
+    """
+    where = f"sparse_read of variable {variable.name!r}"
+    if not variable.shape:
+        raise ValueError(f"{where}: the variable is a scalar, it has no rows")
+    wanted: Array = as_operand(indices)
+    if wanted.dtype.kind not in "iu" and wanted.size:
+        raise TypeError(f"{where}: indices must be integers, got {describe(wanted)}")
+    env = current_env()
+    if env is None or not env.traced:
+        wanted = np.asarray(view(fetched(wanted))).astype(np.int64, copy=False)
+        _require_inside(where, wanted, variable.shape[0])
+    return wanted
+
+
 def _require_inside(where: str, indices: Array, rows: int) -> None:
     outside = np.flatnonzero((indices < 0) | (indices >= rows))
     if outside.size:

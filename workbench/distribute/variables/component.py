@@ -50,7 +50,8 @@ class VariableComponent(VariableLike):
         env = current_env()
         if self._traced_own and env is not None:
             return env.device.string  # raises: it differs by replica
-        return strategy.parameter_devices[self.rank].string
+        device: str = self.variable.placement.component_device(self.variable, self.rank)
+        return device
 
     @property
     def shape(self) -> tuple[int, ...]:

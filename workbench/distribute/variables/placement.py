@@ -16,8 +16,8 @@ from workbench import tree
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, is_python_number
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
-from workbench.distribute.values.distributed_values import Mirrored, PerReplica
-from workbench.distribute.variables.aggregation import VariableAggregation
+from workbench.distribute.values.distributed_values import Mirrored, PerReplica, handed_over
+from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.variables.checked_values import checked_update, require_scatter
 from workbench.distribute.variables.pieces import Piece
 from workbench.distribute.variables.programs import Update
@@ -121,6 +121,13 @@ class Placement(ABC):
     def put(self, variable: DescribedVariable, how: Update, array: Array | IndexedSlices) -> None:
         """Updates a variable with a value that was checked."""
 
+    def for_update(
+        self, variable: DescribedVariable | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What `run_update` gives a user's update function, which is given a component besides where it runs."""
+        own: tuple[tuple[Any, ...], dict[str, Any]] = handed_over((args, kwargs), self.strategy.group)
+        return own
+
     @abstractmethod
     def run_update(
         self, program: UpdateProgram, fn: Callable[..., Any], own: tuple[Any, Any], group: bool
@@ -145,6 +152,30 @@ class Placement(ABC):
           lost: Ranks of the replicas that have nothing.
           survivors: Of those that have; at least one.
         """
+
+    # -- what it is called
+    # --------------------------------------------------------------------------------------------
+
+    def kind(self, variable: DescribedVariable) -> str:
+        """How components are kept, in a word: "MirroredVariable", "SyncOnReadVariable", "CentralVariable"."""
+        if self.strategy.description.parameter_device is not None:
+            return "CentralVariable"
+        on_read = variable.synchronization is VariableSynchronization.ON_READ
+        return "SyncOnReadVariable" if on_read else "MirroredVariable"
+
+    def whereabouts(self, variable: DescribedVariable) -> str:
+        """Where components are, in words, such as "on 2 replicas"."""
+        central, count = self.strategy.description.parameter_device, self.strategy.num_replicas_in_sync
+        return f"on {count} replicas" if central is None else f"on {central.short} for {count} replicas"
+
+    def component_device(self, variable: DescribedVariable, rank: int) -> str:
+        """Full name of the device that a component is on."""
+        return self.strategy.parameter_devices[rank].string
+
+    def gather(self, variable: DescribedVariable, indices: Array) -> Array:
+        """Rows of the common value; in the notebook."""
+        rows: Array = self.read(variable)[indices]
+        return rows
 
     # -- on a replica
     # -------------------------------------------------------------------------------------------------

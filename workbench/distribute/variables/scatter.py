@@ -65,14 +65,19 @@ def scattered(old: Array, how: str, rows: IndexedSlices) -> Array:
         return changed
     new = np.array(fetched(old))
     values, indices = (np.asarray(view(fetched(part))) for part in (rows.values, rows.indices))
-    if how == "scatter_update":
-        new[indices] = values
-    elif how == "scatter_div" and new.dtype.kind in "iu":
-        new = _divided(new, indices, values)
-    else:
-        apply_at_users_line()(_UFUNCS[how].at, new, indices, values)
+    scatter_into(new, how, values, indices)
     # CuPy has only some of these for repeated indices, so rows of variables on a GPU are changed on the host.
     return new if xp is np else xp.asarray(new)
+
+
+def scatter_into(array: Array, how: str, values: Array, indices: Array) -> None:
+    """Changes rows of `array`, of NumPy, where they lie; rows that occur twice count twice."""
+    if how == "scatter_update":
+        array[indices] = values
+    elif how == "scatter_div" and array.dtype.kind in "iu":
+        array[...] = _divided(array, indices, values)
+    else:
+        apply_at_users_line()(_UFUNCS[how].at, array, indices, values)
 
 
 def _divided(new: Array, indices: Array, values: Array) -> Array:

@@ -21,7 +21,7 @@ from workbench.distribute.strategy_description import strategy_of
 from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variables import programs
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization, member
-from workbench.distribute.variables.checked_values import checked_update
+from workbench.distribute.variables.checked_values import checked_rows, checked_update
 from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.described_variable import DescribedVariable
 from workbench.distribute.variables.placement import Placement
@@ -70,6 +70,10 @@ class Variable(DescribedVariable, DistributedValues):
     def __new__(cls, *args: Any, **kwargs: Any) -> Variable:
         """A new variable; in a replica function the one that the notebook has created for all replicas."""
         variable = object.__new__(cls)
+        if isinstance(context := contexts.thread.context, contexts.CrossReplica):
+            divided = context.strategy.divided(*args, **kwargs)
+            if divided is not None:
+                return divided  # type: ignore[no-any-return]  # a container of variables, which is not one
         if contexts.in_replica_function():
             variable.__init__(*args, **kwargs)  # type: ignore[misc]  # checks, and has the notebook create it
             return variable._made
@@ -101,7 +105,7 @@ class Variable(DescribedVariable, DistributedValues):
             )
         strategy = None if context is None or context.strategy.is_default else context.strategy
         assert strategy is None or isinstance(strategy, DescribedStrategy)
-        array = _initial_array(initial_value, dtype)
+        array = initial_array(initial_value, dtype)
         if strategy is not None:
             _check_kind(when, how, array.dtype, name)
             when = _ON_READ if when is _ON_READ else VariableSynchronization.ON_WRITE
@@ -116,6 +120,7 @@ class Variable(DescribedVariable, DistributedValues):
                 synchronization=when,
                 aggregation=how,
                 constrained=constraint is not None,
+                server=0 if strategy is None else strategy.next_server(),
             ),
             strategy,
         )
@@ -187,19 +192,12 @@ class Variable(DescribedVariable, DistributedValues):
     @property
     def kind(self) -> str:
         """How its components are kept, in a word: "MirroredVariable", "SyncOnReadVariable", "CentralVariable"."""
-        if self._strategy is None:
-            return "Variable"
-        if self._strategy.description.parameter_device is not None:
-            return "CentralVariable"
-        return "SyncOnReadVariable" if self.synchronization is _ON_READ else "MirroredVariable"
+        return "Variable" if self.placement is None else self.placement.kind(self)
 
     @property
     def whereabouts(self) -> str:
         """Where its components are, in words, such as "on 2 replicas"; a plain variable's are nowhere else."""
-        if self._strategy is None:
-            return ""
-        central, count = self._strategy.description.parameter_device, self._strategy.num_replicas_in_sync
-        return f"on {count} replicas" if central is None else f"on {central.short} for {count} replicas"
+        return "" if self.placement is None else self.placement.whereabouts(self)
 
     @property
     def device(self) -> str:
@@ -298,6 +296,25 @@ class Variable(DescribedVariable, DistributedValues):
             )
         return env
 
+    def sparse_read(self, indices: Any) -> Array:
+        """Rows of the value: `v[indices]`. Of a variable on parameter servers these rows alone travel.
+
+        Args:
+          indices: Integers of any shape.
+
+        Returns:
+          An array of shape `indices.shape + v.shape[1:]`.
+
+        Raises:
+          InvalidArgumentError: If an index is outside of the variable.
+        """
+        wanted = checked_rows(self, indices)
+        env = current_env()
+        if self.placement is None or (env is not None and contexts.merging_env() is None):
+            rows: Array = self._array()[wanted]
+            return rows
+        return self.placement.gather(self, wanted)
+
     # -- travelling and showing ---------------------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -336,7 +353,8 @@ class _PlainEnv:
         self.store = store
 
 
-def _initial_array(initial_value: Any, dtype: Any) -> Array:
+def initial_array(initial_value: Any, dtype: Any) -> Array:
+    """The array that a variable starts with; a function is called."""
     value = initial_value() if isinstance(initial_value, Callable) else initial_value  # type: ignore[arg-type]
     if isinstance(value, (PerReplica, Mirrored)):
         raise TypeError(

@@ -28,6 +28,7 @@ class VariableDescription:
       synchronization: AUTO for plain variables, else ON_WRITE or ON_READ.
       aggregation: How values of several replicas become one.
       constrained: Whether it has a constraint, which does not travel.
+      server: Which parameter server holds it, if its strategy has some.
     """
 
     key: str
@@ -39,6 +40,7 @@ class VariableDescription:
     synchronization: VariableSynchronization
     aggregation: VariableAggregation
     constrained: bool = False
+    server: int = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.strategy is None:

@@ -120,11 +120,12 @@ def _alone(error: BaseException) -> BaseException:
     return alone
 
 
-def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
+def rebuild(failure: FailureReport, *, where: str = "", **fields: Any) -> WorkbenchError:
     """The error to raise at the driver: a ReplicaError that is also an instance of the user's exception type.
 
     Args:
       failure: What the replica reported.
+      where: Where it happened, in words; by default which replica, and in which step.
       **fields: Fields of `WorkbenchError` that the driver knows (worker, pid, step, …).
     """
     original: BaseException | None = None
@@ -144,10 +145,12 @@ def rebuild(failure: FailureReport, **fields: Any) -> WorkbenchError:
     if isinstance(original, WorkbenchError):
         original.args = tuple(with_cell_names(a) if isinstance(a, str) else a for a in original.args)
         if failure.traceback:
-            original.add_note(f"raised on replica {failure.rank}:\n{with_cells(failure.traceback)}")
+            original.add_note(
+                f"raised on {where or f'replica {failure.rank}'}:\n{with_cells(failure.traceback)}"
+            )
         return original
     step = fields.get("step", -1)
-    where = f"replica {failure.rank}" + (f", step {step}" if step >= 0 else "")
+    where = where or f"replica {failure.rank}" + (f", step {step}" if step >= 0 else "")
     text = with_cell_names(failure.text)
     message = f"{failure.type_name} on {where}: {text}\n\n{with_cells(failure.traceback)}".rstrip()
     error = _error_class(kind)(message, replica=failure.rank, **fields)

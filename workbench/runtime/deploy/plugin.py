@@ -216,7 +216,7 @@ class WorkerSide:
             steps, signals = self._pending.pop("steps"), self._pending.pop("signals")
             if self._host is not None:
                 self._host.close()
-            bind_host, tls = _network(self._worker)
+            bind_host, tls = network_of(self._worker)
             host = ReplicaHost(
                 steps,
                 device_count=self._device_count,
@@ -254,7 +254,7 @@ class WorkerSide:
             self._endpoint.close()
 
 
-def _network(worker: Worker) -> tuple[str, Tls | None]:
+def network_of(worker: Worker) -> tuple[str, Tls | None]:
     """Where and how other hosts reach this worker's replicas: as other workers reach the worker itself."""
     host = "" if worker.address.startswith("inproc") else str(get_address_host(worker.address))
     if not host or is_loopback(host):

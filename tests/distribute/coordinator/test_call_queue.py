@@ -1,0 +1,172 @@
+"""Calls wait, run, come back and fail in the order that the queue promises."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from typing import Any
+
+import pytest
+
+from workbench.distribute.coordinator.call_queue import Call, CallQueue
+from workbench.distribute.coordinator.remote_value import RemoteValue
+from workbench.errors import CancelledError, ClusterClosed, UnavailableError
+from workbench.runtime.shipping.function_registry import Prepared
+
+
+def _add(queue: CallQueue, *needs: RemoteValue) -> RemoteValue:
+    result = RemoteValue(queue.changed, "step")
+    queue.put(Call(queue.next_number(), Prepared(_add, "step", counts=True), b"", result), needs)
+    return result
+
+
+def test_results_come_to_their_values() -> None:
+    queue = CallQueue(10)
+    values = [_add(queue) for _ in range(3)]
+
+    calls = queue.take(9, 1)
+    queue.ended((call, pickle.dumps(call.number)) for call in calls)
+
+    assert [value.fetch() for value in values] == [0, 1, 2]
+    assert queue.done()
+    assert queue.first_open == 3
+
+
+def test_a_worker_takes_its_fair_share() -> None:
+    queue = CallQueue(10)
+    for _ in range(5):
+        _add(queue)
+
+    assert [len(queue.take(9, 2)) for _ in range(3)] == [3, 1, 1]
+
+
+def test_calls_of_a_lost_worker_run_again_before_others_in_their_order() -> None:
+    queue = CallQueue(10)
+    for _ in range(4):
+        _add(queue)
+    lost = queue.take(2, 1)
+
+    queue.give_back(lost, "it was killed")
+
+    assert [call.number for call in queue.take(9, 1)] == [0, 1, 2, 3]
+    assert queue.first_open == 0
+
+
+def test_a_call_that_ends_every_worker_is_given_up() -> None:
+    queue = CallQueue(10)
+    value = _add(queue)
+    for _ in range(4):
+        queue.give_back(queue.take(1, 1), "it was killed by SIGKILL")
+
+    with pytest.raises(UnavailableError, match=r"4 times .it was killed by SIGKILL"):
+        queue.join()
+    with pytest.raises(UnavailableError):
+        value.fetch()
+
+
+def test_an_error_cancels_what_waits_and_is_raised_once() -> None:
+    queue = CallQueue(10)
+    failing, waiting = _add(queue), _add(queue)
+
+    queue.ended([(queue.take(1, 1)[0], KeyError("x"))])
+
+    with pytest.raises(KeyError):
+        queue.join()
+    assert queue.done()
+    with pytest.raises(CancelledError, match="KeyError"):
+        waiting.fetch()
+    with pytest.raises(KeyError):
+        failing.fetch()
+
+
+def test_scheduling_after_an_error_raises_it_and_adds_nothing() -> None:
+    queue = CallQueue(10)
+    _add(queue)
+    queue.ended([(queue.take(1, 1)[0], KeyError("x"))])
+
+    with pytest.raises(KeyError):
+        _add(queue)
+
+    assert len(queue) == 0
+    assert queue.first_open == 2
+
+
+def test_an_error_is_raised_only_when_nothing_runs_any_more() -> None:
+    queue = CallQueue(10)
+    _add(queue), _add(queue)
+    failing, running = queue.take(2, 1)
+    queue.ended([(failing, KeyError("x"))])
+    told = threading.Event()
+
+    def join() -> None:
+        with pytest.raises(KeyError):
+            queue.join()
+        told.set()
+
+    thread = threading.Thread(target=join)
+    thread.start()
+    assert not told.is_set()
+    queue.give_back([running], "its worker was lost")  # which is cancelled by now
+    thread.join(30)
+
+    assert told.is_set()
+    with pytest.raises(CancelledError):
+        running.result.fetch()
+
+
+def test_a_call_waits_for_results_that_it_needs() -> None:
+    queue = CallQueue(10)
+    needed = _add(queue)
+    (first,) = queue.take(9, 1)
+    _add(queue, needed, needed)
+    assert len(queue) == 1
+
+    queue.ended([(first, pickle.dumps(1))])
+
+    assert [call.number for call in queue.take(9, 1)] == [1]
+
+
+def test_a_full_queue_makes_room_for_who_waits() -> None:
+    queue = CallQueue(1)
+    _add(queue)
+    thread = threading.Thread(target=_add, args=(queue,))
+    thread.start()
+
+    taken = [queue.take(1, 1)[0], queue.take(1, 1)[0]]
+    thread.join(30)
+
+    assert [call.number for call in taken] == [0, 1]
+
+
+def test_closing_tells_everybody() -> None:
+    queue = CallQueue(10)
+    waiting = _add(queue)
+
+    queue.close()
+
+    assert queue.take(1, 1) == []
+    with pytest.raises(CancelledError, match="closed"):
+        waiting.fetch()
+    with pytest.raises(ClusterClosed):
+        queue.join()
+
+
+def test_without_any_worker_calls_fail() -> None:
+    queue = CallQueue(10)
+    value = _add(queue)
+
+    queue.lane_down(0, 2, UnavailableError("worker 0"))
+    assert not value.ready
+    queue.lane_down(1, 2, UnavailableError("worker 1"))
+
+    with pytest.raises(UnavailableError, match="worker 1"):
+        queue.join()
+
+
+def test_a_value_says_what_it_is() -> None:
+    queue = CallQueue(10)
+    value: Any = _add(queue)
+
+    assert repr(value) == "<RemoteValue of step: pending>"
+    queue.ended([(queue.take(1, 1)[0], pickle.dumps(1))])
+    assert repr(value) == "<RemoteValue of step: ready>"

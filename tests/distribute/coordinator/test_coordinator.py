@@ -1,0 +1,230 @@
+"""Functions run on whichever worker is free; their results, errors, arguments and datasets."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench import distribute
+from workbench.distribute.experimental import coordinator as experimental
+from workbench.errors import CancelledError, CaptureError, OutOfRangeError, ReplicaError
+
+
+def test_functions_update_variables(strategy: Any, coordinator: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(0.0)
+
+    @wb.function
+    def step(x: float) -> Any:
+        v.assign_add(x)
+        return v.read_value()
+
+    values = [coordinator.schedule(step, args=(2.0,)) for _ in range(100)]
+    coordinator.join()
+
+    assert coordinator.done()
+    assert float(v) == 200
+    assert max(float(value.fetch()) for value in values) == 200
+    assert sorted(set(map(type, values)), key=repr) == [experimental.RemoteValue]
+
+
+def test_a_plain_function_sees_what_it_captures_now(coordinator: Any) -> None:
+    number = 1
+
+    def give() -> int:
+        return number
+
+    first = coordinator.schedule(give).fetch()
+    number = 2
+
+    assert (first, coordinator.schedule(give).fetch()) == (1, 2)
+
+
+def test_results_and_arguments_keep_their_structure(coordinator: Any) -> None:
+    def swap(a: Any, *, b: Any) -> Any:
+        return {"b": a, "a": (b, [None, "text"])}
+
+    value = coordinator.schedule(swap, args=(np.arange(3),), kwargs={"b": 2.5})
+
+    result = coordinator.fetch([value, 7])
+    assert result[1] == 7
+    assert result[0]["a"] == (2.5, [None, "text"])
+    assert result[0]["b"].tolist() == [0, 1, 2]
+
+
+def test_a_result_is_an_argument_of_another_function(coordinator: Any) -> None:
+    def double(x: float) -> float:
+        return 2 * x
+
+    value = coordinator.schedule(double, args=(1.0,))
+    for _ in range(5):
+        value = coordinator.schedule(double, args=(value,))
+
+    assert value.fetch() == 64
+
+
+def test_an_error_is_of_its_own_type_and_names_worker_and_line(coordinator: Any) -> None:
+    def fail() -> None:
+        raise KeyError("nothing there")
+
+    value = coordinator.schedule(fail)
+
+    with pytest.raises(
+        KeyError, match=r"on worker \d, in .*fail.*nothing there(.|\n)*test_coordinator.py"
+    ) as caught:
+        coordinator.join()
+    assert isinstance(caught.value, ReplicaError)
+    assert coordinator.done()
+    with pytest.raises(KeyError):
+        value.fetch()
+    assert coordinator.schedule(lambda: 1).fetch() == 1
+
+
+def test_an_error_cancels_functions_that_wait(coordinator: Any, tmp_path: Any) -> None:
+    go = str(tmp_path / "go")
+
+    def fail() -> None:
+        import os
+        import time
+
+        while not os.path.exists(go):
+            time.sleep(0.001)
+        raise ValueError("no")
+
+    def count(n: int) -> int:
+        return n
+
+    blocked = [coordinator.schedule(fail), coordinator.schedule(fail)]
+    waiting = [coordinator.schedule(count, args=(n,)) for n in range(5)]
+    os.close(os.open(go, os.O_CREAT))
+
+    with pytest.raises(ValueError, match="no"):
+        coordinator.join()
+    assert all(value.ready for value in (*blocked, *waiting))
+    with pytest.raises(CancelledError, match="schedule it again"):
+        waiting[-1].fetch()
+
+
+def test_what_cannot_travel_is_refused_at_once(coordinator: Any) -> None:
+    lock = threading.Lock()
+
+    with pytest.raises(CaptureError, match="lock"):
+        coordinator.schedule(lambda: lock.locked())
+    with pytest.raises(CaptureError, match="arguments"):
+        coordinator.schedule(repr, args=(lock,))
+    with pytest.raises(TypeError):
+        coordinator.schedule(3)
+    assert coordinator.done()
+
+
+def test_a_result_that_cannot_travel_says_so(coordinator: Any) -> None:
+    def give() -> Any:
+        import threading
+
+        return threading.Lock()
+
+    with pytest.raises(CaptureError, match="lock"):
+        coordinator.schedule(give).fetch()
+    with pytest.raises(CaptureError):
+        coordinator.join()
+
+
+def test_a_dataset_of_each_worker_is_read_there(strategy: Any, coordinator: Any) -> None:
+    per_worker = coordinator.create_per_worker_dataset(lambda: wb.data.Dataset.range(4).repeat())
+    iterator = iter(per_worker)
+
+    @wb.function
+    def take(it: Any) -> int:
+        return int(next(it))
+
+    values = coordinator.fetch([coordinator.schedule(take, args=(iterator,)) for _ in range(40)])
+
+    assert isinstance(iterator, experimental.PerWorkerValues)
+    assert set(values) == {0, 1, 2, 3}
+    assert coordinator.schedule(take, args=(iter(per_worker),)).fetch() == 0
+
+
+def test_the_end_of_a_dataset_is_out_of_range(coordinator: Any) -> None:
+    iterator = iter(coordinator.create_per_worker_dataset(wb.data.Dataset.range(1)))
+
+    for _ in range(3):
+        coordinator.schedule(lambda it: next(it), args=(iterator,))
+    with pytest.raises(OutOfRangeError):
+        coordinator.join()
+
+
+def test_run_in_a_function_is_on_its_worker(strategy: Any, coordinator: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(1.0)
+
+    def step() -> Any:
+        def replica(x: float) -> Any:
+            context = distribute.get_replica_context()
+            assert context is not None
+            v.assign_add(x)
+            return context.replica_id_in_sync_group, v.read_value()
+
+        return strategy.run(replica, args=(2.0,))
+
+    assert coordinator.schedule(step).fetch() == (0, 3.0)
+
+
+def test_a_variable_cannot_be_created_on_a_worker(strategy: Any, coordinator: Any) -> None:
+    def make() -> None:
+        wb.Variable(1.0)
+
+    with pytest.raises(RuntimeError, match="create it once"):
+        coordinator.schedule(make).fetch()
+    with pytest.raises(RuntimeError):
+        coordinator.join()
+
+
+def test_a_variable_in_a_result_is_the_notebooks_own(strategy: Any, coordinator: Any) -> None:
+    with strategy.scope():
+        v = wb.Variable(1.0)
+
+    assert coordinator.schedule(lambda: [v]).fetch()[0] is v
+
+
+def test_a_strategy_has_one_coordinator(strategy: Any, coordinator: Any) -> None:
+    assert experimental.ClusterCoordinator(strategy) is coordinator
+    assert coordinator.strategy is strategy
+
+
+def test_its_text_counts(coordinator: Any) -> None:
+    coordinator.schedule(lambda: None).fetch()
+    coordinator.join()
+
+    assert repr(coordinator).startswith("<ClusterCoordinator: 2 workers, 0 queued, 0 running, ran worker 0: ")
+
+
+def test_closing_the_strategy_ends_what_waits(three: Any, tmp_path: Any) -> None:
+    made = distribute.ParameterServerStrategy(servers=1)
+    scheduled = experimental.ClusterCoordinator(made)
+    go = str(tmp_path / "go")
+
+    def wait() -> None:
+        import os
+        import time
+
+        while not os.path.exists(go):
+            time.sleep(0.001)
+
+    values = [scheduled.schedule(wait) for _ in range(10)]
+    closing = threading.Thread(target=made.close)
+    closing.start()
+    with pytest.raises(CancelledError, match="closed"):
+        values[-1].fetch()
+    os.close(os.open(go, os.O_CREAT))
+    closing.join(60)
+
+    assert all(value.ready for value in values)
+    with pytest.raises(CancelledError, match="closed"):
+        values[-1].fetch()
+    with pytest.raises(RuntimeError, match="closed"):
+        scheduled.schedule(wait)

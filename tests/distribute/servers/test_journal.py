@@ -1,0 +1,118 @@
+"""What a server has answered is in its journal; what it was writing when it was killed is not."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workbench.distribute.servers import journal
+from workbench.distribute.servers.journal import Journal, folder_for, sweep
+from workbench.errors import StorageFull
+
+_CHANGES = [({"number": n}, [np.full((2, 3), n, "float32"), np.arange(n)]) for n in range(3)]
+
+
+def _read(found: Journal) -> list[Any]:
+    return [(fields["number"], [array.tolist() for array in arrays]) for fields, arrays in found.changes()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a journal is."""
+    return tmp_path / "journal"
+
+
+def _written(folder: Path) -> Journal:
+    made = Journal(folder)
+    for change in _CHANGES:
+        made.append(change)
+    return made
+
+
+def test_changes_are_read_as_they_were_written(folder: Path) -> None:
+    made = _written(folder)
+
+    assert _read(made) == [(n, [np.full((2, 3), n).tolist(), list(range(n))]) for n in range(3)]
+    made.remove()
+    assert not folder.exists()
+
+
+def test_only_its_owner_can_enter(folder: Path) -> None:
+    made = _written(folder)
+
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "changes").stat().st_mode & 0o777 == 0o600
+    made.remove()
+
+
+def test_a_change_that_was_written_in_part_is_cut_off_wherever_the_server_was_killed(folder: Path) -> None:
+    made = _written(folder)
+    file = folder / "changes"
+    whole = file.read_bytes()
+    ends = [0]
+    for change in _CHANGES:
+        ends.append(ends[-1] + sum(map(len, journal.pack(*change))))
+
+    for size in range(len(whole)):
+        file.write_bytes(whole[:size])
+        again = Journal(folder)
+        complete = max(n for n, end in enumerate(ends) if end <= size)
+
+        assert [number for number, _ in _read(again)] == list(range(complete))
+        again.append(_CHANGES[2])
+        assert [number for number, _ in _read(again)] == [*range(complete), 2]
+        os.close(again._descriptor)
+    made.remove()
+
+
+def test_a_journal_that_begins_anew_holds_what_it_was_given(folder: Path) -> None:
+    made = _written(folder)
+
+    made.begin_anew(_CHANGES[:1])
+    made.append(_CHANGES[2])
+
+    assert [number for number, _ in _read(made)] == [0, 2]
+    assert sorted(os.listdir(folder)) == ["changes"]
+    made.remove()
+
+
+def test_a_full_disk_leaves_the_journal_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = _written(folder)
+    before = (folder / "changes").read_bytes()
+
+    def full(descriptor: int, change: Any) -> int:
+        os.write(descriptor, b"some of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(journal, "_write", full)
+    with pytest.raises(StorageFull, match="not applied"):
+        made.append(_CHANGES[1])
+    assert (folder / "changes").read_bytes() == before
+    made.remove()
+
+
+def test_journals_of_killed_processes_are_removed_after_an_hour(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as process:
+        ended = process.pid
+    long_ago = time.time() - 7200
+    for token, process, age in (
+        ("old", ended, long_ago),
+        ("new", ended, time.time()),
+        ("used", os.getpid(), long_ago),
+    ):
+        folder = folder_for(str(tmp_path), token)
+        folder.mkdir()
+        (folder / "changes").touch()
+        (folder / "process").write_text(str(process))
+        os.utime(folder / "changes", (age, age))
+
+    sweep(str(tmp_path))
+
+    assert sorted(os.listdir(tmp_path)) == ["workbench-server-new", "workbench-server-used"]

@@ -1,0 +1,16 @@
+"""The coordinator: functions that the notebook schedules run on whichever worker is free.
+
+    schedule ──► CallQueue ──► Lane (a thread of the notebook per worker) ══► WorkerSide (in the worker's process)
+                    ▲            takes some calls, sends them in one frame          runs them one by one
+                    └──────────── results, errors; calls of a lost worker ◄──────────────┘
+
+A function that was lost with its worker, or met a parameter server that was being restored, goes back to the front of
+the queue. It updates variables under the same stream and number again (`servers/streams.py`), so what its first run
+had updated is not updated twice.
+"""
+
+from __future__ import annotations
+
+from workbench import lazy_names
+
+__getattr__, __dir__ = lazy_names.attach(__name__)

@@ -1,0 +1,3 @@
+from workbench.distribute.coordinator.cluster_coordinator import ClusterCoordinator as ClusterCoordinator
+from workbench.distribute.coordinator.per_worker import PerWorkerValues as PerWorkerValues
+from workbench.distribute.coordinator.remote_value import RemoteValue as RemoteValue

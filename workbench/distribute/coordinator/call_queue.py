@@ -1,0 +1,248 @@
+"""CallQueue: functions that wait for a worker, are with one, or have failed."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from workbench.distribute.coordinator.remote_value import RemoteValue
+from workbench.errors import ClusterClosed, UnavailableError
+from workbench.runtime.shipping.function_registry import Prepared
+
+_CHECK_SECONDS: Final = 1.0
+_MOST_RUNS: Final = 4
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A scheduled function.
+
+    Attributes:
+      number: Counts from 0.
+      function: What runs.
+      arguments: Pickled (args, kwargs); as they are while they wait for other results.
+      result: What it will return.
+      waits_for: How many results its arguments still lack.
+      runs: How often it was sent to a worker.
+    """
+
+    number: int
+    function: Prepared
+    arguments: Any
+    result: RemoteValue
+    waits_for: int = 0
+    runs: int = 0
+
+
+class CallQueue:
+    """Holds calls; any thread may use it.
+
+    The first error that a function raises cancels all calls that wait; it is raised once, to whoever schedules, joins
+    or asks next, after those that run have ended.
+
+    Attributes:
+      changed: Held for each change; waits for results wait on it, too.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.changed = threading.Condition(threading.RLock())
+        self._capacity = capacity
+        self._waiting: deque[Call] = deque()
+        self._blocked: set[Call] = set()
+        self._running: set[Call] = set()
+        self._error: BaseException | None = None
+        self._closed = False
+        self._next = 0
+        self._ended: set[int] = set()
+        self._first_open = 0
+        self._down: dict[int, UnavailableError] = {}
+
+    def __len__(self) -> int:
+        """How many wait for a worker, or for results of others."""
+        return len(self._waiting) + len(self._blocked)
+
+    @property
+    def running(self) -> int:
+        """How many are with a worker."""
+        return len(self._running)
+
+    @property
+    def first_open(self) -> int:
+        """The first call that has not ended."""
+        return self._first_open
+
+    # -- for the notebook
+    # --------------------------------------------------------------------------------------------
+
+    def next_number(self) -> int:
+        """The number of a new call."""
+        with self.changed:
+            number, self._next = self._next, self._next + 1
+            return number
+
+    def put(self, call: Call, needs: Iterable[RemoteValue]) -> None:
+        """Adds a call; waits where there are too many already.
+
+        Args:
+          call: It runs as soon as a worker is free.
+          needs: Results that it waits for.
+
+        Raises:
+          Exception: What a function before has raised; the call is not added.
+          ClusterClosed: If the coordinator was closed.
+        """
+        with self.changed:
+            try:
+                self._raise_pending()
+                while len(self) >= self._capacity:
+                    self.changed.wait(_CHECK_SECONDS)
+                    self._raise_pending()
+            except BaseException:
+                self._end(call)  # or its number would be open for ever
+                raise
+            for value in needs:
+                call.waits_for += value.then(lambda: self._unblock(call))
+            if call.waits_for:
+                self._blocked.add(call)
+            else:
+                self._waiting.append(call)
+                self.changed.notify_all()
+
+    def join(self) -> None:
+        """Waits until nothing waits or runs.
+
+        Raises:
+          Exception: What a function has raised.
+        """
+        with self.changed:
+            while True:
+                self._raise_pending()
+                if not (self._waiting or self._running or self._blocked):
+                    return
+                self.changed.wait(_CHECK_SECONDS)
+
+    def done(self) -> bool:
+        """Whether nothing waits or runs; raises as `join`."""
+        with self.changed:
+            self._raise_pending()
+            return not (self._waiting or self._running or self._blocked)
+
+    def close(self) -> None:
+        """Cancels what waits; whoever waits here is told."""
+        with self.changed:
+            self._closed = True
+            self._cancel("the coordinator was closed")
+            for call in tuple(self._running):
+                call.result.cancel("the coordinator was closed")
+                self._running.discard(call)
+            self.changed.notify_all()
+
+    # -- for lanes
+    # ---------------------------------------------------------------------------------------------------
+
+    def take(self, most: int, lanes: int) -> list[Call]:
+        """Calls to run next, at least one, at most a fair share; none when the queue was closed."""
+        with self.changed:
+            while not self._waiting:
+                if self._closed:
+                    return []
+                self.changed.wait(_CHECK_SECONDS)
+            share = min(most, -(-len(self._waiting) // lanes))
+            calls = [self._waiting.popleft() for _ in range(share)]
+            self._running.update(calls)
+            for call in calls:
+                call.runs += 1
+            return calls
+
+    def ended(self, ends: Iterable[tuple[Call, bytes | BaseException]]) -> None:
+        """Calls have returned, pickled, or raised."""
+        with self.changed:
+            for call, end in ends:
+                if call not in self._running:
+                    continue  # cancelled meanwhile, by `close`
+                self._running.discard(call)
+                if isinstance(end, bytes):
+                    call.result.set(end)
+                    self._end(call)
+                else:
+                    self._fail(call, end)
+            self.changed.notify_all()
+
+    def give_back(self, calls: Iterable[Call], why: str) -> None:
+        """Calls were lost with their worker, or a server: they run again, before others; up to four times."""
+        with self.changed:
+            for call in reversed(list(calls)):
+                if call not in self._running:
+                    continue
+                self._running.discard(call)
+                if self._error is not None or self._closed:
+                    call.result.cancel("another function has failed")
+                    self._end(call)
+                elif call.runs >= _MOST_RUNS:
+                    self._fail(
+                        call,
+                        UnavailableError(
+                            f"{call.result.name} was lost {call.runs} times ({why}), and may be what ends its "
+                            f"process; it is not run again"
+                        ),
+                    )
+                else:
+                    self._waiting.appendleft(call)
+            self.changed.notify_all()
+
+    def lane_down(self, lane: int, lanes: int, error: UnavailableError) -> None:
+        """A worker cannot be had; without any, calls fail."""
+        with self.changed:
+            self._down[lane] = error
+            if len(self._down) == lanes and (self._waiting or self._blocked) and self._error is None:
+                self._error = error
+                self._cancel(str(error))
+            self.changed.notify_all()
+
+    def lane_up(self, lane: int) -> None:
+        """A worker is there again."""
+        with self.changed:
+            self._down.pop(lane, None)
+
+    # -- with `changed` held
+    # -----------------------------------------------------------------------------------------
+
+    def _raise_pending(self) -> None:
+        if self._closed:
+            raise ClusterClosed("the coordinator was closed: its strategy or cluster has ended")
+        if self._error is None:
+            return
+        while self._running:
+            self.changed.wait(_CHECK_SECONDS)
+        error, self._error = self._error, None
+        if error is not None:  # told to nobody else meanwhile
+            raise error
+
+    def _fail(self, call: Call, error: BaseException) -> None:
+        if self._error is None:
+            self._error = error
+        call.result.fail(error)
+        self._end(call)
+        self._cancel(f"{call.result.name} has failed before it ({type(error).__name__})")
+
+    def _cancel(self, why: str) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        blocked, self._blocked = self._blocked, set()
+        for call in (*waiting, *blocked):
+            call.result.cancel(why)
+            self._end(call)
+
+    def _unblock(self, call: Call) -> None:
+        call.waits_for -= 1
+        if not call.waits_for and call in self._blocked:
+            self._blocked.discard(call)
+            self._waiting.append(call)
+
+    def _end(self, call: Call) -> None:
+        self._ended.add(call.number)
+        while self._first_open in self._ended:
+            self._ended.discard(self._first_open)
+            self._first_open += 1

@@ -1,0 +1,184 @@
+"""ClusterCoordinator: schedules functions on the workers of a parameter-server strategy."""
+
+from __future__ import annotations
+
+import secrets
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from workbench import tree
+from workbench.distribute.coordinator.call_queue import Call, CallQueue
+from workbench.distribute.coordinator.lane import Lane, pickled_arguments
+from workbench.distribute.coordinator.per_worker import PerWorkerDataset
+from workbench.distribute.coordinator.remote_value import RemoteValue
+from workbench.distribute.coordinator.shipment import Shipment, pickled_dataset
+from workbench.distribute.coordinator.worker_side import start_worker
+from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
+from workbench.errors import InvalidArgumentError
+from workbench.runtime.placement_text import counted, one_line
+from workbench.runtime.services.hosted import HostedService
+
+_MOST_QUEUED: Final = 256 * 1024
+_CLOSE_SECONDS: Final = 10.0
+_of_strategies: weakref.WeakKeyDictionary[ParameterServerStrategy, ClusterCoordinator] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+class ClusterCoordinator:
+    """Runs functions on whichever worker is free (as tf.distribute.coordinator.ClusterCoordinator).
+
+    A function that is lost with its worker runs again on another one. What it had updated before is not updated
+    twice, as long as it makes the same updates again in the same order. An error that a function raises is never
+    retried: it cancels the functions that wait, and the next `schedule`, `join` or `done` raises it, once. Functions
+    travel, also where workers are threads: they share no object with the notebook.
+
+    A strategy has one coordinator; constructing it again gives the same one.
+
+    Args:
+      strategy: A `ParameterServerStrategy`.
+
+    Raises:
+      ValueError: If it is another strategy.
+
+    >>> coordinator = ClusterCoordinator(strategy)  # doctest: +SKIP
+    >>> for _ in range(100):  # doctest: +SKIP
+    ...     coordinator.schedule(step, args=(iterator,))
+    >>> coordinator.join()  # doctest: +SKIP
+    """
+
+    def __new__(cls, strategy: ParameterServerStrategy) -> ClusterCoordinator:
+        """The coordinator of a strategy."""
+        if not isinstance(strategy, ParameterServerStrategy):
+            raise InvalidArgumentError(
+                f"ClusterCoordinator schedules functions on the workers of a ParameterServerStrategy, got "
+                f"{strategy!r}; other strategies run functions by strategy.run"
+            )
+        known = _of_strategies.get(strategy)
+        return object.__new__(cls) if known is None else known
+
+    def __init__(self, strategy: ParameterServerStrategy) -> None:
+        if strategy in _of_strategies:
+            return
+        hosting = strategy.hosting
+        self._strategy = weakref.ref(strategy)
+        self._kept: ParameterServerStrategy | None = None
+        self._queue = CallQueue(_MOST_QUEUED)
+        self._shipment = Shipment(secrets.token_hex(8), hosting)
+        self._lanes: list[Lane] = []
+        queue, lanes, description = self._queue, self._lanes, strategy.description
+        services: list[HostedService] = []
+
+        def close() -> None:  # knows neither the strategy nor this: they may be collected
+            queue.close()
+            for service in services:
+                service.close()
+            for lane in lanes:
+                lane.close(_CLOSE_SECONDS)
+
+        hosting.before_close(close)
+        for number, device in enumerate(hosting.workers):
+            start = _Start(number, description, hosting.client)
+            services.append(HostedService(hosting.cluster, device, f"worker:{number}", start_worker, start))
+        for number, service in enumerate(services):
+            lanes.append(Lane(number, service, self._queue, self._shipment, len(services)))
+        _of_strategies[strategy] = self
+
+    @property
+    def strategy(self) -> ParameterServerStrategy | None:
+        """The strategy; None after it was collected."""
+        return self._strategy()
+
+    def schedule(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> RemoteValue:
+        """Queues `fn` to run on a worker, and returns at once.
+
+        One decorated with `wb.function` is sent to a worker once; a plain one again when what it captures has changed.
+
+        Args:
+          fn: What runs; it may read and update the strategy's variables.
+          args: Positional arguments. Of `PerWorkerValues` a worker gets its own, of a `RemoteValue` what it holds: the
+            function waits for that.
+          kwargs: Arguments by name.
+
+        Returns:
+          Its result, which comes later.
+
+        Raises:
+          Exception: What a function that was scheduled before has raised; `fn` is not queued then.
+          CaptureError: If `fn` or an argument cannot travel.
+          ClusterClosed: If the strategy was closed.
+        """
+        prepared = self._shipment.prepare(fn)
+        arguments: Any = b""
+        needs: list[RemoteValue] = []
+        if args or kwargs:
+            arguments = (tuple(args or ()), dict(kwargs or {}))
+            needs = [leaf for leaf in tree.flatten(arguments)[0] if type(leaf) is RemoteValue]
+            if not needs:
+                arguments = pickled_arguments(prepared.name, arguments)
+        queue = self._queue
+        result = RemoteValue(queue.changed, prepared.name)
+        queue.put(Call(queue.next_number(), prepared, arguments, result), needs)
+        return result
+
+    def join(self) -> None:
+        """Waits until all scheduled functions have ended.
+
+        Raises:
+          Exception: What one of them has raised; all errors are cleared, nothing runs any more, and functions that had
+            not begun were cancelled.
+        """
+        self._queue.join()
+
+    def done(self) -> bool:
+        """Whether all scheduled functions have ended; raises as `join`."""
+        return self._queue.done()
+
+    def fetch(self, val: Any) -> Any:
+        """What a `RemoteValue` holds, or a structure of them, once it is there; other values as they are."""
+        if type(val) is RemoteValue:
+            return val.fetch()
+        return tree.map(lambda leaf: leaf.fetch() if type(leaf) is RemoteValue else leaf, val)
+
+    def create_per_worker_dataset(self, dataset_fn: Any) -> PerWorkerDataset:
+        """A dataset on each worker, the same on all of them.
+
+        Args:
+          dataset_fn: Returns the dataset; runs on each worker that needs it, and again on one that takes the place of a
+            lost one. Or a dataset itself.
+
+        Returns:
+          `iter` of it gives `PerWorkerValues`, an iterator on each worker, to be passed to functions.
+
+        Raises:
+          CaptureError: If it cannot travel to the workers.
+        """
+        data = pickled_dataset(dataset_fn)
+        return PerWorkerDataset(lambda: self._shipment.per_worker(data))
+
+    def __repr__(self) -> str:
+        by_worker = ", ".join(f"worker {lane.worker}: {lane.calls}" for lane in self._lanes[:8])
+        return one_line(
+            type(self).__name__,
+            counted(len(self._lanes), "worker"),
+            f"{len(self._queue)} queued, {self._queue.running} running",
+            f"ran {by_worker}",
+        )
+
+
+class _Start:
+    """Arguments of a worker's start: where the servers are by then."""
+
+    def __init__(self, worker: int, description: Any, client: Any) -> None:
+        self._worker = worker
+        self._description = description
+        self._client = client
+
+    def __call__(self, start: int) -> tuple[Any, ...]:
+        return self._worker, self._description, self._client.addresses

@@ -1,0 +1,199 @@
+"""Lane: a thread of the notebook that keeps one worker busy."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from workbench import tree
+from workbench.distribute.coordinator.call_queue import Call, CallQueue
+from workbench.distribute.coordinator.remote_value import RemoteValue
+from workbench.errors import CaptureError, ClusterClosed, UnavailableError, WorkbenchError
+from workbench.runtime.comm.failure_report import FailureReport, rebuild
+from workbench.runtime.comm.messages import dumps
+from workbench.runtime.services.frames import Fields, raised_by
+from workbench.runtime.services.hosted import HostedService
+from workbench.runtime.services.service import Connection
+
+if TYPE_CHECKING:
+    from workbench.distribute.coordinator.shipment import Shipment
+
+_MOST_CALLS: Final = 64
+_BATCH_SECONDS: Final = 0.002
+_CHECK_SECONDS: Final = 1.0
+_AGAIN_SECONDS: Final = 5.0
+
+
+class Lane:
+    """Takes calls, sends them to its worker, and brings their results.
+
+    Short functions travel together: as many as take some two milliseconds, so that those that wait for the first of
+    them hardly wait longer.
+
+    Attributes:
+      worker: Number of the worker.
+      service: The worker's process.
+      calls: How many it has run.
+      seconds: How long they took, on the worker.
+    """
+
+    def __init__(
+        self, worker: int, service: HostedService, queue: CallQueue, shipment: Shipment, lanes: int
+    ) -> None:
+        self.worker = worker
+        self.service = service
+        self.calls = 0
+        self.seconds = 0.0
+        self._queue = queue
+        self._shipment = shipment
+        self._lanes = lanes
+        self._known: set[Any] = set()
+        self._connection: Connection | None = None
+        self._seen = service.address
+        self._usual_seconds = _BATCH_SECONDS
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, name=f"wb-{service.name}-lane", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        while not self._closed.is_set():
+            most = max(1, min(_MOST_CALLS, int(_BATCH_SECONDS / self._usual_seconds)))
+            calls = self._queue.take(most, self._lanes)
+            if not calls:
+                break
+            try:
+                self._queue.ended(self._ran(calls))
+            except OSError as error:
+                self._drop()
+                why = self.service.gone or str(error)
+                self._queue.give_back(calls, f"worker {self.worker} was lost: {why}")
+                self._bring_back()
+            except BaseException as error:  # nothing may end this thread, or calls would wait for ever
+                self._drop()
+                self._queue.ended([(call, error) for call in calls])
+        self._drop()
+
+    def _ran(self, calls: list[Call]) -> list[tuple[Call, bytes | BaseException]]:
+        """Runs calls on the worker: the ends of those that have ended."""
+        ends: list[tuple[Call, bytes | BaseException]] = []
+        sent: list[tuple[Call, bytes]] = []
+        for call in calls:
+            try:
+                sent.append((call, _arguments(call)))
+            except Exception as error:
+                ends.append((call, error))
+        if not sent:
+            return ends
+        reply, answers = self._exchange(sent)
+        self._usual_seconds = max(1e-6, reply["seconds"] / len(sent))
+        self.seconds += reply["seconds"]
+        unreached: dict[int, list[Call]] = {}
+        for (call, _), end in zip(sent, answers, strict=True):
+            self.calls += 1
+            if type(end) is int:
+                unreached.setdefault(end, []).append(call)
+            elif isinstance(end, FailureReport):
+                ends.append((call, self._error(call, end)))
+            else:
+                ends.append((call, end))
+        for server, lost in unreached.items():
+            self._queue.ended(ends)
+            ends = []
+            self._restore(server, lost)
+        return ends
+
+    def _exchange(self, sent: list[tuple[Call, bytes]]) -> tuple[Fields, list[Any]]:
+        if self._connection is None:
+            self._seen = self.service.address
+            self._connection = Connection(self._seen, self.service.tls())
+            self._known = set()
+        request = self._shipment.request([call for call, _ in sent], self._known)
+        request["calls"] = [(call.number, call.function.function, data) for call, data in sent]
+        request["first_open"] = self._queue.first_open
+        body = np.frombuffer(pickle.dumps(request, protocol=5), np.uint8)
+        self._connection.send({"method": "run"}, [body])
+        while not self._connection.wait(_CHECK_SECONDS):
+            if self._closed.is_set():
+                raise ConnectionError("the coordinator was closed")
+            if gone := self.service.gone:
+                raise ConnectionError(gone)
+        reply, arrays = self._connection.receive()
+        if "error" in reply:
+            raise raised_by(reply["error"])
+        return reply, pickle.loads(arrays[0].data)
+
+    def _error(self, call: Call, failure: FailureReport) -> WorkbenchError:
+        where = f"worker {self.worker}, in {call.function.name}"
+        return rebuild(failure, where=where, worker=self.service.device.worker)
+
+    def _restore(self, server: int, calls: list[Call]) -> None:
+        """A worker did not reach a parameter server: the calls run again once it is there."""
+        try:
+            self._shipment.restore(server)
+        except WorkbenchError as error:
+            self._queue.ended([(call, error) for call in calls])
+        else:
+            self._queue.give_back(calls, f"parameter server {server} was lost")
+
+    def _bring_back(self) -> None:
+        """Waits until the worker, or one that takes its place, is there."""
+        while not self._closed.is_set():
+            try:
+                self.service.restored(self._seen)
+            except ClusterClosed:
+                return
+            except WorkbenchError as error:
+                down = UnavailableError(f"worker {self.worker} cannot be had: {error}")
+                self._queue.lane_down(self.worker, self._lanes, down)
+                self._closed.wait(_AGAIN_SECONDS)
+            else:
+                self._queue.lane_up(self.worker)
+                return
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def close(self, timeout_seconds: float) -> None:
+        """Ends the thread; the queue is closed."""
+        self._closed.set()
+        connection = self._connection
+        if connection is not None:
+            connection.wake()
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout_seconds)
+
+    @property
+    def rate(self) -> float:
+        """Functions per second of the worker's time."""
+        return self.calls / self.seconds if self.seconds else 0.0
+
+
+def _arguments(call: Call) -> bytes:
+    """The arguments, pickled; only now, if they were results of others.
+
+    Raises:
+      CaptureError: If they cannot travel.
+    """
+    if type(call.arguments) is bytes:
+        return call.arguments
+    return pickled_arguments(
+        call.function.name,
+        tree.map(lambda leaf: leaf.fetch() if type(leaf) is RemoteValue else leaf, call.arguments),
+    )
+
+
+def pickled_arguments(name: str, arguments: Any) -> bytes:
+    """Arguments on their way to a worker.
+
+    Raises:
+      CaptureError: If they cannot travel.
+    """
+    try:
+        return dumps(arguments)
+    except Exception as error:
+        raise CaptureError(f"the arguments of {name} cannot travel to a worker: {error}") from error

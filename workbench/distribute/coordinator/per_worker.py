@@ -1,0 +1,47 @@
+"""PerWorkerValues: an object on each worker, such as the iterator of its dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from workbench.distribute.coordinator.worker_resources import resource_here
+
+
+class PerWorkerValues:
+    """An object on each worker (as tf.distribute.coordinator.PerWorkerValues): as an argument, the worker's own.
+
+    `iter(coordinator.create_per_worker_dataset(...))` makes it. A worker makes its object when a function first needs
+    it, and makes it anew when it takes the place of one that was lost.
+
+    Attributes:
+      id: Under which workers know it.
+    """
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+
+    def __iter__(self) -> PerWorkerValues:
+        return self
+
+    def __next__(self) -> NoReturn:
+        raise NotImplementedError(
+            "next() of iterators on workers: each worker has its own; call it in a function, "
+            "coordinator.schedule(lambda it: next(it), args=(iterator,))"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return resource_here, (self.id,)
+
+    def __repr__(self) -> str:
+        return f"<PerWorkerValues {self.id}: one on each worker>"
+
+
+class PerWorkerDataset:
+    """A dataset on each worker; `iter` gives an iterator on each, which begins anew each time."""
+
+    def __init__(self, make_iterator: Callable[[], PerWorkerValues]) -> None:
+        self._make_iterator = make_iterator
+
+    def __iter__(self) -> PerWorkerValues:
+        return self._make_iterator()

@@ -1,0 +1,64 @@
+"""Objects that stay on a worker between functions: iterators of datasets."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any
+
+import cloudpickle
+
+from workbench.errors import FailedPreconditionError
+
+
+class WorkerResources:
+    """Makes iterators when they are first needed, and keeps them."""
+
+    def __init__(self) -> None:
+        self._recipes: dict[str, bytes] = {}
+        self._made: dict[str, Any] = {}
+
+    def describe(self, recipes: dict[str, bytes]) -> None:
+        """What can be made: id -> a pickled function that returns a dataset."""
+        self._recipes.update(recipes)
+
+    def get(self, id: str) -> Any:
+        """The object; made now where it was not."""
+        if id not in self._made:
+            if id not in self._recipes:
+                raise FailedPreconditionError(
+                    f"{id} is not known here: the notebook has deleted it; call iter() again"
+                )
+            made = cloudpickle.loads(self._recipes[id])
+            self._made[id] = iter(made() if callable(made) else made)
+        return self._made[id]
+
+    def forget(self, id: str) -> None:
+        """Ends an object that nobody needs any more."""
+        self._recipes.pop(id, None)
+        made = self._made.pop(id, None)
+        if (close := getattr(made, "close", None)) is not None:
+            with contextlib.suppress(Exception):  # what a user's iterator raises at its end helps nobody
+                close()
+
+    def close(self) -> None:
+        """Ends all of them."""
+        for id in list(self._recipes):
+            self.forget(id)
+
+
+class _Thread(threading.local):
+    resources: WorkerResources | None = None
+
+
+thread = _Thread()
+"""The resources of the worker that the calling thread runs functions of."""
+
+
+def resource_here(id: str) -> Any:
+    """The worker's own object, where a `PerWorkerValues` arrives."""
+    if thread.resources is None:
+        raise FailedPreconditionError(
+            "an object of workers can only be used in a function that ClusterCoordinator.schedule runs"
+        )
+    return thread.resources.get(id)

@@ -1,0 +1,110 @@
+"""WorkerSide: what runs scheduled functions in the process of a worker."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import time
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from workbench import faults
+from workbench.distribute import contexts
+from workbench.distribute.coordinator import worker_resources
+from workbench.distribute.coordinator.worker_resources import WorkerResources
+from workbench.distribute.servers.client import ServerClient, ServerLost, known_client
+from workbench.distribute.servers.streams import Stream, in_stream
+from workbench.distribute.strategy_description import StrategyDescription, strategy_of
+from workbench.errors import CaptureError, OutOfRangeError
+from workbench.runtime.comm.failure_report import FailureReport, report
+from workbench.runtime.comm.messages import dumps
+from workbench.runtime.services.frames import Array, Fields
+from workbench.runtime.services.service import Reply, ServiceAddress, own_network, start_service
+
+if TYPE_CHECKING:
+    from workbench.runtime.replica.env import ReplicaEnv
+
+End: TypeAlias = bytes | FailureReport | int
+"""How a call ended: its result, pickled; what it raised; or the number of the server that it did not reach."""
+
+
+class WorkerSide:
+    """Runs functions, one after the other."""
+
+    def __init__(self, worker: int, strategy: StrategyDescription, addresses: list[ServiceAddress]) -> None:
+        self._worker = worker
+        self._description = strategy
+        known = known_client(strategy.id)  # the notebook's own, where workers are threads of its process
+        self._own_client = known is None
+        self._client = known or ServerClient(strategy.id, addresses, own_network()[1])
+        self._functions: dict[int, Any] = {}
+        self._resources = WorkerResources()
+
+    def answer(self, fields: Fields, arrays: list[Array]) -> Reply:
+        """Runs the calls of a request; see `Lane`."""
+        request = pickle.loads(arrays[0].data)
+        self._client.follow(request["addresses"])
+        self._resources.describe(request["resources"])
+        for id in request["forgotten_resources"]:
+            self._resources.forget(id)
+        for id in request["forgotten_functions"]:
+            self._functions.pop(id, None)
+        strategy: Any = strategy_of(self._description)
+        worker_resources.thread.resources = self._resources
+        began = time.perf_counter()
+        ends: list[End] = []
+        try:
+            with contexts.cross_replica(strategy, "scope"):
+                for id, data in request["functions"].items():
+                    self._functions[id] = data  # unpickled by the call, so that what goes wrong is the call's
+                for number, function, arguments in request["calls"]:
+                    stream = Stream(request["stream"], number, request["first_open"])
+                    ends.append(self._run(stream, function, arguments))
+                    faults.fault("coordinator.after_call")
+        finally:
+            worker_resources.thread.resources = None
+        sys.stdout.flush()
+        seconds = time.perf_counter() - began
+        return {"seconds": seconds}, [np.frombuffer(pickle.dumps(ends, protocol=5), np.uint8)]
+
+    def _run(self, stream: Stream, id: int, arguments: bytes) -> End:
+        try:
+            with in_stream(stream):
+                function = self._functions[id]
+                if type(function) is bytes:
+                    function = self._functions[id] = pickle.loads(function)
+                args, kwargs = pickle.loads(arguments) if arguments else ((), {})
+                result = function(*args, **kwargs)
+            return _pickled(function, result)
+        except ServerLost as lost:
+            return lost.server
+        except StopIteration as error:
+            end = OutOfRangeError("the iterator has no further element")
+            return report(self._worker, end.with_traceback(error.__traceback__))
+        except BaseException as error:
+            return report(self._worker, error)
+
+    def close(self) -> None:
+        """The coordinator has ended."""
+        self._resources.close()
+        if self._own_client:
+            self._client.close()
+
+
+def start_worker(
+    env: ReplicaEnv, name: str, worker: int, strategy: StrategyDescription, addresses: list[ServiceAddress]
+) -> ServiceAddress:
+    """Program of the process that becomes a worker."""
+    return start_service(name, WorkerSide(worker, strategy, addresses))
+
+
+def _pickled(function: Any, result: Any) -> bytes:
+    try:
+        return dumps(result)
+    except Exception as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise CaptureError(
+            f"what {name} returned, of type {type(result).__name__}, cannot travel to the notebook: {error}; return "
+            f"arrays, numbers, or structures of them"
+        ) from error

@@ -1,0 +1,181 @@
+"""ServerClient: the parameter servers of a strategy, as a process that reads and updates variables sees them."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from workbench import faults, forks
+from workbench.communicators.core.tcp import Tls
+from workbench.distribute.servers.streams import Stream, current_stream
+from workbench.errors import FailedPreconditionError, UnavailableError
+from workbench.runtime.services.frames import Array, Fields, raised_by
+from workbench.runtime.services.service import Connection, ServiceAddress
+
+_clients: weakref.WeakValueDictionary[str, ServerClient] = weakref.WeakValueDictionary()
+
+
+class ServerLost(UnavailableError):
+    """A parameter server does not answer, in a scheduled function, which runs again once it is back.
+
+    Attributes:
+      server: Its number.
+    """
+
+    def __init__(self, message: str = "", *, server: int = -1) -> None:
+        super().__init__(message)
+        self.server = server
+
+
+@dataclass(slots=True, weakref_slot=True)
+class _Line:
+    """What a process has to one server; the lock makes it one request at a time, in the order of their numbers."""
+
+    address: ServiceAddress
+    connection: Connection | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class ServerClient:
+    """Asks the parameter servers of one strategy. Any thread may use it.
+
+    Attributes:
+      addresses: Where each server is.
+    """
+
+    def __init__(
+        self,
+        strategy: str,
+        addresses: Sequence[ServiceAddress],
+        tls: Tls | None,
+        restore: Callable[[int, ServiceAddress], ServiceAddress] | None = None,
+    ) -> None:
+        """Connects when it is first asked.
+
+        Args:
+          strategy: Id of the strategy.
+          addresses: One per server.
+          tls: How to reach servers on other hosts.
+          restore: In the notebook: (server, where it was) -> where it is again.
+        """
+        self._lines = [_Line(address, lock=forks.lock(threading.Lock())) for address in addresses]
+        self._tls = tls
+        self._restore = restore
+        self._own = Stream(secrets.token_hex(8))
+        self._closed = False
+        _clients[strategy] = self
+
+    @property
+    def addresses(self) -> list[ServiceAddress]:
+        """Where each server is."""
+        return [line.address for line in self._lines]
+
+    @property
+    def stream(self) -> Stream:
+        """In whose name the calling thread updates."""
+        return current_stream() or self._own
+
+    def follow(self, addresses: Sequence[ServiceAddress]) -> None:
+        """Goes where the notebook says that servers are; for workers."""
+        if self._restore is None:
+            for server, address in enumerate(addresses):
+                self.move(server, address)
+
+    def move(self, server: int, address: ServiceAddress) -> None:
+        """A server was restored elsewhere."""
+        line = self._lines[server]
+        if line.address != address:
+            with line.lock:
+                line.address = address
+                _drop(line)
+
+    def read(self, server: int, fields: Fields, arrays: Sequence[Array] = ()) -> list[Array]:
+        """Asks for values of a variable.
+
+        Raises:
+          ServerLost: In a scheduled function, if the server is gone.
+          UnavailableError: Elsewhere, if it does not come back.
+        """
+        reply, values = self._ask(server, fields, arrays, None)
+        self.stream.versions[fields["key"]] = reply["version"]
+        return values
+
+    def write(self, server: int, fields: Fields, arrays: Sequence[Array] = ()) -> Fields:
+        """Has a server change something, once, however often it has to be asked; see `read`."""
+        return self._ask(server, fields, arrays, self.stream)[0]
+
+    def ask(self, server: int, fields: Fields) -> Fields:
+        """Another question; see `read`."""
+        return self._ask(server, fields, (), None)[0]
+
+    def _ask(
+        self, server: int, fields: Fields, arrays: Sequence[Array], stream: Stream | None
+    ) -> tuple[Fields, list[Array]]:
+        line = self._lines[server]
+        with line.lock:
+            if stream is not None:
+                fields = {**fields, **stream.next_origin(server)}
+            while True:
+                if self._closed:
+                    raise FailedPreconditionError(
+                        "the parameter servers were stopped: their strategy was closed"
+                    )
+                try:
+                    if line.connection is None:
+                        line.connection = Connection(line.address, self._tls)
+                    line.connection.send(fields, arrays)
+                    faults.fault("servers.sent")
+                    reply, values = line.connection.receive()
+                except OSError as error:
+                    _drop(line)
+                    if self._restore is None or current_stream() is not None:
+                        raise ServerLost(f"{line.address} does not answer: {error}", server=server) from error
+                    line.address = self._restore(server, line.address)
+                    continue
+                except BaseException:
+                    _drop(line)  # interrupted: a reply may still come on it
+                    raise
+                if "error" in reply:
+                    raise raised_by(reply["error"])
+                return reply, values
+
+    def close(self) -> None:
+        """Ends all connections."""
+        self._closed = True
+        for line in self._lines:
+            if line.connection is not None:
+                line.connection.wake()
+            if line.lock.acquire(timeout=10.0):
+                try:
+                    _drop(line)
+                finally:
+                    line.lock.release()
+
+
+def _drop(line: _Line) -> None:
+    connection, line.connection = line.connection, None
+    if connection is not None:
+        connection.close()
+
+
+def client_of(strategy: str) -> ServerClient:
+    """This process's client of a strategy's servers.
+
+    Raises:
+      FailedPreconditionError: If it has none.
+    """
+    client = _clients.get(strategy)
+    if client is None:
+        raise FailedPreconditionError(
+            "variables on parameter servers can be used in the notebook and in functions that "
+            "ClusterCoordinator.schedule runs; here is neither, or the strategy was closed"
+        )
+    return client
+
+
+def known_client(strategy: str) -> ServerClient | None:
+    """This process's client of a strategy's servers, if it has one."""
+    return _clients.get(strategy)

@@ -1,0 +1,96 @@
+"""Hosting: the processes of a parameter-server strategy, as the notebook holds them."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.distribute.servers.client import ServerClient
+from workbench.distribute.servers.journal import folder_for
+from workbench.distribute.servers.server import start_server
+from workbench.runtime.services.hosted import HostedService
+from workbench.runtime.services.service import ServiceAddress
+
+if TYPE_CHECKING:
+    from workbench.device_names import Device
+    from workbench.runtime.cluster import Cluster
+
+
+class Hosting:
+    """Servers that run, the client of them, and the devices of workers.
+
+    Attributes:
+      cluster: Whose devices these are.
+      servers: The parameter servers.
+      workers: Devices on which functions run.
+      client: The notebook's client.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        workers: Sequence[Device],
+        servers: Sequence[Device],
+        *,
+        strategy: str,
+        journal_folder: str | None,
+    ) -> None:
+        """Starts the servers.
+
+        Args:
+          cluster: Whose devices these are.
+          workers: Where functions run.
+          servers: Where variables live, a device of each server.
+          strategy: Id of the strategy.
+          journal_folder: Where servers keep their journals; None is the folder for temporary files.
+        """
+        self.cluster = cluster
+        self.workers = tuple(workers)
+        self.servers: list[HostedService] = []
+        self._closing: list[Callable[[], object]] = []
+        parent = journal_folder or tempfile.gettempdir()
+        try:
+            for number, device in enumerate(servers):
+                token = secrets.token_hex(8)
+                self.servers.append(
+                    HostedService(cluster, device, f"ps:{number}", start_server, _Journals(parent, token))
+                )
+        except BaseException:
+            self.close()
+            raise
+        addresses = [server.address for server in self.servers]
+        self.client = ServerClient(strategy, addresses, self.servers[0].tls(), self.restored)
+        cluster.closing.append(self.close)
+
+    def restored(self, server: int, seen: ServiceAddress) -> ServiceAddress:
+        """Where a server is, after it did not answer at `seen`; see `HostedService.restored`."""
+        return self.servers[server].restored(seen)
+
+    def before_close(self, callback: Callable[[], object]) -> None:
+        """Has `callback()` called when all this ends."""
+        self._closing.append(callback)
+
+    def close(self) -> None:
+        """Ends the servers, and the variables with them. Idempotent."""
+        while self._closing:
+            self._closing.pop()()
+        if hasattr(self, "client"):
+            self.client.close()
+        for server in self.servers:
+            server.close()
+        if self.close in self.cluster.closing:
+            self.cluster.closing.remove(self.close)
+
+
+class _Journals:
+    """Where each start of one server keeps its journal, and where the one before did."""
+
+    def __init__(self, parent: str, token: str) -> None:
+        self._parent = parent
+        self._token = token
+
+    def __call__(self, start: int) -> tuple[Any, ...]:
+        folders = [str(folder_for(self._parent, f"{self._token}-{number}")) for number in (start - 1, start)]
+        return folders[1], folders[0] if start else None

@@ -1,0 +1,188 @@
+"""Variables on parameter servers: one copy of each, which every process reads and updates by messages to its server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from workbench.device_spec import DeviceSpec
+from workbench.distribute import contexts
+from workbench.distribute.arrays.as_array import Array, as_array
+from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.servers.client import ServerClient, client_of
+from workbench.distribute.values.distributed_values import Mirrored, PerReplica, select
+from workbench.distribute.variables.checked_values import checked_update
+from workbench.distribute.variables.placement import Placement, UpdateProgram, alone
+from workbench.distribute.variables.programs import Update
+from workbench.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from workbench.distribute.described_strategy import DescribedStrategy
+    from workbench.distribute.variables.aggregation import VariableSynchronization
+    from workbench.distribute.variables.described_variable import DescribedVariable
+    from workbench.runtime.replica.env import ReplicaEnv
+
+
+class OnServers(Placement):
+    """One copy, with nothing to aggregate: each update is applied by itself, in the order in which they come."""
+
+    by_replica = False
+
+    @property
+    def client(self) -> ServerClient:
+        """This process's client of the servers."""
+        return client_of(self.strategy.description.id)
+
+    def kind(self, variable: DescribedVariable) -> str:
+        """See `Placement.kind`."""
+        return "ServerVariable"
+
+    def whereabouts(self, variable: DescribedVariable) -> str:
+        """See `Placement.whereabouts`."""
+        return f"on ps:{variable.description.server}"
+
+    def component_device(self, variable: DescribedVariable, rank: int) -> str:
+        """See `Placement.component_device`."""
+        server = variable.description.server
+        return DeviceSpec("ps", 0, server, "CPU", 0).to_string()
+
+    def place(self, variable: DescribedVariable, array: Array, forgotten: Sequence[str]) -> None:
+        """See `Placement.place`."""
+        if array.dtype.hasobject:
+            raise TypeError(
+                f"variable {variable.description.name!r} is of dtype object (text, for example), which parameter "
+                f"servers do not keep; use numbers"
+            )
+        client = self.client
+        if forgotten:
+            for server in range(len(client.addresses)):
+                client.write(server, {"method": "drop", "keys": list(forgotten)})
+        d = variable.description
+        client.write(d.server, {"method": "create", "key": d.key}, [np.asarray(array)])
+
+    def read(self, variable: DescribedVariable) -> Array:
+        """The value; also in functions of workers, and within `strategy.run` there."""
+        return self.common_value(variable)
+
+    def common_value(self, variable: DescribedVariable) -> Array:
+        """See `Placement.common_value`."""
+        d = variable.description
+        return self.client.read(d.server, {"method": "read", "key": d.key})[0]
+
+    def gather(self, variable: DescribedVariable, indices: Array) -> Array:
+        """Some rows, which alone travel."""
+        d = variable.description
+        return self.client.read(d.server, {"method": "gather", "key": d.key}, [indices])[0]
+
+    def components(self, variable: DescribedVariable, ranks: Sequence[int] | None = None) -> list[Array]:
+        """The one copy."""
+        return [self.common_value(variable)] * (1 if ranks is None else len(ranks))
+
+    def update(self, variable: DescribedVariable, how: Update, value: Any) -> None:
+        """See `Placement.update`; also in functions of workers."""
+        if isinstance(value, PerReplica):
+            self.update_from_parts(variable, how, value)
+            return
+        if isinstance(value, Mirrored):
+            value = value.values[0]
+        self.put(variable, how, checked_update(variable, how, value))
+
+    def update_from_parts(self, variable: DescribedVariable, how: Update, value: PerReplica) -> None:
+        """See `Placement.update_from_parts`."""
+        if len(value.values) != 1:
+            raise InvalidArgumentError(
+                f"{how} on variable {variable.name!r} with a value of {len(value.values)} replicas: it has one copy; "
+                f"reduce the value first"
+            )
+        self.update(variable, how, value.values[0])
+
+    def put(self, variable: DescribedVariable, how: Update, array: Array | IndexedSlices) -> None:
+        """See `Placement.put`."""
+        d = variable.description
+        self.client.write(d.server, {"method": "update", "key": d.key, "how": how}, _arrays(array))
+
+    def step(
+        self,
+        variable: DescribedVariable,
+        rule: dict[str, Any],
+        gradient: Array | IndexedSlices,
+        max_staleness: int | None = None,
+    ) -> bool:
+        """Has the server apply an optimizer's step.
+
+        Args:
+          variable: What it changes.
+          rule: See `rule_fields`.
+          gradient: Checked.
+          max_staleness: Leave the step out if the variable has more updates since it was last read here.
+
+        Returns:
+          Whether the step counts: it was not too stale.
+        """
+        d, client = variable.description, self.client
+        fields: dict[str, Any] = {"method": "update", "key": d.key, "how": "step", "rule": rule}
+        if max_staleness is not None and (read := client.stream.versions.get(d.key)) is not None:
+            fields |= {"read": read, "max_staleness": max_staleness}
+        reply = client.write(d.server, fields, _arrays(gradient))
+        return "staleness" not in reply
+
+    def for_update(
+        self, variable: DescribedVariable | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The variable itself, and of distributed values the only component."""
+        own = () if variable is None else (variable,)
+        return (*own, *(select(value, 0) for value in args)), select(kwargs, 0)
+
+    def run_update(
+        self, program: UpdateProgram, fn: Callable[..., Any], own: tuple[Any, Any], group: bool
+    ) -> Any:
+        """Here and now: what the function reads and updates travels."""
+        args, kwargs = own
+        with contexts.cross_replica(self.strategy, "update"):
+            return alone(fn(*args, **kwargs), group)
+
+    def reseed(
+        self, variables: Sequence[DescribedVariable], lost: Sequence[int], survivors: Sequence[int]
+    ) -> None:
+        """Nothing: servers restore themselves."""
+
+    def update_together(
+        self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any, site: str
+    ) -> NoReturn:
+        """Refuses: functions on workers are no replicas of a group."""
+        raise self._elsewhere(variable)
+
+    def update_here(self, env: ReplicaEnv, variable: DescribedVariable, how: Update, value: Any) -> NoReturn:
+        """See `update_together`."""
+        raise self._elsewhere(variable)
+
+    def call_update(self, env: ReplicaEnv, call: Callable[[], Any]) -> Any:
+        """See `Placement.call_update`."""
+        return call()
+
+    def rank_here(self, env: ReplicaEnv) -> Any:
+        """That of the only one."""
+        return 0
+
+    def reduced(self, env: ReplicaEnv, array: Array, op: str, site: str) -> Array:
+        """There is nothing to reduce."""
+        return array
+
+    def _elsewhere(self, variable: DescribedVariable) -> RuntimeError:
+        return RuntimeError(
+            f"variable {variable.name!r} is on parameter servers and was used in a replica function of another "
+            f"strategy; schedule the function with ClusterCoordinator.schedule"
+        )
+
+
+def placement_of(strategy: DescribedStrategy, synchronization: VariableSynchronization) -> Placement:
+    """The placement of all variables on parameter servers: ON_READ is as ON_WRITE, there is one copy."""
+    return OnServers(strategy)
+
+
+def _arrays(value: Array | IndexedSlices) -> list[Array]:
+    """What travels of a value, as NumPy's: itself, or rows and their indices."""
+    parts = [value.values, value.indices] if isinstance(value, IndexedSlices) else [value]
+    return [np.asarray(as_array(part)) for part in parts]

@@ -1,0 +1,197 @@
+"""ShardStore: the arrays of one server, and which updates they have."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from workbench.distribute.servers.applied import Applied
+from workbench.distribute.servers.update_rules import Rule, rule_of
+from workbench.distribute.variables.scatter import SCATTERS, scatter_into
+from workbench.errors import FailedPreconditionError, InvalidArgumentError
+from workbench.runtime.services.frames import Array, Fields
+
+_WRITES: Final = frozenset(("create", "update", "drop", "restore"))
+
+
+@dataclass(slots=True)
+class Held:
+    """A variable, or a shard of one.
+
+    Attributes:
+      array: Its value, which updates change in place.
+      version: How many updates it has.
+      slots: What optimizers keep for it, by name.
+      steps: How many optimizer steps it has.
+    """
+
+    array: Array
+    version: int = 0
+    slots: dict[str, Array] = field(default_factory=dict)
+    steps: int = 0
+
+
+class ShardStore:
+    """Answers reads and applies updates, each update once.
+
+    Attributes:
+      held: Key -> what is held.
+      applied: Which updates were applied.
+      record: See `__init__`.
+      counts: How many reads, updates, repeated updates and stale steps there were.
+    """
+
+    def __init__(self, record: Callable[[Fields, list[Array]], None] = lambda fields, arrays: None) -> None:
+        """An empty store.
+
+        Args:
+          record: Called with each change before it is made; what it raises refuses the change.
+        """
+        self.held: dict[str, Held] = {}
+        self.applied = Applied()
+        self.counts = {"reads": 0, "updates": 0, "repeated": 0, "stale": 0}
+        self.record = record
+        self._lock = threading.Lock()
+
+    def answer(self, fields: Fields, arrays: list[Array]) -> tuple[Fields, list[Array]]:
+        """The reply to one request.
+
+        Raises:
+          FailedPreconditionError: For a variable that is not here.
+          InvalidArgumentError: For an unknown request.
+        """
+        with self._lock:
+            match fields["method"]:
+                case "read":
+                    held = self._of(fields)
+                    self.counts["reads"] += 1
+                    return {"version": held.version}, [held.array.copy()]
+                case "gather":
+                    held = self._of(fields)
+                    self.counts["reads"] += 1
+                    return {"version": held.version}, [held.array[arrays[0]]]
+                case "describe":
+                    return self._described(), []
+                case method if method in _WRITES:
+                    return self._write(fields, arrays), []
+        raise InvalidArgumentError(f"a parameter server has no method {fields['method']!r}")
+
+    def replay(self, fields: Fields, arrays: list[Array]) -> None:
+        """Makes a change again that a server before this one had recorded."""
+        self._apply(fields, arrays)
+
+    def _write(self, fields: Fields, arrays: list[Array]) -> Fields:
+        if "stream" in fields and self.applied.knows(fields):
+            self.counts["repeated"] += 1
+            return {"applied": False, "repeated": True}
+        if fields["method"] == "update":
+            held = self._of(fields)
+            age = held.version - fields.get("read", held.version)
+            if age > fields.get("max_staleness", age):
+                self.counts["stale"] += 1
+                return {"applied": False, "staleness": age}
+        self.record(fields, arrays)
+        self._apply(fields, arrays)
+        return {"applied": True}
+
+    def _apply(self, fields: Fields, arrays: list[Array]) -> None:
+        if "stream" in fields:
+            self.applied.add(fields)
+        match fields["method"]:
+            case "create":
+                self.held[fields["key"]] = Held(np.array(arrays[0]))
+            case "restore":
+                self._restore(fields, arrays)
+            case "drop":
+                for key in fields["keys"]:
+                    self.held.pop(key, None)
+            case "update":
+                held = self._of(fields)
+                _change(held, fields, arrays)
+                held.version += 1
+                self.counts["updates"] += 1
+
+    def _of(self, fields: Fields) -> Held:
+        held = self.held.get(fields["key"])
+        if held is None:
+            name = fields["key"].rpartition("@")[0]
+            raise FailedPreconditionError(
+                f"the parameter server does not hold the variable '{name}:0': its notebook object was deleted, or its "
+                f"strategy was closed; create it again"
+            )
+        return held
+
+    def _described(self) -> Fields:
+        return {
+            "variables": [
+                [key, held.array.dtype.name, held.array.shape, held.array.nbytes, held.version]
+                for key, held in self.held.items()
+            ],
+            "counts": self.counts,
+            "calls": len(self.applied),
+        }
+
+    # -- all of it, for a journal that begins anew
+    # ----------------------------------------------------------------------------------------
+
+    def contents(self) -> list[tuple[Fields, list[Array]]]:
+        """Changes that make this store out of an empty one; called while a change is recorded."""
+        changes: list[tuple[Fields, list[Array]]] = [
+            (
+                {
+                    "method": "restore",
+                    "key": key,
+                    "version": held.version,
+                    "steps": held.steps,
+                    "slots": list(held.slots),
+                },
+                [held.array, *held.slots.values()],
+            )
+            for key, held in self.held.items()
+        ]
+        return [*changes, ({"method": "restore", "applied": self.applied.contents()}, [])]
+
+    def _restore(self, fields: Fields, arrays: list[Array]) -> None:
+        if "applied" in fields:
+            self.applied = Applied.of(fields["applied"])
+            return
+        array, *slots = map(np.array, arrays)
+        named = dict(zip(fields["slots"], slots, strict=True))
+        self.held[fields["key"]] = Held(array, fields["version"], named, fields["steps"])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all arrays."""
+        return sum(
+            array.nbytes for held in self.held.values() for array in (held.array, *held.slots.values())
+        )
+
+
+def _change(held: Held, fields: Fields, arrays: list[Array]) -> None:
+    how, array = fields["how"], held.array
+    if how == "step":
+        rule: Rule = rule_of(fields["rule"])
+        held.steps += 1
+        rule.step(array, held.slots, arrays, held.steps)
+    elif how in SCATTERS:
+        _scatter(array, how, arrays[0], arrays[1])
+    elif how == "assign":
+        array[...] = arrays[0]
+    else:
+        combine = np.add if how == "assign_add" else np.subtract
+        combine(array, arrays[0], out=array, casting="same_kind")
+
+
+def _scatter(array: Any, how: str, values: Array, indices: Array) -> None:
+    """A scatter update in place; rows that occur once, the usual case, are changed together."""
+    indices = indices.reshape(-1)
+    values = values.reshape(indices.size, *array.shape[1:])
+    if how in ("scatter_add", "scatter_sub") and np.unique(indices).size == indices.size:
+        combine = np.add if how == "scatter_add" else np.subtract
+        array[indices] = combine(array[indices], values, dtype=array.dtype)
+    else:
+        scatter_into(array, how, values, indices)

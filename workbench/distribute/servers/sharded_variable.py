@@ -1,0 +1,166 @@
+"""ShardedVariable: the rows of one variable divided over several parameter servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import optree
+
+from workbench.distribute.arrays.as_array import Array, as_array, as_operand
+from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.variables.checked_values import checked_rows, checked_slices, checked_update
+from workbench.distribute.variables.programs import Update
+from workbench.distribute.variables.scatter import SCATTERS
+from workbench.distribute.variables.variable import Variable, variable_of
+from workbench.distribute.variables.variable_like import VariableLike
+
+
+class ShardedVariable(VariableLike):
+    """Variables that together act as one, whose rows they have one after the other.
+
+    `wb.Variable(...)` in the scope of a `ParameterServerStrategy` with a `variable_partitioner` makes one, where that
+    says that it shall have several shards. In computations it is the whole array, which then travels; `sparse_read`
+    and the scatter updates move the rows that they name only.
+
+    Attributes:
+      variables: The shards, in order; `w/part_0`, `w/part_1` and so on.
+      shape: Of the whole.
+    """
+
+    __slots__ = ("__weakref__", "_offsets", "shape", "variables")
+    travels_by_id = True
+
+    def __init__(self, variables: Sequence[Variable]) -> None:
+        self.variables = list(variables)
+        self._offsets = np.cumsum([0, *(part.shape[0] for part in self.variables)])
+        self.shape = (int(self._offsets[-1]), *self.variables[0].shape[1:])
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The user's name for it."""
+        return self.variables[0].description.name.rpartition("/part_")[0]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of its elements."""
+        return self.variables[0].dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape))
+
+    @property
+    def trainable(self) -> bool:
+        """Whether training should change it."""
+        return self.variables[0].trainable
+
+    @property
+    def strategy(self) -> Any:
+        """The strategy in whose scope it was created."""
+        return self.variables[0].strategy
+
+    @property
+    def synchronization(self) -> Any:
+        """As of its shards."""
+        return self.variables[0].synchronization
+
+    @property
+    def aggregation(self) -> Any:
+        """As of its shards."""
+        return self.variables[0].aggregation
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self.variables)
+
+    def _identity(self) -> tuple[Any, ...]:
+        return tuple(part.description.key for part in self.variables)
+
+    # -- reading and writing ------------------------------------------------------------------------------------
+
+    def _array(self) -> Array:
+        return np.concatenate([part.read_value() for part in self.variables])
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, int | np.integer):  # one row, from its shard alone
+            row = int(key)
+            if not -len(self) <= row < len(self):
+                raise IndexError(f"row {row} of variable {self.name!r}, which has {len(self)}")
+            return self.sparse_read(row % len(self))
+        return super().__getitem__(key)
+
+    def sparse_read(self, indices: Any) -> Array:
+        """Rows of the value, each from its shard; see `Variable.sparse_read`."""
+        wanted = checked_rows(self, indices)
+        flat = wanted.reshape(-1)
+        rows = np.empty((flat.size, *self.shape[1:]), self.dtype)
+        for part, chosen, own in self._by_shard(flat):
+            rows[chosen] = part.sparse_read(own)
+        return rows.reshape(*wanted.shape, *self.shape[1:])
+
+    def by_shard(self, gradient: Any) -> list[tuple[Variable, Any]]:
+        """Each shard that a value or some rows concern, with its part of them.
+
+        Args:
+          gradient: An array of the whole's shape, or IndexedSlices.
+        """
+        if not isinstance(gradient, IndexedSlices):
+            ends = zip(self._offsets, self._offsets[1:], strict=False)
+            return [
+                (part, gradient[begin:end]) for part, (begin, end) in zip(self.variables, ends, strict=True)
+            ]
+        indices = np.asarray(gradient.indices).reshape(-1)
+        values = np.asarray(gradient.values).reshape(indices.size, *self.shape[1:])
+        return [
+            (part, IndexedSlices(values[chosen], own, part.shape))
+            for part, chosen, own in self._by_shard(indices)
+        ]
+
+    def _update(self, how: Update, value: Any) -> None:
+        if how in SCATTERS:
+            checked: Any = checked_slices(self, how, value, traced=False)  # type: ignore[arg-type]
+        else:
+            checked = checked_update(self, how, as_operand(as_array(value)))  # type: ignore[arg-type]
+        for part, own in self.by_shard(checked):
+            getattr(part, how)(own)
+
+    def _by_shard(self, indices: Array) -> Iterator[tuple[Variable, Array, Array]]:
+        """Each shard with rows among `indices`: which of them, and their numbers in the shard."""
+        shards = np.searchsorted(self._offsets, indices, side="right") - 1
+        for number, part in enumerate(self.variables):
+            chosen = np.flatnonzero(shards == number)
+            if chosen.size:
+                yield part, chosen, indices[chosen] - self._offsets[number]
+
+    # -- travelling and showing ---------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShardedVariable, (self.variables,)
+
+    def __repr__(self) -> str:
+        extent = ",".join(map(str, self.shape))
+        where = ", ".join(f"{len(part)} {part.whereabouts}" for part in self.variables[:8])
+        more = ", …" if len(self.variables) > 8 else ""
+        return f"<ShardedVariable {self.name!r} {self.dtype.name}[{extent}]: rows {where}{more}>"
+
+
+# Structures with one, such as the result of a function, keep it as it is.
+_as_node: Any = optree.register_pytree_node  # its types know only collections
+_as_node(
+    ShardedVariable,
+    lambda variable: ((), tuple(part.description for part in variable.variables), ()),
+    lambda descriptions, _: ShardedVariable([variable_of(each) for each in descriptions]),
+    namespace="workbench",
+)

@@ -1,0 +1,145 @@
+"""Optimizer steps as functions of arrays: what a parameter server does with a gradient.
+
+Each rule changes the variable in place. A gradient is one array of the variable's shape, or values and indices of
+some of its rows, each of which occurs once; then only these rows of the variable and of its slots change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+
+from workbench.errors import InvalidArgumentError
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Slots: TypeAlias = dict[str, Array]
+
+
+class Rule(Protocol):
+    """An optimizer's step."""
+
+    def step(self, array: Array, slots: Slots, gradient: Sequence[Array], steps: int) -> None:
+        """Changes a variable.
+
+        Args:
+          array: The variable, or a shard of it, shape `(rows, ...)`.
+          slots: What the rule keeps for it, by name; the rule adds what it lacks.
+          gradient: One array of the shape of `array`, or values `(n, ...)` and indices `(n,)`.
+          steps: How many steps this variable has with this one.
+        """
+
+
+def _rows(array: Array, gradient: Sequence[Array]) -> tuple[Array, Any]:
+    """The gradient, and the rows that it is of."""
+    return gradient[0], gradient[1] if len(gradient) > 1 else ...
+
+
+def _slot(slots: Slots, name: str, array: Array, initial: float = 0.0) -> Array:
+    if name not in slots:
+        slots[name] = np.full(array.shape, initial, array.dtype)
+    return slots[name]
+
+
+@dataclass(frozen=True, slots=True)
+class SGD:
+    """`w -= learning_rate * g`, with momentum `m = momentum * m - learning_rate * g; w += m` (as tf's SGD).
+
+    Attributes:
+      learning_rate: Step size.
+      momentum: Share of the last step that goes on, 0 for none.
+      nesterov: Look ahead along the momentum.
+    """
+
+    learning_rate: float = 0.01
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    def step(self, array: Array, slots: Slots, gradient: Sequence[Array], steps: int) -> None:
+        """See `Rule.step`."""
+        change, rows = _rows(array, gradient)
+        change = change * array.dtype.type(-self.learning_rate)
+        if self.momentum:
+            kept = _slot(slots, "momentum", array)
+            share = array.dtype.type(self.momentum)
+            moved = kept[rows] * share + change
+            kept[rows] = moved
+            change = moved * share + change if self.nesterov else moved
+        array[rows] += change
+
+
+@dataclass(frozen=True, slots=True)
+class Adagrad:
+    """`a += g²; w -= learning_rate * g / sqrt(a + epsilon)` (as tf's Adagrad).
+
+    Attributes:
+      learning_rate: Step size.
+      initial_accumulator_value: What `a` starts with.
+      epsilon: Keeps the divisor from zero.
+    """
+
+    learning_rate: float = 0.001
+    initial_accumulator_value: float = 0.1
+    epsilon: float = 1e-7
+
+    def step(self, array: Array, slots: Slots, gradient: Sequence[Array], steps: int) -> None:
+        """See `Rule.step`."""
+        change, rows = _rows(array, gradient)
+        total = _slot(slots, "accumulator", array, self.initial_accumulator_value)
+        summed = total[rows] + change * change
+        total[rows] = summed
+        scale = array.dtype.type(self.learning_rate)
+        array[rows] -= scale * change / np.sqrt(summed + array.dtype.type(self.epsilon))
+
+
+@dataclass(frozen=True, slots=True)
+class Adam:
+    """Adam (as tf's Adam). Rows that a sparse gradient leaves out keep their moments, too ("lazy").
+
+    Attributes:
+      learning_rate: Step size.
+      beta_1: Decay of the mean of gradients.
+      beta_2: Decay of the mean of their squares.
+      epsilon: Keeps the divisor from zero.
+    """
+
+    learning_rate: float = 0.001
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-7
+
+    def step(self, array: Array, slots: Slots, gradient: Sequence[Array], steps: int) -> None:
+        """See `Rule.step`."""
+        change, rows = _rows(array, gradient)
+        number = array.dtype.type
+        first, second = _slot(slots, "m", array), _slot(slots, "v", array)
+        m = first[rows] + (change - first[rows]) * number(1 - self.beta_1)
+        v = second[rows] + (change * change - second[rows]) * number(1 - self.beta_2)
+        first[rows], second[rows] = m, v
+        scale = self.learning_rate * (1 - self.beta_2**steps) ** 0.5 / (1 - self.beta_1**steps)
+        array[rows] -= number(scale) * m / (np.sqrt(v) + number(self.epsilon))
+
+
+_RULES: Final[Mapping[str, Callable[..., Rule]]] = {"SGD": SGD, "Adagrad": Adagrad, "Adam": Adam}
+
+
+def rule_fields(rule: SGD | Adagrad | Adam) -> dict[str, Any]:
+    """A rule as a request carries it."""
+    return {"kind": type(rule).__name__, **asdict(rule)}
+
+
+def rule_of(fields: Mapping[str, Any]) -> Rule:
+    """The rule that `rule_fields` described.
+
+    Raises:
+      InvalidArgumentError: If there is none of that name.
+    """
+    options = dict(fields)
+    make = _RULES.get(options.pop("kind"))
+    if make is None:
+        raise InvalidArgumentError(
+            f"a parameter server has no rule {fields['kind']!r}; it has {', '.join(_RULES)}"
+        )
+    return make(**options)

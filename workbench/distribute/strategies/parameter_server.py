@@ -1,0 +1,362 @@
+"""ParameterServerStrategy: variables on parameter servers, functions on workers that run when they can."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from workbench import runtime
+from workbench.distribute import contexts
+from workbench.distribute.arrays.plain_device import HERE
+from workbench.distribute.function import plain_function
+from workbench.distribute.identity import new_id
+from workbench.distribute.replica.replica_context import DefaultReplicaContext
+from workbench.distribute.servers.hosting import Hosting
+from workbench.distribute.servers.on_servers import placement_of
+from workbench.distribute.servers.sharded_variable import ShardedVariable
+from workbench.distribute.servers.streams import current_stream
+from workbench.distribute.strategies.extended import StrategyExtended
+from workbench.distribute.strategies.strategy import Strategy
+from workbench.distribute.strategy_description import StrategyDescription
+from workbench.distribute.values.distributed_values import select
+from workbench.distribute.variables.variable import Variable, initial_array
+from workbench.errors import InvalidArgumentError
+from workbench.runtime.placement_text import counted, one_line
+
+if TYPE_CHECKING:
+    from workbench.data import Dataset
+    from workbench.data.context import InputContext, InputOptions
+    from workbench.device_names import Device
+    from workbench.distribute.partitioners import Partitioner
+    from workbench.distribute.value_context import RunOptions
+
+_JOBS = frozenset(("chief", "worker", "ps", "evaluator"))
+
+
+class ParameterServerStrategy(Strategy):
+    """Variables on parameter servers, and workers that read and update them each at its own pace.
+
+    As tf.distribute.ParameterServerStrategy (V2). Devices of the cluster take the roles: workers run functions, which a
+    `ClusterCoordinator` schedules; parameter servers keep variables, each whole variable or shard on one of them, in
+    turn. There is one replica: `run` calls its function where it is called.
+
+    A server writes each update to a journal before it answers. When its process is lost another one takes its place,
+    with every update that was answered; an update that is sent again is applied once.
+
+    Args:
+      cluster_resolver: How many tasks the jobs "worker" and "ps" have; None takes all devices of the cluster. A cluster
+        whose tasks have these jobs (`workbench join`) gives their devices, any other its first and its next ones.
+      variable_partitioner: Decides into how many shards a variable is divided; one of
+        `wb.distribute.experimental.partitioners`, or a function of shape and dtype.
+      servers: How many parameter servers there are, where no resolver says so: the last devices. None takes all tasks
+        of the job "ps", or a single device.
+      journal_folder: Where servers keep their journals, on their machines; None is the folder for temporary files. A
+        journal is as large as the variables and some 64 MiB, or four times the variables.
+
+    Raises:
+      ValueError: If there are too few devices, or the resolver names another job, or no worker or server.
+
+    >>> strategy = ParameterServerStrategy(servers=2)  # doctest: +SKIP
+    >>> with strategy.scope():  # doctest: +SKIP
+    ...     table = wb.Variable(np.zeros((1000, 16), "float32"))
+    """
+
+    _resolver: Any = None
+    _partitioner: Callable[..., Any] | None = None
+    _hosting: Hosting | None = None
+    _created = 0
+
+    def __init__(
+        self,
+        cluster_resolver: Any = None,
+        variable_partitioner: Partitioner | Callable[..., Any] | None = None,
+        *,
+        servers: int | None = None,
+        journal_folder: str | None = None,
+    ) -> None:
+        workers, keepers = _roles(cluster_resolver, servers)
+        cluster = runtime.current_cluster()
+        assert cluster is not None
+        description = StrategyDescription(
+            id=new_id(),
+            kind=type(self),
+            devices=(HERE,),
+            placement_of=placement_of,
+            options=None,
+            cross_device_ops=None,
+        )
+        self._describe(description, None)
+        self._resolver = cluster_resolver
+        self._partitioner = variable_partitioner
+        self._hosting = hosting = Hosting(
+            cluster, workers, keepers, strategy=description.id, journal_folder=journal_folder
+        )
+        weakref.finalize(self, _close_aside, hosting).atexit = False
+        for number, server in enumerate(hosting.servers):
+            server.keeps(_NamesOn(weakref.ref(self), number))
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def stands_for_another(self) -> bool:
+        """Whether this is a worker's process."""
+        return self._hosting is None
+
+    @property
+    def cluster_resolver(self) -> Any:
+        """The resolver that was passed, or None."""
+        return self._resolver
+
+    @property
+    def hosting(self) -> Hosting:
+        """Servers and devices of workers, as the notebook holds them.
+
+        Raises:
+          RuntimeError: In a function on a worker.
+        """
+        if self._hosting is None:
+            raise RuntimeError(f"{self!r} can only be used like this in the notebook, not on a worker")
+        return self._hosting
+
+    @property
+    def extended(self) -> StrategyExtended:
+        """Further methods, for libraries."""
+        return ParameterServerExtended(self, self.run)
+
+    def close(self) -> None:
+        """Ends the servers, and with them the variables; a coordinator ends, too. Idempotent.
+
+        It is done when the strategy is collected, or its cluster is closed.
+        """
+        self.hosting.close()
+
+    # -- running ------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+        options: RunOptions | None = None,
+    ) -> Any:
+        """Calls `fn` here and now, in replica context; in a scheduled function that is on its worker.
+
+        Returns:
+          What `fn` returns: there is one replica, so nothing is wrapped.
+
+        Raises:
+          RuntimeError: In a replica function, or in the scope of another strategy.
+        """
+        contexts.require_cross_replica(self, "strategy.run")
+        plain = plain_function(fn)
+        outer = contexts.thread.context
+        contexts.thread.context = DefaultReplicaContext(self)
+        try:
+            return plain(*(select(value, 0) for value in args), **select(kwargs or {}, 0))
+        finally:
+            contexts.thread.context = outer
+
+    def distribute_dataset(self, dataset: Dataset, options: InputOptions | None = None) -> Any:
+        """The dataset itself: a function on a worker reads all of it; see `Strategy.distribute_dataset`."""
+        return dataset
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Dataset], options: InputOptions | None = None
+    ) -> Any:
+        """What `dataset_fn` returns for the only pipeline there is; for functions on workers."""
+        from workbench.data.context import InputContext  # the data pipeline, only when it is used
+
+        return dataset_fn(InputContext())
+
+    # -- variables ----------------------------------------------------------------------------------------------
+
+    def next_server(self) -> int:
+        """The servers in turn; within `colocate_vars_with` that of the other variable.
+
+        Raises:
+          RuntimeError: In a scheduled function.
+        """
+        if current_stream() is not None or self._hosting is None:
+            raise RuntimeError(
+                "wb.Variable(...) was called in a function that runs on a worker: each call would create another "
+                "variable on the parameter servers; create it once, in strategy.scope() in the notebook"
+            )
+        if _thread.server is not None:
+            return _thread.server
+        server = self._created % len(self._hosting.servers)
+        self._created += 1
+        return server
+
+    def divided(
+        self, initial_value: Any = None, *, name: str = "Variable", dtype: Any = None, **options: Any
+    ) -> Any:
+        """A variable of several shards, where the partitioner says so; None where there is none to ask."""
+        if self._partitioner is None or _thread.undivided or _thread.server is not None:
+            return None
+        array = initial_array(initial_value, dtype)
+        shards = min(
+            _shards(self._partitioner, array.shape, array.dtype, name), len(array) if array.ndim else 1
+        )
+        with self.undivided():
+            if shards <= 1:
+                return Variable(array, name=name, **options)
+            rows, more = divmod(len(array), shards)
+            parts, begin = [], 0
+            for number in range(shards):
+                end = begin + rows + (number < more)
+                parts.append(Variable(array[begin:end], name=f"{name}/part_{number}", **options))
+                begin = end
+            return ShardedVariable(parts)
+
+    @contextmanager
+    def undivided(self) -> Iterator[None]:
+        """Variables created by this thread in the block stay whole."""
+        outer, _thread.undivided = _thread.undivided, True
+        try:
+            yield
+        finally:
+            _thread.undivided = outer
+
+    @contextmanager
+    def on_server(self, server: int) -> Iterator[None]:
+        """Variables created by this thread in the block go to this server, whole."""
+        outer, _thread.server = _thread.server, server
+        try:
+            yield
+        finally:
+            _thread.server = outer
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        if self._hosting is None:
+            return one_line(name, "on a worker")
+        hosting = self._hosting
+        return one_line(
+            name,
+            counted(len(hosting.workers), "worker"),
+            counted(len(hosting.servers), "parameter server"),
+            counted(len(self.variables), "variable") if self.variables else "",
+            "stopped" if hosting.cluster.closed else "live",
+        )
+
+
+class ParameterServerExtended(StrategyExtended):
+    """`strategy.extended` of parameter servers: updates run where they are called, and what they use travels."""
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """The parameter servers."""
+        hosting = self._servers_of.hosting
+        return tuple(f"/job:ps/replica:0/task:{n}/device:CPU:0" for n in range(len(hosting.servers)))
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """The workers."""
+        hosting = self._servers_of.hosting
+        return tuple(f"/job:worker/replica:0/task:{n}/device:CPU:0" for n in range(len(hosting.workers)))
+
+    @property
+    def _servers_of(self) -> ParameterServerStrategy:
+        assert isinstance(self._strategy, ParameterServerStrategy)
+        return self._strategy
+
+    @contextmanager
+    def colocate_vars_with(self, colocate_with_variable: Any) -> Iterator[None]:
+        """Variables created inside live on the server of `colocate_with_variable`, and are not divided.
+
+        Raises:
+          ValueError: If that is no variable of this strategy, or has several shards.
+        """
+        with super().colocate_vars_with(colocate_with_variable):
+            if not isinstance(colocate_with_variable, Variable):
+                raise ValueError(
+                    f"colocate_vars_with needs one variable on one server, got {colocate_with_variable!r}; give one of "
+                    f"its shards, variable.variables[0]"
+                )
+            with self._servers_of.on_server(colocate_with_variable.description.server):
+                yield
+
+
+class _Thread(threading.local):
+    """How the calling thread creates variables."""
+
+    undivided = False
+    server: int | None = None
+
+
+_thread = _Thread()
+
+
+def _close_aside(hosting: Hosting) -> None:
+    """Closing waits for threads, and the one that collects garbage may be one of them."""
+    threading.Thread(target=hosting.close, name="wb-servers-close", daemon=True).start()
+
+
+class _NamesOn:
+    """The names of variables on one server, without keeping the strategy."""
+
+    def __init__(self, strategy: weakref.ref[ParameterServerStrategy], server: int) -> None:
+        self._strategy = strategy
+        self._server = server
+
+    def __call__(self) -> tuple[str, ...]:
+        strategy = self._strategy()
+        variables = () if strategy is None else strategy.variables
+        return tuple(each.name for each in variables if each.description.server == self._server)
+
+
+def _roles(resolver: Any, servers: int | None) -> tuple[tuple[Device, ...], tuple[Device, ...]]:
+    """Devices of workers and of servers: of the tasks that have these jobs, or the first and the last ones."""
+    workers = None if resolver is None else _tasks(resolver, "worker")
+    wanted = servers if resolver is None else _tasks(resolver, "ps")
+    if wanted is not None and wanted < 1:
+        raise InvalidArgumentError(f"servers is {wanted}; variables need at least one parameter server")
+    devices = runtime.auto_connect(None if workers is None else workers + (wanted or 1)).devices
+    keepers = tuple(device for device in devices if device.job == "ps")
+    runners = tuple(device for device in devices if device.job == "worker")
+    if not keepers:  # tasks without jobs
+        begin = max(0, len(runners) - (wanted or 1)) if workers is None else workers
+        runners, keepers = runners[:begin], runners[begin:]
+    if len(runners) < (workers or 1) or len(keepers) < (wanted or 1):
+        raise InvalidArgumentError(
+            f"{counted(workers or 1, 'worker')} and {counted(wanted or 1, 'parameter server')} need a device each, and "
+            f"the cluster has {len(devices)}; connect to more, "
+            f"wb.connect(replicas={(workers or 1) + (wanted or 1)}, replace=True)"
+        )
+    return runners[:workers], keepers[:wanted]
+
+
+def _tasks(resolver: Any, job: str) -> int:
+    """How many tasks of a job a cluster has.
+
+    Raises:
+      InvalidArgumentError: If it has none, or jobs that this strategy does not know.
+    """
+    spec = resolver.cluster_spec()
+    if unknown := sorted(set(spec.jobs) - _JOBS):
+        raise InvalidArgumentError(
+            f"the cluster has jobs {', '.join(unknown)}; ParameterServerStrategy knows {', '.join(sorted(_JOBS))}"
+        )
+    count: int = spec.num_tasks(job) if job in spec.jobs else 0
+    if not count:
+        raise InvalidArgumentError(
+            f"the cluster has no task in the job {job!r}, only {', '.join(spec.jobs) or 'no jobs'}; "
+            f"ParameterServerStrategy needs at least one in each of 'worker' and 'ps'"
+        )
+    return count
+
+
+def _shards(partitioner: Callable[..., Any], shape: tuple[int, ...], dtype: Any, name: str) -> int:
+    """How many shards a partitioner wants; scalars are not divided."""
+    if not shape:
+        return 1
+    counts = [int(count) for count in partitioner(shape=shape, dtype=dtype)]
+    if len(counts) != len(shape) or any(count > 1 for count in counts[1:]):
+        raise InvalidArgumentError(
+            f"variable {name!r} of shape {shape}: the partitioner gave {counts}; it must give a number of shards for "
+            f"each dimension, and only the first one can be divided"
+        )
+    return counts[0]

@@ -1,0 +1,113 @@
+"""Frames between processes: a JSON object and arrays, as they lie. Reading one executes nothing.
+
+u32 header bytes | u64 payload bytes | header | arrays, each padded to 64 bytes
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from workbench import errors
+from workbench.errors import UnknownError, WorkbenchError
+
+Fields = dict[str, Any]
+Array = np.ndarray[Any, Any]
+HEAD: Final = struct.Struct("<IQ")
+_MOST_HEADER_BYTES: Final = 64 * 1024 * 1024
+_ALIGNED_BYTES: Final = 64
+_JOINED_BYTES: Final = 256 * 1024
+_ARRAYS: Final = "arrays"
+
+
+def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryview]:
+    """A frame, in pieces: large arrays are not copied.
+
+    Args:
+      fields: What JSON can hold.
+      arrays: Of numbers, bools or texts of fixed length; not of objects.
+    """
+    if arrays:
+        arrays = [np.ascontiguousarray(array).reshape(array.shape) for array in arrays]
+        fields = {**fields, _ARRAYS: [[_dtype_name(array.dtype), array.shape] for array in arrays]}
+    header = json.dumps(fields, separators=(",", ":")).encode()
+    payload: list[bytes | memoryview] = []
+    for array in arrays:
+        payload.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
+        if gap := -array.nbytes % _ALIGNED_BYTES:
+            payload.append(bytes(gap))
+    total = sum(map(len, payload))
+    pieces = [HEAD.pack(len(header), total), header, *payload]
+    return [b"".join(pieces)] if total < _JOINED_BYTES else pieces
+
+
+def unpack(header: bytes | bytearray, payload: bytearray) -> tuple[Fields, list[Array]]:
+    """What `pack` was given; the arrays lie in `payload`."""
+    fields: Fields = json.loads(header)
+    arrays, offset = [], 0
+    for name, shape in fields.pop(_ARRAYS, ()):
+        dtype = np.dtype(name)
+        count = int(np.prod(shape, dtype=np.int64))
+        arrays.append(np.frombuffer(payload, dtype, count, offset).reshape(shape))
+        offset += -(-count * dtype.itemsize // _ALIGNED_BYTES) * _ALIGNED_BYTES
+    return fields, arrays
+
+
+def send(sock: socket.socket, fields: Fields, arrays: Sequence[Array] = ()) -> None:
+    """Sends a frame.
+
+    Raises:
+      OSError: If the peer is gone, or takes nothing within the socket's timeout.
+    """
+    for piece in pack(fields, arrays):
+        if len(piece):
+            sock.sendall(piece)
+
+
+def receive(sock: socket.socket) -> tuple[Fields, list[Array]]:
+    """The next frame.
+
+    Raises:
+      OSError: If the peer is gone, or nothing comes within the socket's timeout.
+    """
+    header_bytes, payload_bytes = HEAD.unpack(_exactly(sock, HEAD.size))
+    if header_bytes > _MOST_HEADER_BYTES:
+        raise ConnectionError(f"a frame claims a header of {header_bytes:,} bytes")
+    body = _exactly(sock, header_bytes + payload_bytes) if payload_bytes < _JOINED_BYTES else None
+    if body is not None:
+        return unpack(body[:header_bytes], body[header_bytes:])
+    header = _exactly(sock, header_bytes)
+    return unpack(header, _exactly(sock, payload_bytes))
+
+
+def error_fields(error: BaseException) -> Fields:
+    """An error as a reply carries it."""
+    return {"kind": type(error).__name__, "message": str(error)}
+
+
+def raised_by(fields: Fields) -> WorkbenchError:
+    """The error that `error_fields` described; one of another kind is an `UnknownError`."""
+    kind = getattr(errors, str(fields["kind"]), None)
+    if isinstance(kind, type) and issubclass(kind, WorkbenchError):
+        return kind(str(fields["message"]))
+    return UnknownError(f"{fields['kind']}: {fields['message']}")
+
+
+def _exactly(sock: socket.socket, count: int) -> bytearray:
+    body = bytearray(count)
+    view, done = memoryview(body), 0
+    while done < count:
+        part = sock.recv_into(view[done:])
+        if not part:
+            raise ConnectionError("the peer closed the connection")
+        done += part
+    return body
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    return dtype.name if dtype.kind == "V" else dtype.str

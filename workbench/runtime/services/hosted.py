@@ -1,0 +1,145 @@
+"""HostedService: a service in the process of one device, as the driver starts, leases and restores it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench import forks
+from workbench.communicators.core.tcp import Tls, is_loopback
+from workbench.device_names import Device
+from workbench.errors import ClusterClosed, ReplicaLost, ReplicaStalled, UnavailableError
+from workbench.runtime.services.service import Connection, ServiceAddress
+
+if TYPE_CHECKING:
+    from workbench.runtime.cluster import Cluster
+
+_RESTORE_SECONDS: Final = 120.0
+_PAUSE_SECONDS: Final = 0.1
+_PROBE_SECONDS: Final = 2.0
+_CLOSE_SECONDS: Final = 5.0
+Start = Callable[[int], tuple[Any, ...]]
+
+
+class HostedService:
+    """Keeps a service running: where its process ends, in the process that takes its place.
+
+    Attributes:
+      name: What it is called, such as "ps:0".
+      device: Where it was asked for.
+      address: Where it is now.
+      restarts: How often it had to be started again.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        device: Device,
+        name: str,
+        program: Callable[..., ServiceAddress],
+        start: Start,
+    ) -> None:
+        """Starts it.
+
+        Args:
+          cluster: Whose device it is.
+          device: Its process runs the service.
+          name: What it is called.
+          program: Starts it there; called as `program(env, name, *start(n))`.
+          start: Number of this start, from 0 -> further arguments.
+        """
+        self.name = name
+        self.device = device
+        self.restarts = 0
+        self._group = cluster.group([device], label=name)
+        self._security = cluster.client.security
+        self._prepared = self._group.prepare(program)
+        self._start = start
+        self._lock = forks.lock(threading.Lock())
+        self._closed = threading.Event()
+        self._lease: Connection | None = None
+        try:
+            self.address = self._started()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def gone(self) -> str:
+        """How its process ended, in words; "" while it is there."""
+        gang = self._group.gang
+        return next((str(gang.workers[n].lost) for n in self._group.worker_names if gang.workers[n].lost), "")
+
+    def keeps(self, names: Callable[[], tuple[str, ...]]) -> None:
+        """`names()` are of values that live there."""
+        self._group.kept_names = names
+
+    def restored(self, seen: ServiceAddress) -> ServiceAddress:
+        """Where the service is, after it did not answer at `seen`.
+
+        Raises:
+          UnavailableError: If it cannot be started again.
+        """
+        with self._lock:
+            if self.address == seen and not self._answers():
+                self._let_go()
+                self.restarts += 1
+                self.address = self._started()
+            return self.address
+
+    def tls(self) -> Tls | None:
+        """How the driver connects to it."""
+        return self._tls_for(self.address)
+
+    def _answers(self) -> bool:
+        try:
+            Connection(self.address, self.tls(), _PROBE_SECONDS).close()
+        except OSError:
+            return False
+        return self._lease is not None
+
+    def _started(self) -> ServiceAddress:
+        deadline = time.monotonic() + _RESTORE_SECONDS
+        while True:
+            try:
+                handle = self._group.run(self._prepared, (self.name, *self._start(self.restarts)))
+                address: ServiceAddress = handle.value(0)
+                self._lease = Connection(address, self._tls_for(address))
+                if self._closed.is_set():  # meanwhile, by a thread that saw no lease to end
+                    self._let_go()
+                    raise ClusterClosed(f"{self.name} was stopped")
+                self._lease.ask({"method": "lease"})
+            except (ReplicaLost, ReplicaStalled, OSError) as error:
+                self._let_go()
+                if self._closed.is_set():
+                    raise ClusterClosed(f"{self.name} was stopped") from error
+                if time.monotonic() > deadline:
+                    raise UnavailableError(
+                        f"{self.name} on {self.device} is gone and could not be started again within "
+                        f"{_RESTORE_SECONDS:g} s: {error}"
+                    ) from error
+                self._closed.wait(_PAUSE_SECONDS)
+            else:
+                return address
+
+    def _tls_for(self, address: ServiceAddress) -> Tls | None:
+        if is_loopback(address.host):
+            return None
+        context = self._security.get_connection_args("worker").get("ssl_context")
+        return None if context is None else Tls(server=context, client=context)
+
+    def _let_go(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.close()
+
+    def close(self) -> None:
+        """Ends the service, and waits until it has ended. Idempotent."""
+        if not self._closed.is_set():
+            self._closed.set()
+            lease, self._lease = self._lease, None
+            if lease is not None:
+                lease.finish(_CLOSE_SECONDS)
+            self._group.gang.abandoned.append(self._group)
