@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import sys
 import time
+from pathlib import Path
 
-from tests.fuzz.run import TARGETS, Finding, fuzz, replay
+from tests.fuzz.results import Result, load, save
+from tests.fuzz.run import MOST_FINDINGS, TARGETS, Finding, fuzz, replay
+
+_SAVED_EVERY = 20_000
 
 
 def main() -> int:
@@ -16,6 +21,9 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", type=int, help="run this case only, in this process")
+    parser.add_argument(
+        "--results", type=Path, help="a file to count cases in; cases of this seed in it do not run again"
+    )
     arguments = parser.parse_args()
     names = list(TARGETS) if arguments.reader == "all" else [arguments.reader]
     if arguments.case is not None:
@@ -24,17 +32,39 @@ def main() -> int:
         return 0
     found: list[Finding] = []
     for name in names:
-        started = time.monotonic()
-        findings, refused = fuzz(name, arguments.seed, arguments.cases)
-        seconds = time.monotonic() - started
-        print(
-            f"{name}: {arguments.cases:,} cases, {refused:,} refused, {len(findings)} findings, {seconds:,.0f} s",
-            flush=True,
-        )
+        found += _fuzz(name, arguments.seed, arguments.cases, arguments.results)
+    return 1 if found else 0
+
+
+def _fuzz(name: str, seed: int, cases: int, path: Path | None) -> list[Finding]:
+    started = time.monotonic()
+    known = load(path).get(name) if path is not None else None
+    result = known if known is not None and known.seed == seed else Result(seed, 0, 0, 0, "")
+    found: list[Finding] = []
+    first = result.cases
+    while result.cases < cases:
+        count = min(_SAVED_EVERY, cases - result.cases)
+        findings, refused = fuzz(name, seed, count, result.cases)
         for finding in findings:
             print(f"  {finding}", flush=True)
         found += findings
-    return 1 if found else 0
+        if len(findings) >= MOST_FINDINGS:  # the last cases did not run
+            break
+        result = Result(
+            seed,
+            result.cases + count,
+            result.refused + refused,
+            result.findings + len(findings),
+            datetime.datetime.now(datetime.UTC).date().isoformat(),
+        )
+        if path is not None:
+            save(path, {**load(path), name: result})
+    print(
+        f"{name}: {result.cases - first:,} cases, {result.refused:,} of {result.cases:,} refused, "
+        f"{len(found)} findings, {time.monotonic() - started:,.0f} s",
+        flush=True,
+    )
+    return found
 
 
 if __name__ == "__main__":

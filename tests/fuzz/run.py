@@ -17,8 +17,11 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.fuzz.folders import Images, OldZarr, Zarr
 from tests.fuzz.messages import Examples, SequenceExamples, Tensors
 from tests.fuzz.mutate import mutated
+from tests.fuzz.remote import RemoteCsv, RemoteLines, RemoteParquet, RemoteRecords
+from tests.fuzz.service import Frames, Hello
 from tests.fuzz.targets import (
     Arrow,
     Csv,
@@ -42,14 +45,15 @@ TARGETS: dict[str, type[Target]] = {
     target.name: target
     for target in (
         Records, GzipRecords, ZlibRecords, Examples, SequenceExamples, Tensors, Lines, GzipLines, Pieces, GzipPieces,
-        Database, Csv, Parquet, Arrow, Npy, Stored, Position,
+        Database, Csv, Parquet, Arrow, Npy, Images, Zarr, OldZarr, Stored, Position,
+        RemoteRecords, RemoteLines, RemoteCsv, RemoteParquet, Frames, Hello,
     )
 }  # fmt: skip
 # What runs the cases.
 CHILD = ["-m", "tests.fuzz.run"]
 CASE_SECONDS = 60
 MEMORY_BYTES = 2 << 30
-_MOST_FINDINGS = 20
+MOST_FINDINGS = 20
 _ROOT = Path(__file__).parents[2]
 
 
@@ -88,7 +92,7 @@ def fuzz(name: str, seed: int, cases: int, first: int = 0) -> tuple[list[Finding
     end = first + cases
     with tempfile.TemporaryDirectory(prefix="workbench-fuzz-") as folder:
         progress = Path(folder) / "progress"
-        while first < end and len(findings) < _MOST_FINDINGS:
+        while first < end and len(findings) < MOST_FINDINGS:
             progress.write_bytes(struct.pack("<QQ", first, 0))
             scratch = Path(folder) / "scratch"
             scratch.mkdir(exist_ok=True)
@@ -151,7 +155,7 @@ def _child(name: str, seed: int, first: int, end: int, progress: str, scratch: s
                 text = f"{last[:400]} at {frames[-1].filename}:{frames[-1].lineno}"
                 print(json.dumps([case, text]), flush=True)
                 told += 1
-                if told == _MOST_FINDINGS:
+                if told == MOST_FINDINGS:
                     break
         page[:] = struct.pack("<QQ", end, refused)
     sys.stdout.flush()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz import run
+from tests.fuzz import results, run
+from tests.fuzz.__main__ import main
 from tests.fuzz.run import TARGETS, fuzz
 from tests.fuzz.targets import Target, WrongData
 
@@ -69,3 +70,25 @@ def test_a_case_follows_from_seed_and_number(tmp_path: Path, capsys: pytest.Capt
         outputs.append(capsys.readouterr().out)
     assert "refused: DataLossError" in outputs[0]
     assert outputs[0].count("refused") == outputs[1].count("refused")
+
+
+def test_counting_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.json"
+    monkeypatch.setattr("tests.fuzz.__main__._SAVED_EVERY", 10)
+    command = ["fuzz", "--reader", "tensors", "--results", str(path), "--cases"]
+    for cases, ran in (("25", 25), ("40", 15), ("40", 0)):
+        monkeypatch.setattr("sys.argv", [*command, cases])
+        assert main() == 0
+        assert f"tensors: {ran} cases" in capsys.readouterr().out
+    found = results.load(path)["tensors"]
+    assert found.cases == 40
+    assert found.refused == fuzz("tensors", 0, 40)[1]
+
+
+def test_the_table_of_the_readme_is_that_of_the_results() -> None:
+    known = results.load(results.FILE)
+    assert set(known) <= set(TARGETS)
+    text = results.README.read_text()
+    assert text == results.with_table(text, known)

@@ -12,7 +12,7 @@ from workbench.data.service.wire import Fields
 from workbench.data.stored.blocks import decoded, encoded, kinds
 from workbench.data.structure import Structure
 from workbench.data.tables import Failed, Joined, Leaves, ListTable, Run, attempts
-from workbench.errors import UnknownError, WorkbenchError
+from workbench.errors import DataLossError, UnknownError, WorkbenchError
 
 _MOST_TEXT = 10_000
 
@@ -44,15 +44,26 @@ def unpacked(segments: list[Fields], payload: bytes, structure: Structure, worke
     Raises:
       DataLossError: if the bytes are no elements.
     """
+    place = f"a block of data worker {worker}"
     runs: list[Run] = []
     start = 0
-    for segment in segments:
-        if "error" in segment:
-            runs.append(Failed(_raised(segment, worker)))
-            continue
-        stop = start + segment["bytes"]
-        runs.append(decoded(payload[start:stop], structure, f"a block of data worker {worker}"))
-        start = stop
+    try:
+        for segment in segments:
+            if "error" in segment:
+                runs.append(Failed(_raised(segment, worker)))
+                continue
+            stop = start + segment["bytes"]
+            runs.append(decoded(payload[start:stop], structure, place))
+            if len(runs[-1]) != segment["count"]:
+                raise DataLossError(f"{place} has {len(runs[-1])} elements instead of {segment['count']}")
+            start = stop
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ) as error:  # segments that `packed` did not write
+        raise DataLossError(f"{place} is damaged: {type(error).__name__}: {error}") from error
     return runs
 
 

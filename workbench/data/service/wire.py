@@ -55,7 +55,7 @@ class Connection:
         """The next frame; None waits until the peer sends one or goes.
 
         Raises:
-          OSError: if the peer is gone, or nothing comes in time.
+          OSError: if the peer is gone, or nothing comes in time, or something else than a frame.
         """
         self._sock.settimeout(timeout_seconds)
         head = self._exactly(_HEAD.size)
@@ -63,7 +63,12 @@ class Connection:
         header_bytes, payload_bytes = _HEAD.unpack(head)
         if header_bytes > _MOST_HEADER_BYTES:
             raise ConnectionError(f"a frame claims a header of {header_bytes:,} bytes")
-        fields = json.loads(self._exactly(header_bytes))
+        try:
+            fields = json.loads(self._exactly(header_bytes))
+        except (ValueError, RecursionError) as error:  # text, or nested without end
+            raise ConnectionError(f"the header of a frame is damaged: {error}") from error
+        if not isinstance(fields, dict):
+            raise ConnectionError(f"the header of a frame is {type(fields).__name__}, not an object")
         return fields, self._exactly(payload_bytes)
 
     def _exactly(self, count: int) -> bytes:

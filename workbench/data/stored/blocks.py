@@ -26,6 +26,9 @@ _HEAD = struct.Struct("<I")
 _LENGTHS = np.dtype("<i8")
 # A header or a body that `encoded` did not write, which checksums cannot tell.
 _DAMAGES = (ValueError, TypeError, LookupError, AttributeError, OSError, struct.error, zlib.error)
+# As much as decompressing makes of a byte at most: zlib 1,032 bytes, Snappy 22.
+_MOST_BYTES_OF_ONE = {"": 1, "GZIP": 1100, "SNAPPY": 64}
+_MOST_EMPTY = 1 << 24
 Column = Array | Sequence[Any]
 
 
@@ -82,6 +85,10 @@ def decoded(block: bytes, structure: Structure, place: str) -> Run:
         count = int(header["count"])
         body = _Body(_decompressed(block[_HEAD.size + size :], header["compression"], header["bytes"]))
         columns = [_decoded_column(head, count, body) for head in header["columns"]]
+        if len(columns) != structure.spec.num_leaves:
+            raise ValueError(f"{len(columns)} columns stand for {structure.spec.num_leaves} components")
+        if not columns and not 0 <= count <= _MOST_EMPTY:  # nothing but this number says how many there are
+            raise ValueError(f"it claims {count} elements without components")
     except _DAMAGES as error:
         raise DataLossError(f"{place} is no block of elements: {error}; write the files again") from error
     arrays = [column for column in columns if isinstance(column, np.ndarray)]
@@ -178,9 +185,12 @@ def _compressed(body: bytes, compression: str) -> bytes:
 
 
 def _decompressed(data: bytes, compression: str, size: int) -> bytes:
+    if compression not in _MOST_BYTES_OF_ONE:
+        raise ValueError(f"its compression {compression!r} is unknown")
+    most = _MOST_BYTES_OF_ONE[compression] * (len(data) + 1)
+    if type(size) is not int or not 0 <= size <= most:  # memory of this size would be taken
+        raise ValueError(f"{len(data)} bytes cannot hold the {size!r:.40} that it claims")
     match compression:
-        case "":
-            body = data
         case "GZIP":
             body = zlib.decompressobj().decompress(data, size + 1)
         case "SNAPPY":
@@ -188,7 +198,7 @@ def _decompressed(data: bytes, compression: str, size: int) -> bytes:
 
             body = pa.decompress(data, size, codec="snappy", asbytes=True)
         case _:
-            raise ValueError(f"its compression {compression!r} is unknown")
+            body = data
     if len(body) != size:
         raise ValueError(f"it has {len(body)} bytes instead of {size}")
     return body

@@ -42,7 +42,10 @@ def dtype_of_text(text: str) -> np.dtype[Any]:
     """
     if text == "string":
         return STRING
-    dtype = np.dtype(text) if text[:1] in "<>|" else dtype_named(text)
+    try:
+        dtype = np.dtype(text) if text[:1] in "<>|" else dtype_named(text)
+    except SyntaxError as error:  # numpy reads what has commas as Python literals
+        raise ValueError(f"{text!r} is no dtype") from error
     if dtype.kind not in _PORTABLE_KINDS and dtype.isbuiltin != 2:
         raise ValueError(f"{text!r} is no dtype of stored elements")
     return dtype

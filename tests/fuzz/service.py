@@ -1,0 +1,139 @@
+"""What the data service reads from its peers, out of memory instead of sockets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import numpy as np
+
+from tests.fuzz.targets import Target, WrongData
+from workbench.data.service.blocks import packed, unpacked
+from workbench.data.service.wire import Connection, Fields, accepted
+from workbench.data.structure import flatten
+from workbench.data.tables import Failed, ListTable, Run
+from workbench.errors import UnavailableError, WorkbenchError
+
+_STRUCTURE = flatten((np.int64(0), b"", np.zeros(2)))[1]
+_TOKEN = "token-of-the-service"
+
+
+class Wire:
+    """A socket whose peer has sent some bytes and has gone."""
+
+    def __init__(self, received: bytes = b"") -> None:
+        self._received, self.position = received, 0
+        self.sent = b""
+
+    def recv(self, count: int) -> bytes:
+        """The next bytes."""
+        start, self.position = self.position, min(self.position + count, len(self._received))
+        return self._received[start : self.position]
+
+    def sendall(self, data: bytes) -> None:
+        """Keeps what is sent."""
+        self.sent += data
+
+    def settimeout(self, seconds: float | None) -> None:
+        """Nothing is waited for."""
+
+    def setsockopt(self, *option: int) -> None:
+        """There is nothing to set."""
+
+    def shutdown(self, how: int) -> None:
+        """There is nothing to end."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _frame(fields: Fields, payload: bytes = b"") -> bytes:
+    wire = Wire()
+    Connection(cast(Any, wire)).send(fields, payload)
+    return wire.sent
+
+
+def _elements() -> list[Run]:
+    rows: list[Any] = [[np.int64(n), b"text %d" % n, np.arange(2.0) + n] for n in range(9)]
+    uneven: list[Any] = [[np.int64(n), b"", np.arange(float(n))] for n in range(3)]
+    of_rows, of_uneven = ListTable(rows, _STRUCTURE), ListTable(uneven, _STRUCTURE)
+    failed = Failed(ValueError("an element that cannot be computed"))
+    return [Run(of_rows, range(9)), failed, Run(of_uneven, range(3))]
+
+
+class Frames(Target):
+    """Frames of a peer that has shown the token: requests, and replies with elements."""
+
+    name = "service-frames"
+
+    def good_inputs(self) -> list[bytes]:
+        request = _frame({"method": "take", "lane": 3, "names": ["a", "b"]}, b"payload")
+        inputs = [request + _frame({}) + request]
+        for compression in ("", "GZIP", "SNAPPY"):
+            segments, payload = packed(_elements(), compression)
+            reply = _frame({"segments": segments, "first": 0}, payload)
+            inputs += [reply, request + reply]
+        return inputs
+
+    def check(self, data: bytes) -> None:
+        found, error = _frames(data)
+        for good in self.inputs:
+            intact = _common(good, data)
+            expected = [frame for end, frame in _frames(good)[0] if end <= intact]
+            if [frame for _, frame in found[: len(expected)]] != expected:
+                raise WrongData("a frame before the damage is another one")
+        for _, (fields, payload) in found:
+            if not isinstance(fields, dict):
+                raise WrongData(f"the fields of a frame are {fields!r:.100}")
+            if "segments" in fields:
+                for run in unpacked(fields["segments"], payload, _STRUCTURE, "worker"):
+                    if not isinstance(run, Failed):
+                        _check(run)
+        if error is not None:
+            raise UnavailableError("refused") from error
+
+
+def _frames(data: bytes) -> tuple[list[tuple[int, tuple[Fields, bytes]]], OSError | None]:
+    """All frames and where each ends, and how the connection ended if that was not between two frames."""
+    wire = Wire(data)
+    connection, found = Connection(cast(Any, wire)), []
+    while wire.position < len(data):
+        try:
+            frame = connection.receive(1.0)
+        except OSError as error:
+            return found, error
+        found.append((wire.position, frame))
+    return found, None
+
+
+def _common(good: bytes, data: bytes) -> int:
+    """How many bytes are the same at the start of both."""
+    different = (place for place, (a, b) in enumerate(zip(good, data, strict=False)) if a != b)
+    return next(different, min(len(good), len(data)))
+
+
+def _check(run: Run) -> None:
+    for row in run.elements():
+        if len(row) != 3 or not all(isinstance(leaf, bytes | np.ndarray | np.generic) for leaf in row):
+            raise WrongData(f"an element is {row!r:.200}")
+
+
+class Hello(Target):
+    """What a stranger says first: only the token opens."""
+
+    name = "service-hello"
+
+    def good_inputs(self) -> list[bytes]:
+        hello = {"hello": "workbench data service 1", "token": _TOKEN}
+        return [json.dumps(each).encode() + b"\n" + _frame({}) for each in (hello, {**hello, "more": [1, 2]})]
+
+    def check(self, data: bytes) -> None:
+        try:
+            accepted(cast(Any, Wire(data)), _TOKEN, None)
+        except WorkbenchError:
+            raise
+        except OSError as error:
+            raise UnavailableError("refused") from error
+        line = json.loads(data.partition(b"\n")[0])
+        if line["token"] != _TOKEN:
+            raise WrongData(f"{line!r:.200} was let in")
