@@ -16,6 +16,7 @@ from jax.sharding import PartitionSpec
 
 from workbench.backends.jax import AXIS, ReplicaMesh, Rows
 from workbench.backends.jax_operations import Operation, operations
+from workbench.backends.jax_watch import Seen, watched
 from workbench.errors import TracingError
 
 # How JAX names its function where that needs a size: "jnp.arange argument", "the size argument of jnp.nonzero".
@@ -62,6 +63,7 @@ class Compiled:
       structure: What the body said about the structure of the result.
       digest: SHA-256 of the lowered program, equal on all hosts.
       operations: The collectives that it contains, by name.
+      seen: The operations whose numbers are checked, by the number that the program gives; empty if none is.
     """
 
     call: Callable[..., Any]
@@ -71,6 +73,7 @@ class Compiled:
     structure: Any
     digest: bytes
     operations: dict[str, Operation]
+    seen: tuple[Seen, ...] = ()
 
     @property
     def collectives(self) -> int:
@@ -84,14 +87,20 @@ class Compiled:
 
     def __call__(
         self, variables: dict[Any, Any], rows: Sequence[Any], shared: Sequence[Any]
-    ) -> tuple[list[Any], dict[Any, Rows]]:
-        """Starts the program; returns the result's leaves (`Rows`, or what is fixed) and new values of variables."""
+    ) -> tuple[list[Any], dict[Any, Rows], Rows | None]:
+        """Starts the program.
+
+        Returns:
+          The result's leaves (`Rows`, or what is fixed), new values of variables, and where numbers are checked, for
+          each replica the first operation that is in `seen`, or -1, of all replicas.
+        """
         written = [variables[key] for key in self.writes]
         read = [variables[key] for key in self.reads]
         results, values = self.call(written, read, list(rows), list(shared))
         arrays = iter(results)
         leaves = [Rows(next(arrays)) if leaf is None else leaf.value for leaf in self.leaves]
-        return leaves, {key: Rows(value) for key, value in zip(self.writes, values, strict=True)}
+        new = {key: Rows(value) for key, value in zip(self.writes, values, strict=True)}
+        return leaves, new, Rows(next(arrays)) if self.seen else None
 
 
 Body = Callable[
@@ -105,6 +114,8 @@ def trace(
     rows: Sequence[Any],
     shared: Sequence[Any],
     variables: dict[Any, tuple[tuple[int, ...], np.dtype[Any]]],
+    *,
+    checked: bool = False,
 ) -> Compiled:
     """Traces `body` for one replica and compiles it for all.
 
@@ -118,6 +129,7 @@ def trace(
       rows: Arguments that differ by replica.
       shared: Arguments that are the same.
       variables: Key -> shape and dtype of each variable that it may use.
+      checked: Whether it tells which operation makes a NaN or an infinity.
     """
     found: dict[str, Any] = {}
     # Where JAX has 32 bits only, 64-bit variables are kept in them; asking for their own dtype would warn each time.
@@ -127,6 +139,13 @@ def trace(
     }
 
     def replica(state: Any, nothing: Any, own: Any, same: Any) -> Any:
+        if not checked:
+            return one(state, own, same)
+        results, new, first, found["seen"] = watched(one, state, own, same)
+        # All replicas know of all: a step fails on each host, or on none.
+        return [*results, jax.lax.all_gather(first, AXIS)[jnp.newaxis]], new
+
+    def one(state: Any, own: Any, same: Any) -> Any:
         values = {key: array[0] for key, array in zip(variables, state, strict=True)}
         leaves, structure, read, written = body([array[0] for array in own], same, values)
         kept = [_kept(leaf) for leaf in leaves]
@@ -143,7 +162,9 @@ def trace(
 
     def jitted(function: Any) -> Any:
         shardings = (mesh.by_row, mesh.by_row, mesh.by_row, mesh.same)
-        return jax.jit(function, donate_argnums=0, in_shardings=shardings, out_shardings=mesh.by_row)
+        # Of a step that fails for its numbers, variables keep the values that they had.
+        donated = () if checked else 0
+        return jax.jit(function, donate_argnums=donated, in_shardings=shardings, out_shardings=mesh.by_row)
 
     by_row = PartitionSpec(AXIS)
     specs = by_row, by_row, by_row, PartitionSpec()
@@ -166,7 +187,9 @@ def trace(
     digest = hashlib.sha256(lowered.as_text().encode()).digest()
     compiled = lowered.compile()
     inside = operations(compiled.as_text() or "", mesh.size)
-    return Compiled(compiled, writes, reads, found["leaves"], found["structure"], digest, inside)
+    return Compiled(
+        compiled, writes, reads, found["leaves"], found["structure"], digest, inside, found.get("seen", ())
+    )
 
 
 def _calls_with_first(count: int, program: Any) -> list[tuple[str, int, str]]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from workbench import runtime
 from workbench.debugging import numerics, observing
@@ -22,12 +21,6 @@ from workbench.runtime.traced.program import Traced
 if TYPE_CHECKING:
     from workbench.runtime.driver.group import Group
     from workbench.runtime.shipping.function_registry import Prepared
-
-_NOT_CHECKED: Final = (
-    "enable_check_numerics sees nothing of what a TPUStrategy computes, as its functions are compiled: NaN and "
-    "infinity raise no error there. wb.inspect(value) counts them in results and variables, and "
-    "wb.debugging.check_numerics(x, 'loss') checks what a step returned, in the notebook"
-)
 
 
 class TPUStrategy(Strategy):
@@ -50,8 +43,6 @@ class TPUStrategy(Strategy):
     >>> wb.connect(tpu=8)  # doctest: +SKIP
     >>> strategy = TPUStrategy()  # doctest: +SKIP
     """
-
-    _told_of_checks = False
 
     def __init__(
         self, tpu_cluster_resolver: Any = None, device_assignment: DeviceAssignment | None = None
@@ -102,10 +93,6 @@ class TPUStrategy(Strategy):
 
     def _prepare(self, fn: Callable[..., Any], group: Group, options: RunOptions | None = None) -> Prepared:
         plain = plain_function(fn)
-        checked = numerics.is_enabled()
-        if checked and not self._told_of_checks:
-            self._told_of_checks = True
-            warnings.warn(_NOT_CHECKED, UserWarning, stacklevel=3)
         # A program compiles faster that sets all variables there are.
         if forgotten := self.kept.take_forgotten():
             self.run_internal(forget, (forgotten,))
@@ -115,6 +102,7 @@ class TPUStrategy(Strategy):
             plain,
             partial_batch=how.partial_batch,
             timeout_seconds=how.timeout_seconds,
+            checked=numerics.is_enabled(),
         )
         prepared = group.prepare(program, user_function=plain)
         if isinstance(fn, Function):

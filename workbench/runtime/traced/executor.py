@@ -227,6 +227,7 @@ class TracedExecutor:
         started = self._started[0]
         try:
             started.wait(self._host)
+            started.require_finite()
             # Of several that ended together the last one's result is looked at, or a sum of all.
             last = awaited and len(self._started) == 1
             outcome = started.program.outcome(started.leaves, awaited=last)
@@ -280,7 +281,7 @@ class TracedExecutor:
             for name in names
         }
         group.envs[known.ranks[0]].operations = compiled.operations
-        flat, new = compiled(variables, arguments.rows, arguments.shared)
+        flat, new, checks = compiled(variables, arguments.rows, arguments.shared)
         from workbench.backends.jax import Rows
 
         for name, rows in new.items():
@@ -290,6 +291,8 @@ class TracedExecutor:
         for index, leaf in enumerate(leaves):
             self._step_rows.keep((serial, index), known, leaf)
         waits_for = [leaf for leaf in flat if type(leaf) is Rows] + list(new.values())
+        if checks is not None:
+            waits_for.append(checks)
         return Started(
             serial,
             step,
@@ -300,6 +303,7 @@ class TracedExecutor:
             program,
             time.monotonic_ns(),
             traced.timeout_seconds,
+            checks,
         )
 
     def _arguments(

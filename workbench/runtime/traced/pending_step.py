@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import CollectiveAborted, DeadlineExceededError
+from workbench.errors import CollectiveAborted, DeadlineExceededError, NotFinite
+from workbench.runtime.comm.failure_report import is_users
 from workbench.runtime.traced.compiled_step import ReadyProgram
 from workbench.runtime.traced.group_programs import GroupPrograms
+from workbench.runtime.user_code.notebook_cells import file_name
 
 if TYPE_CHECKING:
     from workbench.backends.jax import Rows
@@ -32,6 +35,7 @@ class Started:
       program: What runs.
       started_ns: When it was started.
       deadline_seconds: How long it may take, None for any time.
+      checks: Per replica, which operation of each of them first made a NaN or an infinity; None if nobody looks.
     """
 
     serial: int
@@ -43,6 +47,7 @@ class Started:
     program: ReadyProgram
     started_ns: int
     deadline_seconds: float | None
+    checks: Rows | None = None
 
     def wait(self, host: TracingHost) -> None:
         """Waits until it has been computed.
@@ -74,3 +79,23 @@ class Started:
                 )
             time.sleep(_POLL_SECONDS)  # JAX has no wait with a deadline
         wait_for(self.waits_for)  # raises what the computation raised
+
+    def require_finite(self) -> None:
+        """Refuses a step in which an operation made a NaN or an infinity, once it has been computed.
+
+        Raises:
+          NotFinite: Naming operation, line, replica and step.
+        """
+        if self.checks is None:
+            return
+        by_replica = self.checks.component(0)
+        bad = [replica for replica, number in enumerate(by_replica) if number >= 0]
+        if not bad:
+            return
+        replica = min(bad, key=lambda each: int(by_replica[each]))
+        seen = self.program.compiled.seen[int(by_replica[replica])]
+        place = next((frame for frame in seen.frames if is_users(frame[0])), None)
+        line = f", at {os.path.basename(file_name(place[0]))}:{place[1]} in {place[2]}" if place else ""
+        what = f"{seen.name} makes a NaN or an infinity" if seen.frames else f"{seen.name} is not finite"
+        others = f"; on {len(bad)} replicas in all" if len(bad) > 1 else ""
+        raise NotFinite(f"{what} on replica {replica} at step {self.step}{line}{others}")

@@ -47,7 +47,9 @@ def trace_program(
 
     body = _body(mesh, traced, arguments, env)
     try:
-        return jax_program.trace(mesh, body, arguments.rows, arguments.shared, variables)
+        return jax_program.trace(
+            mesh, body, arguments.rows, arguments.shared, variables, checked=traced.checked
+        )
     except WorkbenchError as error:
         if isinstance(error, TracingError):
             raise _located(error, str(error), traced) from error
