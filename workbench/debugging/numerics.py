@@ -66,7 +66,7 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 
     What NumPy hands to several threads, such as a large matrix product, is seen where its result is used. Functions
     that a dataset calls in other processes, or in the process that reads a distributed dataset, are seen by what they
-    give. Functions of a `TPUStrategy` are compiled again with a look at each operation; the error names the first one that
+    give. Functions of a `TPUStrategy` are compiled again, with a look at each operation: the error names the first that
     made something that is not finite of what was, and variables keep the values that they had.
 
     Args:
