@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
@@ -27,8 +32,12 @@ from workbench.data import (
     Shape,
     TextLineDataset,
     TFRecordDataset,
+    ZarrDataset,
     distribute_for_host,
     explain_sharding,
+    from_dask,
+    from_hugging_face,
+    from_torch,
 )
 from workbench.data.experimental import SqlDataset
 from workbench.errors import InvalidArgumentError, NotFoundError
@@ -38,6 +47,16 @@ FILES, ROWS = 4, 6
 TOTAL = FILES * ROWS
 Make = Callable[[Path], tuple[Dataset, Callable[[Any], Any]]]
 """A dataset of `TOTAL` different numbers out of files in a folder, and how to find them in a batch of its elements."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_stays() -> Iterator[None]:
+    """Ends the threads that zarr keeps, and drops files in memory."""
+    yield
+    if zarr := sys.modules.get("zarr"):
+        zarr.core.sync.cleanup_resources()
+    if fsspec := sys.modules.get("fsspec"):
+        fsspec.filesystem("memory").store.clear()
 
 
 def _paths(folder: Path, end: str, write: Callable[[str, range], None]) -> list[str]:
@@ -115,6 +134,75 @@ def _images(folder: Path) -> Any:
         place.mkdir(exist_ok=True)
         image.fromarray(np.full((2, 2), row, np.uint8)).save(place / f"{row:02}.png")
     return ImageFolderDataset(folder, size=(2, 2), mode="L"), lambda batch: batch[0][:, 0, 0, 0]
+
+
+def _zarr(folder: Path) -> Any:
+    zarr = pytest.importorskip("zarr")
+
+    def write(path: str, rows: range) -> None:
+        array = zarr.create_array(path, shape=(ROWS,), chunks=(4,), dtype="i8")
+        array[:] = np.array(rows)
+
+    return ZarrDataset(_paths(folder, ".zarr", write)), lambda batch: batch
+
+
+def _urls(folder: Path) -> Any:
+    files = pytest.importorskip("fsspec").filesystem("memory")
+    for path in _texts(folder):
+        files.pipe_file(path, Path(path).read_bytes())
+    return TextLineDataset([f"memory://{path}" for path in sorted(map(str, folder.glob("*.txt")))]), _numbers
+
+
+def _parquet_urls(folder: Path) -> Any:
+    files = pytest.importorskip("fsspec").filesystem("memory")
+    _parquet(folder)
+    paths = sorted(map(str, folder.glob("*.parquet")))
+    for path in paths:
+        files.pipe_file(path, Path(path).read_bytes())
+    return ParquetDataset([f"memory://{path}" for path in paths]), lambda batch: batch["x"]
+
+
+def _hugging_face(folder: Path) -> Any:
+    datasets = pytest.importorskip("datasets")
+    return from_hugging_face(datasets.Dataset.from_dict({"x": np.arange(TOTAL)})), lambda batch: batch["x"]
+
+
+class _MapStyle:
+    """As a map-style dataset of PyTorch, by its interface."""
+
+    def __len__(self) -> int:
+        return TOTAL
+
+    def __getitem__(self, index: int) -> Any:
+        return np.int64(index)
+
+
+class _IterableStyle:
+    """As an iterable-style dataset of PyTorch, by its interface."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(np.arange(TOTAL))
+
+
+def _map_style(folder: Path) -> Any:
+    return from_torch(_MapStyle()), lambda batch: batch
+
+
+def _iterable_style(folder: Path) -> Any:
+    return from_torch(_IterableStyle()), lambda batch: batch
+
+
+def _dask_array(folder: Path) -> Any:
+    return from_dask(da.arange(TOTAL, chunks=ROWS)), lambda batch: batch
+
+
+def _dask_bag(folder: Path) -> Any:
+    return from_dask(db.from_sequence(range(TOTAL), npartitions=FILES)), lambda batch: batch
+
+
+def _dask_frame(folder: Path) -> Any:
+    frame = dd.from_pandas(pd.DataFrame({"x": np.arange(TOTAL)}), npartitions=FILES)
+    return from_dask(frame), lambda batch: batch["x"]
 
 
 def _sql(folder: Path) -> Any:
@@ -201,6 +289,15 @@ SOURCES: dict[str, Make] = {
         _npy,
         _npz,
         _images,
+        _zarr,
+        _urls,
+        _parquet_urls,
+        _hugging_face,
+        _map_style,
+        _iterable_style,
+        _dask_array,
+        _dask_bag,
+        _dask_frame,
         _sql,
         _range,
         _slices,
@@ -218,6 +315,9 @@ SOURCES: dict[str, Make] = {
     )
 }
 IN_MEMORY = {
+    "hugging_face",
+    "map_style",
+    "iterable_style",
     "sql",
     "range",
     "slices",

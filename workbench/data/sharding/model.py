@@ -13,6 +13,7 @@ from workbench.telemetry.formatting import printable
 _WIDTH = 88
 _MAX_COLUMNS = 8
 _HEAD, _TAIL = 8, 2
+_WORTH_A_LOOK_PERCENT = 20
 _EMPTY_HINT = (
     "a mean over no rows is NaN: divide a sum by the global number of rows, or batch with drop_remainder=True"
 )
@@ -174,6 +175,8 @@ def progress_lines(progress: InputProgress, steps: int, *, limited: bool = False
     shares = [round(100 * progress.waited_share(replica)) for replica in range(len(progress.steps))]
     waited = " ".join(f"{share}%" for share in _shortened(shares))
     line += f"; waited for input, by replica: {waited} of {progress.elapsed_seconds:.3g} s"
+    if max(shares, default=0) >= _WORTH_A_LOOK_PERCENT:
+        line += "; explain() of the distributed dataset tells which stage takes that time"
     return textwrap.wrap(line, _WIDTH, subsequent_indent="  ")
 
 
