@@ -27,6 +27,9 @@ from workbench.distribute.input.read_step import SharedStep, in_memory, read_mem
 from workbench.distribute.input.reader import Chunk
 from workbench.errors import CancelledError, UnavailableError
 from workbench.runtime.comm.failure_report import FailureReport
+from workbench.runtime.comm.messages import BesideStatus
+from workbench.runtime.process import beside
+from workbench.runtime.process.process_state import process_state
 from workbench.runtime.process.side_process import SideProcess
 
 _CHECK_SECONDS: Final = 0.5
@@ -43,7 +46,10 @@ class InputProcess:
     def __init__(self) -> None:
         self._lock = forks.lock(threading.Lock())
         self._process: SideProcess | None = None
+        self._starts = self._given_bytes = 0
+        self._replicas: frozenset[int] = frozenset()
         forks.tell(self)
+        beside.add(self)
 
     def disown(self) -> None:
         """See `forks.tell`."""
@@ -55,6 +61,19 @@ class InputProcess:
         process = self._process
         return 0 if process is None else process.pid
 
+    def status(self) -> BesideStatus | None:
+        """See `runtime.process.beside`; without the lock, which is held while a process starts."""
+        pid = self.pid
+        if not pid:
+            return None
+        state, replicas = process_state(pid), tuple(sorted(self._replicas))
+        return BesideStatus("input", pid, state, self._starts, replicas, self._given_bytes)
+
+    def feed(self, ranks: Sequence[int]) -> None:
+        """Notes for which replicas it reads."""
+        with self._lock:
+            self._replicas |= frozenset(ranks)
+
     def start(self) -> SideProcess:
         """The process, started if there is none."""
         with self._lock:
@@ -63,6 +82,7 @@ class InputProcess:
                 around = Surroundings(dict(os.environ), list(sys.path), os.getcwd())
                 _send_memory(process.line, pickle.dumps(around, protocol=5))
                 self._process = process
+                self._starts += 1
             return self._process
 
     def open(self, process: SideProcess, request: Open, pipelines: SharedStep) -> socket.socket:
@@ -105,6 +125,11 @@ class InputProcess:
             process.close()
             return how
 
+    def give(self, nbytes: int) -> None:
+        """Notes how much replicas have got."""
+        with self._lock:
+            self._given_bytes += nbytes
+
     def show_prints(self, process: SideProcess) -> None:
         """Writes what functions of the user have printed there, as output of the replica whose thread this is."""
         while True:
@@ -121,6 +146,8 @@ class InputProcess:
         """Ends the process; it is started again when it is needed."""
         with self._lock:
             process, self._process = self._process, None
+            self._starts = self._given_bytes = 0
+            self._replicas = frozenset()
         if process is not None:
             process.close()
 
@@ -133,8 +160,14 @@ class RemotePipelines:
         self._inputs = process
         self._pipelines: PickledPlan | SharedStep | None = pipelines
 
-    def reader(self, request: Open) -> RemoteReader:
-        """What reads for an iterator."""
+    def reader(self, request: Open, ranks: Sequence[int]) -> RemoteReader:
+        """What reads for an iterator.
+
+        Args:
+          request: Whose steps.
+          ranks: The replicas that get them.
+        """
+        self._inputs.feed(ranks)
         pipelines = self._pipelines
         assert pipelines is not None
         if isinstance(pipelines, PickledPlan):
@@ -250,6 +283,7 @@ class RemoteReader:
             if line.fileno() in ready:
                 answer, descriptors = receive(line)
                 self._cost = answer.cost or self._cost
+                self._inputs.give(sum(nbytes for _, nbytes in answer.steps))
                 return _chunk(answer, descriptors)
             stopped = stopped + 1 if not ready and process.is_stopped else 0
             if stopped == _STOPPED_CHECKS:

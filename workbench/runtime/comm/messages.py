@@ -28,7 +28,8 @@ Signals, driver to host:
   (INTERRUPT, group, epoch)  (DUMP, request)  (TELEMETRY, request)  (STOP,)
   (PING, sent_ns)  (CLOCK, offset_ns, error_ns)
 Signals, host to driver:
-  (BEAT, [`ReplicaStatus`, ...])  (REPLY, request, ok, payload)  (PONG, sent_ns, received_ns, answered_ns)
+  (BEAT, [`ReplicaStatus`, ...], [`BesideStatus`, ...])  (REPLY, request, ok, payload)
+  (PONG, sent_ns, received_ns, answered_ns)
   (LEAVING, what, detail)                           as in `WorkerEnd`
 """
 
@@ -88,6 +89,26 @@ class ReplicaStatus(NamedTuple):
     op: str
     phase: str
     site: str
+
+
+class BesideStatus(NamedTuple):
+    """Of a heartbeat: a process that works beside the worker, such as the one that reads its input.
+
+    Attributes:
+      purpose: What it does, such as "input".
+      pid: Its process.
+      state: State letter of that ("R", "S", "T", ...), "" where the system does not tell.
+      starts: How often one was started: each time after the one before has ended.
+      replicas: Those that it works for.
+      given_bytes: What they have got of it, and of those before it.
+    """
+
+    purpose: str
+    pid: int
+    state: str
+    starts: int
+    replicas: tuple[int, ...]
+    given_bytes: int
 
 
 class RemoteLeaf(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.errors import ReplicaLost, ReplicaStalled, WorkbenchError
 from workbench.runtime.comm.links import Link
-from workbench.runtime.comm.messages import ReplicaStatus
+from workbench.runtime.comm.messages import BesideStatus, ReplicaStatus
 
 
 class EndKind(Enum):
@@ -67,6 +67,7 @@ class WorkerLink:
       shipped: Ids of functions and structures that it has.
       structures: Its number -> result structure.
       statuses: Last heartbeat, one row per replica.
+      beside: Of that heartbeat, processes that work beside the worker.
       last_beat: When that came, by `time.monotonic`.
       standing: Where its replicas are, if it has fallen silent, see `silence`; else "". The watching thread's.
       silenced: Its urgent link has ended; the watching thread's.
@@ -90,6 +91,7 @@ class WorkerLink:
     shipped: set[int] = field(default_factory=set)
     structures: dict[int, Any] = field(default_factory=dict)
     statuses: list[ReplicaStatus] = field(default_factory=list)
+    beside: list[BesideStatus] = field(default_factory=list)
     last_beat: float = field(default_factory=time.monotonic)
     standing: str = ""
     silenced: bool = False

@@ -28,6 +28,7 @@ from workbench.runtime.comm.messages import (
     Message,
     ReplicaStatus,
 )
+from workbench.runtime.process import beside
 from workbench.runtime.replica.executor import StepInterrupted
 from workbench.runtime.worker.host import ReplicaHost
 from workbench.runtime.worker.lingering import Lingering
@@ -62,7 +63,7 @@ class SignalsThread(threading.Thread):
             while not self._host.closed:
                 now = time.monotonic()
                 if now >= next_beat:
-                    self._link.send((BEAT, self._statuses()))
+                    self._link.send((BEAT, self._statuses(), beside.statuses()))
                     next_beat = now + HEARTBEAT_SECONDS
                 self._host.flush()
                 if self._link.pending or readable(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 from workbench.runtime.metrics import WorkerMetrics, worker_metrics
 from workbench.runtime.placement_text import transport
 from workbench.runtime.user_code.notebook_cells import with_cell_names
+from workbench.telemetry.formatting import size_text
+from workbench.ui.cluster.verdict import beside_text
 from workbench.ui.models.messages import (
     DeviceNode,
     Devices,
@@ -94,15 +96,24 @@ def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
         DeviceNode(f"{kind.lower()}:{first + index}", kind, tuple(replicas[index]))
         for index in range(worker.device_count)
     ]
+    memory_bytes = _resident_bytes(worker)
     return WorkerNode(
         name=str(worker.name),
         pid=worker.pid,
         status=worker_status(worker),
-        detail=str(worker.lost or ""),
-        memory_bytes=_resident_bytes(worker),
+        detail=_detail(worker, memory_bytes),
+        memory_bytes=memory_bytes,
         heartbeat_age_seconds=round(age, 1),
         devices=tuple(devices),
     )
+
+
+def _detail(worker: WorkerLink, memory_bytes: int | None) -> str:
+    """Why it is lost; else what works beside it, after what the card of a worker says anyway."""
+    if worker.lost or not worker.beside:
+        return str(worker.lost or "")
+    memory = [] if memory_bytes is None else [size_text(memory_bytes)]
+    return " · ".join([f"pid {worker.pid}", *memory, *map(beside_text, worker.beside)])
 
 
 def _stopped(worker: WorkerNode) -> WorkerNode:

@@ -159,6 +159,8 @@ def _topology_table(model: Topology) -> tuple[str, list[str], list[list[str]]]:
                     [*facts, device.name, node.group, f"r{node.replica}", node.doing]
                     for node in device.replicas
                 ] or [[*facts, device.name, NOTHING, NOTHING, worker.detail]]
+            if worker.detail and worker.status != "lost" and worker.devices:
+                rows.append([*facts, NOTHING, NOTHING, NOTHING, worker.detail])
     headings = ["host", "worker", "pid", "status", "memory", "device", "strategy", "replica", "now"]
     return f"Cluster, run {model.run}", headings, _bounded(rows)
 

@@ -138,6 +138,7 @@ def _worker_report(worker: WorkerLink, answer: dict[str, Any] | None) -> WorkerR
         heartbeat_age_seconds=round(time.monotonic() - worker.last_beat, 3),
         stacks="" if answer is None else with_cells(answer["stacks"]),
         reached=worker.reached,
+        beside=() if worker.lost else tuple(status._asdict() for status in worker.beside),
     )
 
 

@@ -20,6 +20,7 @@ class WorkerReport:
       process_state: State letter of its process on this machine ("R", "S", "T", "D", …), or "".
       heartbeat_age_seconds: Since its last heartbeat.
       stacks: Python stacks of all its threads, or "".
+      beside: Processes that work beside it, such as the one that reads its input; see `BesideStatus`.
       reached: What its links to the driver go over, such as "Unix socket", and why where that is not what one expects.
     """
 
@@ -33,6 +34,7 @@ class WorkerReport:
     heartbeat_age_seconds: float
     stacks: str
     reached: str = ""
+    beside: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from workbench.runtime.comm.messages import BesideStatus
 from workbench.runtime.driver.membership import size_text
 from workbench.runtime.placement_text import counted
 from workbench.telemetry.feed.stuck import stuck_text
 from workbench.telemetry.formatting import printable
+from workbench.telemetry.formatting import size_text as amount_text
 from workbench.telemetry.snapshot import LastSeen, Stuck
 from workbench.ui.cluster.reports import Findings, GroupReport, ReplicaReport, WorkerReport
 
@@ -34,6 +36,7 @@ def verdict(found: Findings) -> tuple[str, ...]:
     ]
     lines += [line for worker in found.workers if (line := _worker_line(worker))]
     lines += [line for group in found.groups for line in _slow_lines(group)]
+    lines += [beside_text(BesideStatus(**status)) for worker in found.workers for status in worker.beside]
     lines = [_general(found), *dict.fromkeys(lines)]
     if len(lines) > _MAX_LINES:
         hidden = len(lines) - _MAX_LINES + 1
@@ -114,6 +117,17 @@ def _worker_line(worker: WorkerReport) -> str:
         return f"{who} is slow: its last heartbeat came {age:.1f} s ago"
     why = _STATES.get(worker.process_state, "its process is inside C code, or the machine is overloaded")
     return f"{who} does not answer: {', '.join(filter(None, (why, f'last heartbeat {age:.1f} s ago')))}"
+
+
+def beside_text(status: BesideStatus) -> str:
+    """What a process does that works beside a worker, as a line."""
+    replicas = " ".join(map(str, status.replicas))
+    line = f"{status.purpose} process (pid {status.pid}) feeds replicas {replicas}, {amount_text(status.given_bytes)}"
+    if state := _STATES.get(status.state, ""):
+        line += f"; {state}"
+    if status.starts > 1:
+        line += f"; started {status.starts} times, as it has ended before"
+    return line
 
 
 def _last_seen(replica: ReplicaReport, answered: set[str]) -> LastSeen:

@@ -52,7 +52,7 @@ class WorkerNode:
       name: Dask's name for it.
       pid: Its process.
       status: "live", "stale", "lost", or "stopped" where the cluster was closed.
-      detail: Why it is lost, or "".
+      detail: Why it is lost; of one with an input process what the two are and do; or "".
       memory_bytes: What it uses, or None if that is not known.
       heartbeat_age_seconds: Since its last heartbeat.
       devices: Those that it owns.

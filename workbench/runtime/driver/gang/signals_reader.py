@@ -102,7 +102,7 @@ class WatchThread(threading.Thread):
             return
         for message in messages:
             if message[0] == BEAT:
-                worker.statuses = message[1]
+                worker.statuses, worker.beside = message[1:3]
                 worker.last_beat = time.monotonic()
                 worker.standing = ""
                 self._gang.beaten(worker)
