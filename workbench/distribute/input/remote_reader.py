@@ -27,8 +27,8 @@ from workbench.distribute.input.read_step import SharedStep, in_memory, read_mem
 from workbench.distribute.input.reader import Chunk
 from workbench.errors import CancelledError, UnavailableError
 from workbench.runtime.comm.failure_report import FailureReport
-from workbench.runtime.comm.messages import BesideStatus
 from workbench.runtime.process import beside
+from workbench.runtime.process.beside import BesideStatus
 from workbench.runtime.process.process_state import process_state
 from workbench.runtime.process.side_process import SideProcess
 

@@ -91,26 +91,6 @@ class ReplicaStatus(NamedTuple):
     site: str
 
 
-class BesideStatus(NamedTuple):
-    """Of a heartbeat: a process that works beside the worker, such as the one that reads its input.
-
-    Attributes:
-      purpose: What it does, such as "input".
-      pid: Its process.
-      state: State letter of that ("R", "S", "T", ...), "" where the system does not tell.
-      starts: How often one was started: each time after the one before has ended.
-      replicas: Those that it works for.
-      given_bytes: What they have got of it, and of those before it.
-    """
-
-    purpose: str
-    pid: int
-    state: str
-    starts: int
-    replicas: tuple[int, ...]
-    given_bytes: int
-
-
 class RemoteLeaf(NamedTuple):
     """Describes a result that stays on its replica."""
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from workbench.errors import ReplicaLost, ReplicaStalled, WorkbenchError
 from workbench.runtime.comm.links import Link
-from workbench.runtime.comm.messages import BesideStatus, ReplicaStatus
+from workbench.runtime.comm.messages import ReplicaStatus
+from workbench.runtime.process.beside import BesideStatus
 
 
 class EndKind(Enum):

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import weakref
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from workbench.runtime.comm.messages import BesideStatus
+
+class BesideStatus(NamedTuple):
+    """Of a heartbeat: a process that works beside the worker, such as the one that reads its input.
+
+    Attributes:
+      purpose: What it does, such as "input".
+      pid: Its process.
+      state: State letter of that ("R", "S", "T", ...), "" where the system does not tell.
+      starts: How often one was started: each time after the one before has ended.
+      replicas: Those that it works for.
+      given_bytes: What they have got of it, and of those before it.
+    """
+
+    purpose: str
+    pid: int
+    state: str
+    starts: int
+    replicas: tuple[int, ...]
+    given_bytes: int
 
 
 class Beside(Protocol):

@@ -109,11 +109,11 @@ def _worker(worker: WorkerLink, groups: list[Group], before: int) -> WorkerNode:
 
 
 def _detail(worker: WorkerLink, memory_bytes: int | None) -> str:
-    """Why it is lost; else what works beside it, after what the card of a worker says anyway."""
+    """Why it is lost; else what works beside it, and what the card of a worker says anyway."""
     if worker.lost or not worker.beside:
         return str(worker.lost or "")
     memory = [] if memory_bytes is None else [size_text(memory_bytes)]
-    return " · ".join([f"pid {worker.pid}", *memory, *map(beside_text, worker.beside)])
+    return " · ".join([*map(beside_text, worker.beside), f"pid {worker.pid}", *memory])
 
 
 def _stopped(worker: WorkerNode) -> WorkerNode:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from workbench.runtime.comm.messages import BesideStatus
 from workbench.runtime.driver.membership import size_text
 from workbench.runtime.placement_text import counted
+from workbench.runtime.process.beside import BesideStatus
 from workbench.telemetry.feed.stuck import stuck_text
 from workbench.telemetry.formatting import printable
 from workbench.telemetry.formatting import size_text as amount_text
