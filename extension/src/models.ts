@@ -285,6 +285,45 @@ export interface InputFlow {
   hidden_replicas: number;
 }
 
+/** A job. */
+export interface JobStatus {
+  name: string;
+  iteration: number;
+  processing_mode: string;
+  consumers: number;
+  num_consumers: number;
+  missing: number[];
+  cached: boolean;
+  lanes: number;
+  lanes_complete: number;
+  moves: number;
+  splits_done: number;
+  splits_leased: number;
+  splits_left: number;
+  elements: number;
+  elements_per_second: number;
+  complete: boolean;
+}
+
+/** A worker. */
+export interface WorkerStatus {
+  address: string;
+  lanes: number;
+  elements: number;
+  elements_per_second: number;
+}
+
+/** A data service at one moment. `str` and the notebook show it as tables. */
+export interface ServiceStatus {
+  address: string;
+  datasets: number;
+  jobs: JobStatus[];
+  workers: WorkerStatus[];
+  status: string;
+  sentence: string;
+  advice: string;
+}
+
 /** How much was seen, and how much is missing; counts are since the feed began. */
 export interface Counters {
   records: number;
@@ -549,6 +588,7 @@ export interface Replay {
   array_sharding: ArraySharding | null;
   dataset_sharding: DatasetSharding | null;
   input: InputFlow | null;
+  data_service: ServiceStatus | null;
   notes: string[];
 }
 
@@ -559,6 +599,7 @@ export interface Models {
   array_sharding: ArraySharding;
   dataset_sharding: DatasetSharding;
   input: InputFlow;
+  data_service: ServiceStatus;
   collectives: Collectives;
   collective_table: Collectives;
   lanes: Collectives;

@@ -38,6 +38,9 @@ export const SHAPES: Record<string, Record<string, Shape>> = {
   PipelineFlow: {"host": "integer", "name": "string", "processes": "integer", "elements_per_second": "number", "stages": {"list": {"object": "StageFlow"}}, "bottleneck": "integer"},
   ReplicaWait: {"replica": "integer", "host": "integer", "waited_seconds": "number", "waited_share": "number", "starving": "boolean"},
   InputFlow: {"status": "string", "sentence": "string", "advice": "string", "elapsed_seconds": "number", "limit": "string", "pipelines": {"list": {"object": "PipelineFlow"}}, "hidden_pipelines": "integer", "replicas": {"list": {"object": "ReplicaWait"}}, "hidden_replicas": "integer"},
+  JobStatus: {"name": "string", "iteration": "integer", "processing_mode": "string", "consumers": "integer", "num_consumers": "integer", "missing": {"list": "integer"}, "cached": "boolean", "lanes": "integer", "lanes_complete": "integer", "moves": "integer", "splits_done": "integer", "splits_leased": "integer", "splits_left": "integer", "elements": "integer", "elements_per_second": "number", "complete": "boolean"},
+  WorkerStatus: {"address": "string", "lanes": "integer", "elements": "integer", "elements_per_second": "number"},
+  ServiceStatus: {"address": "string", "datasets": "integer", "jobs": {"list": {"object": "JobStatus"}}, "workers": {"list": {"object": "WorkerStatus"}}, "status": "string", "sentence": "string", "advice": "string"},
   Counters: {"records": "integer", "collectives": "integer", "internal": "integer", "failed": "integer", "pending": "integer", "incomplete": "integer", "dropped": "integer", "dropped_events": "integer", "duplicates": "integer"},
   TableRow: {"key": "string", "op": "string", "redop": "string", "dtype": "string", "group": "string", "n": "integer", "count": "integer", "algorithm": "string", "packs": "integer", "transport": "string", "purpose": "string", "size_bytes": "integer", "bucket_bytes": "integer", "samples": "integer", "last_us": "number", "p50_us": "number", "p99_us": "number", "cv_percent": "number", "algbw": {"either": ["number", "null"]}, "busbw": {"either": ["number", "null"]}, "limit_percent": {"either": ["number", "null"]}, "wait_percent": "number", "skew_us": "number", "skew_err_us": "number", "late_replica": {"either": ["integer", "null"]}, "late_host": {"either": ["string", "null"]}, "recent_us": {"list": "number"}, "version": "integer"},
   Lane: {"replica": "integer", "label": "string"},
@@ -58,7 +61,7 @@ export const SHAPES: Record<string, Record<string, Shape>> = {
   Spread: {"samples": "integer", "p25_us": "number", "p50_us": "number", "p75_us": "number", "busbw": {"either": ["number", "null"]}},
   ComparedRow: {"key": "string", "op": "string", "redop": "string", "dtype": "string", "n": "integer", "size_bytes": "integer", "first": {"either": [{"object": "Spread"}, "null"]}, "second": {"either": [{"object": "Spread"}, "null"]}, "ratio": {"either": ["number", "null"]}, "difference_seconds": {"either": ["number", "null"]}, "verdict": "string"},
   Runs: {"folder": "string", "runs": {"list": {"object": "RunEntry"}}, "compared": {"list": "string"}, "rows": {"list": {"object": "ComparedRow"}}},
-  Replay: {"run": {"object": "RunEntry"}, "first_step": "integer", "last_step": "integer", "shown_from": "integer", "shown_to": "integer", "collectives": {"object": "Collectives"}, "topology": {"either": [{"object": "Topology"}, "null"]}, "devices": {"either": [{"object": "Devices"}, "null"]}, "values": {"either": [{"object": "Values"}, "null"]}, "array_sharding": {"either": [{"object": "ArraySharding"}, "null"]}, "dataset_sharding": {"either": [{"object": "DatasetSharding"}, "null"]}, "input": {"either": [{"object": "InputFlow"}, "null"]}, "notes": {"list": "string"}},
+  Replay: {"run": {"object": "RunEntry"}, "first_step": "integer", "last_step": "integer", "shown_from": "integer", "shown_to": "integer", "collectives": {"object": "Collectives"}, "topology": {"either": [{"object": "Topology"}, "null"]}, "devices": {"either": [{"object": "Devices"}, "null"]}, "values": {"either": [{"object": "Values"}, "null"]}, "array_sharding": {"either": [{"object": "ArraySharding"}, "null"]}, "dataset_sharding": {"either": [{"object": "DatasetSharding"}, "null"]}, "input": {"either": [{"object": "InputFlow"}, "null"]}, "data_service": {"either": [{"object": "ServiceStatus"}, "null"]}, "notes": {"list": "string"}},
 };
 
 /** View -> the class that it draws. */
@@ -68,6 +71,7 @@ export const DRAWN = {
   array_sharding: "ArraySharding",
   dataset_sharding: "DatasetSharding",
   input: "InputFlow",
+  data_service: "ServiceStatus",
   collectives: "Collectives",
   collective_table: "Collectives",
   lanes: "Collectives",

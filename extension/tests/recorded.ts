@@ -4,6 +4,7 @@ import type {
   ArraySharding,
   Collectives,
   DatasetSharding,
+  ServiceStatus,
   InputFlow,
   Devices,
   Replay,
@@ -18,6 +19,8 @@ import collectivesJson from "./recorded/collectives.json" with { type: "json" };
 import datasetFilesJson from "./recorded/dataset_files.json" with { type: "json" };
 import datasetMemoryJson from "./recorded/dataset_memory.json" with { type: "json" };
 import datasetRunningJson from "./recorded/dataset_running.json" with { type: "json" };
+import serviceLiveJson from "./recorded/service_live.json" with { type: "json" };
+import serviceWaitingJson from "./recorded/service_waiting.json" with { type: "json" };
 import devicesJson from "./recorded/devices.json" with { type: "json" };
 import inputMeasuredJson from "./recorded/input_measured.json" with { type: "json" };
 import inputStarvingJson from "./recorded/input_starving.json" with { type: "json" };
@@ -48,6 +51,8 @@ export const datasetMemory = datasetMemoryJson satisfies Loose<DatasetSharding> 
 export const datasetRunning =
   datasetRunningJson satisfies Loose<DatasetSharding> as unknown as DatasetSharding;
 export const devices: Devices = devicesJson;
+export const serviceLive: ServiceStatus = serviceLiveJson;
+export const serviceWaiting: ServiceStatus = serviceWaitingJson;
 export const inputMeasured: InputFlow = inputMeasuredJson;
 export const inputStarving: InputFlow = inputStarvingJson;
 export const lost: Collectives = lostJson;
@@ -71,5 +76,6 @@ export const replay: Replay = {
   array_sharding: arrayUneven,
   dataset_sharding: datasetMemory,
   input: { ...inputStarving, status: "replay" },
+  data_service: { ...serviceLive, status: "replay" },
   notes: ["devices: too large to be recorded"],
 };

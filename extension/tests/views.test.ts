@@ -14,6 +14,7 @@ const MODELS: { [K in ViewName]: Models[K] } = {
   array_sharding: recorded.arrayUneven,
   dataset_sharding: recorded.datasetFiles,
   input: recorded.inputStarving,
+  data_service: recorded.serviceLive,
   collectives: recorded.stuck,
   collective_table: recorded.collectives,
   lanes: recorded.collectives,
@@ -82,6 +83,7 @@ for (const name of NAMES) {
         array_sharding: null,
         dataset_sharding: null,
         input: null,
+        data_service: null,
         notes: [],
         first_step: -1,
         last_step: -1,
@@ -89,6 +91,7 @@ for (const name of NAMES) {
       array_sharding: { ...recorded.arrayUneven, parts: [], shape: [] },
       dataset_sharding: { ...recorded.datasetFiles, readers: [], counts: [], positions: 0, marks: [] },
       input: { ...recorded.inputMeasured, sentence: "Nothing was read yet.", advice: "", pipelines: [] },
+      data_service: { ...recorded.serviceWaiting, jobs: [], workers: [], datasets: 0 },
     };
     const shown = show(name, empty[name] ?? nothing);
 
@@ -102,6 +105,7 @@ for (const name of [
   "array_sharding",
   "dataset_sharding",
   "input",
+  "data_service",
   "lanes",
   "sweep",
   "heat_map",
@@ -412,7 +416,15 @@ test("a recorded run has a page for each view that was recorded, and asks for ot
   const model = { ...recorded.replay, dataset_sharding: null };
   const shown = show("replay", model, { ask: (request) => asked.push(request) });
   const tabs = shown.root.querySelectorAll("[aria-label='What was recorded'] [role=tab]");
-  assert.deepEqual([...tabs].map(textOf), ["Collectives", "Topology", "Devices", "Values", "Array", "Input"]);
+  assert.deepEqual([...tabs].map(textOf), [
+    "Collectives",
+    "Topology",
+    "Devices",
+    "Values",
+    "Array",
+    "Input",
+    "Data service",
+  ]);
   assert.match(textOf(shown.root), /devices: too large to be recorded/);
 
   button(shown.root, "Values").click();
@@ -759,5 +771,31 @@ test("a replica that is picked out in the view of input is picked out everywhere
   await drawn();
 
   assert.equal(button(shown.root, "r2").getAttribute("aria-pressed"), "true");
+  shown.unmount();
+});
+
+test("a data service says how its splits stand, who reads in rounds, and what was taken over", () => {
+  const shown = show("data_service", recorded.serviceLive);
+  const jobs = [...shown.root.querySelectorAll(".wb-job")];
+
+  assert.deepEqual(
+    jobs.map((job) => job.getAttribute("aria-label")),
+    ["job tuning", "job training, pass 2", "job training"],
+  );
+  assert.match(jobs[1]!.textContent, /3,410\/s.*128 splits: 90 read, 6 at workers, 32 to come/);
+  assert.match(jobs[1]!.textContent, /1 lane taken over from lost workers/);
+  assert.match(jobs[2]!.textContent, /complete/);
+  assert.equal(shown.root.querySelectorAll(".wb-workers li").length, 2);
+  shown.unmount();
+});
+
+test("a data service that cannot go on says what is missing and what helps", () => {
+  const shown = show("data_service", recorded.serviceWaiting);
+
+  assert.match(
+    textOf(shown.root),
+    /Job 'aligned' waits for consumers 1, 2 of 3\.\s*Its consumers read in rounds/,
+  );
+  assert.match(textOf(shown.root), /1 of 3 consumers, in rounds/);
   shown.unmount();
 });

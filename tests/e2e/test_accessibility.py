@@ -34,6 +34,8 @@ with wb.record("runs/looked.parquet"):
     wb.explain_sharding(wb.data.Dataset.range(10).batch(4), strategy).counts
     wb.explain_sharding(w)
     wb.data.Dataset.range(100).map(lambda x: x).batch(4).prefetch(2).explain(seconds=0.2)
+    service = wb.data.service.start(workers=1)
+    list(wb.data.Dataset.range(100).apply(wb.data.service.distribute("distributed_epoch", service.address, "job")))
     wb.inspect(loss)
 try:
     strategy.run(lambda: 1 / wb.distribute.get_replica_context().replica_id_in_sync_group)

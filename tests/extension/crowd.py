@@ -148,6 +148,16 @@ class Crowd:
         waits = replica_waits([5.0] * self.replicas, range(self.replicas), 10.0)
         return plain(input_flow(pipelines, waits, status="live", elapsed_seconds=10.0))
 
+    def data_service(self) -> dict[str, Any]:
+        """A data service with a job and a worker for each replica."""
+        one = model("service_live")
+        jobs = [one["jobs"][1] | {"name": f"job {replica}"} for replica in range(self.replicas)]
+        workers = [
+            one["workers"][0] | {"address": f"10.0.{replica // 250}.{replica % 250}:5000"}
+            for replica in range(self.replicas)
+        ]
+        return one | {"jobs": jobs, "workers": workers}
+
     def values(self) -> dict[str, Any]:
         """A value that differs from replica to replica."""
         shown = model("values")

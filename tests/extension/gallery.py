@@ -22,6 +22,7 @@ SHOWN: Final = {
     "array_sharding": ("array_uneven", "array_copies"),
     "dataset_sharding": ("dataset_files", "dataset_memory", "dataset_running"),
     "input": ("input_starving", "input_measured"),
+    "data_service": ("service_live", "service_waiting"),
     "collectives": ("stuck",),
     "collective_table": ("collectives",),
     "lanes": ("collectives", "lost"),
@@ -63,6 +64,7 @@ def _replay() -> dict[str, Any]:
     steps = {"first_step": 0, "last_step": 119, "shown_from": 0, "shown_to": 119}
     parts = {"array_sharding": model("array_uneven"), "dataset_sharding": model("dataset_memory")}
     parts["input"] = model("input_starving") | {"status": "replay"}
+    parts["data_service"] = model("service_live") | {"status": "replay"}
     for view in ("collectives", "topology", "devices", "values"):
         parts[view] = model(view) | ({} if view == "values" else {"status": "replay"})
     return {"run": run, **steps, **parts, "notes": []}

@@ -21,6 +21,7 @@ import workbench as wb
 from workbench.data.cost.flow import InputFlow, PipelineFlow, pipeline_flow, replica_waits
 from workbench.data.cost.profile import PipelineProfile, QueueProfile, StageProfile, Workers
 from workbench.data.explanation import input_flow
+from workbench.data.service.overview import ServiceStatus
 from workbench.data.sharding.explain import explain_sharding
 from workbench.data.sharding.model import Shape
 from workbench.errors import WorkbenchError
@@ -204,6 +205,68 @@ def inputs() -> dict[str, InputFlow]:
     return {"input_starving": live, "input_measured": measured}
 
 
+def services() -> dict[str, ServiceStatus]:
+    """A data service with jobs of each kind, and one whose rounds cannot begin; made up."""
+    common = {"num_consumers": 0, "missing": (), "cached": False, "moves": 0}
+    nothing = {"splits_done": 0, "splits_leased": 0, "splits_left": 0}
+    first = {
+        **common,
+        "name": "training",
+        "iteration": 0,
+        "processing_mode": "DYNAMIC",
+        "consumers": 0,
+        "lanes": 2,
+        "lanes_complete": 2,
+        "splits_done": 128,
+        "splits_leased": 0,
+        "splits_left": 0,
+        "elements": 60_000,
+        "elements_per_second": 0.0,
+        "complete": True,
+    }
+    second = {
+        **first,
+        "iteration": 1,
+        "consumers": 4,
+        "lanes_complete": 0,
+        "moves": 1,
+        "splits_done": 90,
+        "splits_leased": 6,
+        "splits_left": 32,
+        "elements": 43_912,
+        "elements_per_second": 3410.4,
+        "complete": False,
+    }
+    tuning = {
+        **common,
+        **nothing,
+        "name": "tuning",
+        "iteration": 0,
+        "processing_mode": "OFF",
+        "consumers": 3,
+        "cached": True,
+        "lanes": 2,
+        "lanes_complete": 0,
+        "elements": 0,
+        "elements_per_second": 0.0,
+        "complete": False,
+    }
+    aligned = {**tuning, "name": "aligned", "cached": False, "consumers": 1} | {
+        "num_consumers": 3,
+        "missing": (1, 2),
+    }
+    workers = [
+        {"address": f"127.0.0.1:{port}", "lanes": lanes, "elements": elements, "elements_per_second": rate}
+        for port, lanes, elements, rate in ((40_511, 3, 88_200, 2790.0), (40_523, 1, 31_004, 1220.5))
+    ]
+    live = {"jobs": [first, second, tuning], "workers": workers, "datasets": 2}
+    waiting = {"jobs": [aligned], "workers": workers, "datasets": 1}
+    return {
+        "service_live": ServiceStatus.of("grpc://127.0.0.1:5000", live, "live"),
+        "service_waiting": ServiceStatus.of("grpc://127.0.0.1:5000", waiting, "live"),
+    }
+
+
 def record(folder: Path) -> dict[str, Any]:
     """All models by file name."""
     models = datasets(folder)
@@ -239,7 +302,7 @@ def record(folder: Path) -> dict[str, Any]:
             strategy.run(die)
         except WorkbenchError:
             models["lost"], models["topology_lost"] = collectives(cluster), topology_model(cluster)
-    models |= inputs()
+    models |= inputs() | services()
     paths = str(folder / "baseline.parquet"), str(folder / "second.parquet")
     models["runs"] = runs_model(folder, paths)
     return models

@@ -27,6 +27,7 @@ MODELS: dict[str, tuple[str, Callable[[Crowd], dict[str, Any]]]] = {
     "array_sharding": ("array_sharding", Crowd.array),
     "dataset_sharding": ("dataset_sharding", Crowd.dataset),
     "input": ("input", Crowd.input),
+    "data_service": ("data_service", Crowd.data_service),
 }
 TOGETHER = ("topology", "lanes", "collective_table", "heat_map", "devices", "log")
 

@@ -28,6 +28,8 @@ VIEW_OF = {
     "devices": "devices",
     "input_measured": "input",
     "input_starving": "input",
+    "service_live": "data_service",
+    "service_waiting": "data_service",
     "lost": "collectives",
     "runs": "runs",
     "stuck": "collectives",

@@ -28,6 +28,7 @@ LOOKED_AT = {
     "array_sharding": "array_uneven",
     "dataset_sharding": "dataset_files",
     "input": "input_starving",
+    "data_service": "service_live",
 }
 """View -> the recorded model whose texts are replaced."""
 

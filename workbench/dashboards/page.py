@@ -25,7 +25,7 @@ _JOB_TABS: Final = {
     "Overview": ("collective_table", "topology", "devices", "log"),
     "Timing": ("lanes", "heat_map", "sweep"),
     "Values": ("values", "array_sharding"),
-    "Data": ("input", "dataset_sharding"),
+    "Data": ("input", "dataset_sharding", "data_service"),
     "Log": ("log",),
 }
 _RUNS_TAB: Final = "Runs"
@@ -36,7 +36,9 @@ _GRID: Final = {
     "gap": "12px",
     "padding": "12px 16px",
 }
-_WIDE: Final = frozenset({"collective_table", "lanes", "log", "dataset_sharding", "input", "runs", "replay"})
+_WIDE: Final = frozenset(
+    {"collective_table", "lanes", "log", "dataset_sharding", "input", "data_service", "runs", "replay"}
+)
 _CARD: Final = {
     "border": "1px solid var(--jp-border-color2)",
     "border-radius": "5px",

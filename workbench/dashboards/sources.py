@@ -13,6 +13,7 @@ _ASKED_FOR: Final = {
     "array_sharding": "nothing yet: wb.explain_sharding(value) in the job shows it here",
     "dataset_sharding": "nothing yet: wb.explain_sharding(dataset) in the job shows it here",
     "input": "nothing yet: dataset.explain() in the job shows it here, of a distributed dataset while it trains",
+    "data_service": "nothing yet: wb.data.service.start(cluster) in the job shows it here",
 }
 assert set(_ASKED_FOR) == SHOWN
 

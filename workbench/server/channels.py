@@ -13,6 +13,7 @@ CHANNEL_OF: Final[dict[str, str]] = {
     "array_sharding": "array_sharding",
     "dataset_sharding": "dataset_sharding",
     "input": "input",
+    "data_service": "data_service",
     "collective_table": FEED,
     "lanes": FEED,
     "sweep": FEED,
@@ -24,7 +25,7 @@ CHANNEL_OF: Final[dict[str, str]] = {
 }
 """View -> channel; `runs` and `replay` are none of a cluster."""
 
-SHOWN: Final = frozenset({"values", "array_sharding", "dataset_sharding", "input"})
+SHOWN: Final = frozenset({"values", "array_sharding", "dataset_sharding", "input", "data_service"})
 """Views of what a person has asked for in the notebook; the others can be looked at whenever somebody wants to."""
 CHANNELS: Final = frozenset(CHANNEL_OF.values())
 RUNS: Final = ("", "runs")

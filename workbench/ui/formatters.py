@@ -14,6 +14,9 @@ from workbench.ui.render import html
 
 if TYPE_CHECKING:
     from workbench.data.explanation import InputExplanation
+    from workbench.data.service.dispatcher import DispatchServer
+    from workbench.data.service.overview import ServiceStatus
+    from workbench.data.service.roles import Service
     from workbench.data.sharding.model import Sharding
     from workbench.distribute.input.distributed_dataset import DistributedDataset
     from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
@@ -38,6 +41,9 @@ LIVE: Final = (
     ("workbench.distribute.input.distributed_dataset", "DistributedDataset", "distributed_dataset_bundle"),
     ("workbench.data.sharding.model", "Sharding", "sharding_bundle"),
     ("workbench.data.explanation", "InputExplanation", "input_bundle"),
+    ("workbench.data.service.roles", "Service", "data_service_bundle"),
+    ("workbench.data.service.dispatcher", "DispatchServer", "dispatcher_bundle"),
+    ("workbench.data.service.overview", "ServiceStatus", "service_status_bundle"),
 )
 """The same for those with a live view; without a kernel this is what they print anyway."""
 _MAX_ROWS: Final = 32
@@ -118,6 +124,41 @@ def input_bundle(explained: InputExplanation, include: Any = None, exclude: Any 
     texts = explained._repr_mimebundle_()
     return mimebundle(
         input_source(explained), text=texts["text/plain"], html=texts["text/html"], include=include
+    )
+
+
+def data_service_bundle(service: Service, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    """A data service: its jobs and workers."""
+    from workbench.ui.widgets.bundle import mimebundle
+    from workbench.ui.widgets.data_service_source import data_service_source
+
+    text, html_ = repr(service), service._repr_html_()
+    return mimebundle(data_service_source(service.watched), text=text, html=html_, include=include)
+
+
+def dispatcher_bundle(
+    server: DispatchServer, include: Any = None, exclude: Any = None
+) -> dict[str, Any] | None:
+    """A dispatcher: its jobs and workers; its text alone before it was started."""
+    from workbench.errors import FailedPreconditionError
+    from workbench.ui.widgets.bundle import mimebundle
+    from workbench.ui.widgets.data_service_source import data_service_source
+
+    try:
+        watched = server.watched
+    except FailedPreconditionError:
+        return None
+    html_ = watched.now()._repr_html_()
+    return mimebundle(data_service_source(watched), text=repr(server), html=html_, include=include)
+
+
+def service_status_bundle(status: ServiceStatus, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    """What a data service did when somebody looked."""
+    from workbench.ui.widgets.bundle import mimebundle
+    from workbench.ui.widgets.sources import Fixed
+
+    return mimebundle(
+        Fixed("data_service", status), text=str(status), html=status._repr_html_(), include=include
     )
 
 

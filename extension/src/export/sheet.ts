@@ -46,6 +46,10 @@ const SHEETS: { readonly [K in ViewName]: (model: Models[K]) => Row[] } = {
         bottleneck: index === pipeline.bottleneck,
       })),
     ),
+  data_service: (model) => [
+    ...model.jobs.map((job) => ({ kind: "job", ...flat(job), missing: job.missing.join(" ") })),
+    ...model.workers.map((worker) => ({ kind: "worker", ...flat(worker) })),
+  ],
   collectives: timings,
   collective_table: timings,
   lanes: records,

@@ -10,6 +10,7 @@ export function titleOf(view: ViewName, trans: TranslationBundle): string {
     array_sharding: trans.__("Array sharding"),
     dataset_sharding: trans.__("Dataset sharding"),
     input: trans.__("Input"),
+    data_service: trans.__("Data service"),
     collectives: trans.__("Collectives"),
     collective_table: trans.__("Collective timing"),
     lanes: trans.__("Lanes"),

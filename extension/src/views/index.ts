@@ -4,6 +4,7 @@ import type { View, ViewName } from "../view";
 import { arraySharding } from "./array_sharding";
 import { collectives } from "./collectives";
 import { collectiveTable } from "./collective_table";
+import { dataService } from "./data_service";
 import { datasetSharding } from "./dataset_sharding";
 import { devices } from "./devices";
 import { heatMap } from "./heat_map";
@@ -25,6 +26,7 @@ export const VIEWS: { readonly [K in ViewName]: View<Models[K]> } = {
   array_sharding: arraySharding,
   dataset_sharding: datasetSharding,
   input,
+  data_service: dataService,
   collectives,
   collective_table: collectiveTable,
   lanes,

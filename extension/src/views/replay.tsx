@@ -8,6 +8,7 @@ import type { Models, Replay } from "../models";
 import type { Context, View } from "../view";
 import { arraySharding } from "./array_sharding";
 import { collectives } from "./collectives";
+import { dataService } from "./data_service";
 import { datasetSharding } from "./dataset_sharding";
 import { devices } from "./devices";
 import { input } from "./input";
@@ -25,6 +26,7 @@ export const replay: View<Replay> = {
       page("array_sharding", "Array", arraySharding, model.array_sharding, context),
       page("dataset_sharding", "Dataset", datasetSharding, model.dataset_sharding, context),
       page("input", "Input", input, model.input, context),
+      page("data_service", "Data service", dataService, model.data_service, context),
     ].filter((one) => one !== null);
     const { run } = model;
     return (

@@ -8,6 +8,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.data.service import watching
 from workbench.data.service.address import PROTOCOL, Address, Tls, check_bind, check_protocol, positive_ms
 from workbench.data.service.dispatch.coordinator import Coordinator, Limits
 from workbench.data.service.server import Server
@@ -116,6 +117,7 @@ class DispatchServer:
             raise
         self._running = server, coordinator, token
         self._stopping = weakref.finalize(self, _stop, server, coordinator)
+        watching.tell(self.watched)
 
     @property
     def target(self) -> str:
@@ -134,6 +136,15 @@ class DispatchServer:
     def _num_workers(self) -> int:
         """How many workers are registered, as in the reference."""
         return self._started()[1].num_workers
+
+    @property
+    def watched(self) -> watching.Watched:
+        """What shows it in views.
+
+        Raises:
+          FailedPreconditionError: if the dispatcher was not started.
+        """
+        return watching.Watched(self._started()[1], self._address)
 
     def join(self, timeout_seconds: float | None = None) -> None:
         """Waits until the dispatcher is stopped, by another thread, or until time is over; None has no limit."""

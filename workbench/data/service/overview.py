@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from workbench.data.service.address import Address, Tls
 from workbench.data.service.channel import Channel
+from workbench.data.service.wire import Fields
 
 _TIMEOUT_SECONDS = 10.0
 
@@ -20,12 +21,17 @@ class JobStatus:
       iteration: Which pass under this name.
       processing_mode: Name of the `ShardingPolicy`.
       consumers: How many read it now.
+      num_consumers: How many read it in rounds; 0 if they take what is ready.
+      missing: The indices of those that the rounds wait for.
+      cached: Whether trainers share its elements.
       lanes: How many streams of elements it has; a worker computes one or several.
       lanes_complete: How many of them were read to the end.
+      moves: How often a lane was given to another worker, because one was lost.
       splits_done: Splits of lanes that are complete; 0 if the source is not dealt, as are the next two.
       splits_leased: Splits that were dealt to other lanes.
       splits_left: Splits that were not dealt yet.
-      elements: How many elements were acknowledged.
+      elements: How many elements were acknowledged; 0 if trainers share them, who acknowledge none.
+      elements_per_second: How many lately.
       complete: Whether all were.
     """
 
@@ -33,12 +39,17 @@ class JobStatus:
     iteration: int
     processing_mode: str
     consumers: int
+    num_consumers: int
+    missing: tuple[int, ...]
+    cached: bool
     lanes: int
     lanes_complete: int
+    moves: int
     splits_done: int
     splits_leased: int
     splits_left: int
     elements: int
+    elements_per_second: float
     complete: bool
 
 
@@ -68,12 +79,31 @@ class ServiceStatus:
       datasets: How many datasets are registered.
       jobs: The jobs, oldest first.
       workers: The workers, oldest first.
+      status: "live", "stopped", or "measured" for one look at it.
+      sentence: What it does, or what keeps it from doing that.
+      advice: What helps, if something is missing; else "".
     """
 
     address: str
     datasets: int
     jobs: tuple[JobStatus, ...]
     workers: tuple[WorkerStatus, ...]
+    status: str
+    sentence: str
+    advice: str
+
+    @classmethod
+    def of(cls, address: str, fields: Fields, status: str) -> ServiceStatus:
+        """What a dispatcher tells about itself.
+
+        Args:
+          address: Of the dispatcher, without its token.
+          fields: Its reply.
+          status: See the attribute.
+        """
+        jobs = tuple(JobStatus(**{**job, "missing": tuple(job["missing"])}) for job in fields["jobs"])
+        workers = tuple(WorkerStatus(**worker) for worker in fields["workers"])
+        return cls(address, fields["datasets"], jobs, workers, status, *_verdict(jobs, workers, status))
 
     def __str__(self) -> str:
         lines = [_title(self)]
@@ -115,16 +145,45 @@ def status(service: str, *, tls: Tls | None = None) -> ServiceStatus:
         reply, _ = channel.call("status", {})
     finally:
         channel.close()
-    jobs = tuple(JobStatus(**job) for job in reply["jobs"])
-    workers = tuple(WorkerStatus(**worker) for worker in reply["workers"])
-    return ServiceStatus(str(address), reply["datasets"], jobs, workers)
+    return ServiceStatus.of(str(address), reply, "measured")
+
+
+def _verdict(jobs: tuple[JobStatus, ...], workers: tuple[WorkerStatus, ...], status: str) -> tuple[str, str]:
+    """What to say about a service, and what helps."""
+    running = [job for job in jobs if not job.complete]
+    if status == "stopped":
+        return (
+            f"This data service has ended; {len(jobs) - len(running)} of its {_jobs(len(jobs))} were complete.",
+            "",
+        )
+    if not workers:
+        wait = f": {_jobs(len(running))} cannot go on" if running else ""
+        return f"No worker is there{wait}.", "start one: workbench data-worker ADDRESS, or a WorkerServer"
+    for job in running:
+        if job.missing and job.consumers:
+            indices = ", ".join(map(str, job.missing))
+            noun = "consumer" if len(job.missing) == 1 else "consumers"
+            return (
+                f"Job {job.name!r} waits for {noun} {indices} of {job.num_consumers}.",
+                "its consumers read in rounds, so all must be there; one that is started again goes on in its round",
+            )
+    if running:
+        rate = sum(job.elements_per_second for job in running)
+        return f"{_jobs(len(running))} under way, {rate:,.0f} elements/s.", ""
+    if jobs:
+        return f"Complete: {_jobs(len(jobs))}.", ""
+    return "Ready; no job has begun.", ""
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'' if count == 1 else 's'}"
 
 
 def _title(found: ServiceStatus) -> str:
-    running = sum(not job.complete for job in found.jobs)
+    advice = f" {found.advice[0].upper()}{found.advice[1:]}." if found.advice else ""
     return (
-        f"data service at {found.address}: {len(found.workers)} workers, {found.datasets} datasets, "
-        f"{running} of {len(found.jobs)} jobs under way"
+        f"data service at {found.address}: {len(found.workers)} workers, {found.datasets} datasets. "
+        f"{found.sentence}{advice}"
     )
 
 
@@ -146,6 +205,8 @@ def _cell(value: object) -> str:
     match value:
         case bool():
             return "yes" if value else "no"
+        case tuple():
+            return ", ".join(map(str, value))
         case float() | int():
             return f"{value:,.0f}"
     return str(value)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from workbench.communicators.core.tcp import is_loopback
 from workbench.data.service.dispatcher import DispatcherConfig, DispatchServer
 from workbench.data.service.overview import ServiceStatus, status
+from workbench.data.service.watching import Watched
 from workbench.data.service.worker import WorkerConfig, WorkerServer
 from workbench.errors import ClusterClosed, InvalidArgumentError, UnsafeBind
 from workbench.runtime.connect_cluster import auto_connect
@@ -35,6 +36,7 @@ class Service:
         except BaseException:
             self._dispatcher.stop()
             raise
+        self._watched = self._dispatcher.watched
         self._stopped = False
         cluster.closing.append(self.stop)
 
@@ -57,6 +59,11 @@ class Service:
           ClusterClosed: if the service has ended.
         """
         return status(self.address)
+
+    @property
+    def watched(self) -> Watched:
+        """What shows it in views, also when it has ended."""
+        return self._watched
 
     def stop(self) -> None:
         """Ends dispatcher and workers; the cluster goes on. Idempotent."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from workbench.data.cost.flow import InputFlow
+from workbench.data.service.overview import ServiceStatus
 from workbench.data.sharding.progress import InputProgress
 from workbench.telemetry.feed.sweeps import Sweep
 from workbench.telemetry.snapshot import Snapshot
@@ -400,7 +401,8 @@ class Replay:
       shown_from, shown_to: The first and the last step that are shown.
       collectives: Of these steps.
       topology, devices: As at the last look while it was recorded; None if nobody could look.
-      values, array_sharding, dataset_sharding, input: What was looked at last while it was recorded, if anything.
+      values, array_sharding, dataset_sharding, input, data_service: What was looked at last while it was recorded, if
+        anything.
       notes: What could not be kept, or cannot be shown.
     """
 
@@ -416,6 +418,7 @@ class Replay:
     array_sharding: ArraySharding | None
     dataset_sharding: DatasetSharding | None
     input: InputFlow | None
+    data_service: ServiceStatus | None
     notes: tuple[str, ...]
 
 
@@ -425,6 +428,7 @@ MODELS: Final[dict[str, type]] = {
     "array_sharding": ArraySharding,
     "dataset_sharding": DatasetSharding,
     "input": InputFlow,
+    "data_service": ServiceStatus,
     "collectives": Collectives,
     "collective_table": Collectives,
     "lanes": Collectives,

@@ -21,7 +21,15 @@ from workbench.ui.models.model_check import misfits
 from workbench.ui.render.plain_values import plain
 
 MAX_RUNS: Final = 200
-LOOKED_AT: Final = ("topology", "devices", "values", "array_sharding", "dataset_sharding", "input")
+LOOKED_AT: Final = (
+    "topology",
+    "devices",
+    "values",
+    "array_sharding",
+    "dataset_sharding",
+    "input",
+    "data_service",
+)
 """What a recording holds beside records, where somebody has looked at it."""
 _ALIKE: Final = 0.05
 """Medians closer than this are called alike, however sure they are."""
@@ -132,6 +140,7 @@ def replay_of(run: Run, steps: range | None = None) -> dict[str, Any]:
         array_sharding=None,
         dataset_sharding=None,
         input=None,
+        data_service=None,
         notes=tuple(notes),
     )
     return plain(model) | looks

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from workbench.data import explanation
+from workbench.data.service import watching
+from workbench.ui.widgets.data_service_source import data_service_source
 from workbench.ui.widgets.input_source import input_source
 from workbench.ui.widgets.sources import Source
 
@@ -26,3 +28,5 @@ def tell(view: str, make: Callable[[], Source]) -> None:
 
 # Datasets explain themselves without knowing any view.
 explanation.listeners.append(lambda explained: tell("input", lambda: input_source(explained)))
+# So do data services.
+watching.listeners.append(lambda watched: tell("data_service", lambda: data_service_source(watched)))

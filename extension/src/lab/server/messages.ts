@@ -44,6 +44,7 @@ export const CHANNEL_OF = {
   array_sharding: "array_sharding",
   dataset_sharding: "dataset_sharding",
   input: "input",
+  data_service: "data_service",
   collective_table: "collectives",
   lanes: "collectives",
   sweep: "collectives",

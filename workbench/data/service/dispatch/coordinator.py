@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 
 from workbench import forks
 from workbench.data.service.dispatch.audience import Audience
+from workbench.data.service.dispatch.census import Census
 from workbench.data.service.dispatch.journal import Entry
 from workbench.data.service.dispatch.ledger import Ledger
 from workbench.data.service.dispatch.placement import Placement
@@ -55,6 +56,7 @@ class Coordinator:
         self._worker_addresses = worker_addresses
         self._placement = Placement(self._ledger, worker_addresses, limits.worker, self._tell)
         self._audience = Audience(list(self._state.jobs))
+        self._census = Census(self._state, self._placement, self._audience)
         self._news = forks.lock(threading.Condition())
         # Numbers of a former dispatcher would mean something else: those of this one begin elsewhere.
         self._version = time.monotonic_ns()
@@ -100,6 +102,11 @@ class Coordinator:
         self._thread.join(10.0)
         with self._news:
             self._ledger.close()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was stopped."""
+        return self._stopped
 
     @property
     def num_workers(self) -> int:
@@ -226,40 +233,7 @@ class Coordinator:
         return {}, b""
 
     def _status(self, fields: Fields, payload: bytes, session: Session) -> Reply:
-        jobs = [self._job_status(job) for job in self._state.jobs.values()]
-        lanes = [lane for job in self._state.jobs.values() for lane in job.lanes if not lane.complete]
-        workers = [
-            {
-                "address": worker.address,
-                "lanes": sum(lane.worker == name for lane in lanes),
-                "elements": worker.elements,
-                "elements_per_second": worker.rate,
-            }
-            for name, worker in self._placement.workers.items()
-        ]
-        return {"jobs": jobs, "workers": workers, "datasets": len(self._state.datasets)}, b""
-
-    def _job_status(self, job: Job) -> Fields:
-        splits = self._state.datasets[job.dataset].splits
-        dynamic = job.mode == ShardingPolicy.DYNAMIC.value and splits is not None
-        dealt = [sum(map(len, lane.deals.values())) for lane in job.lanes]
-        done = sum(count for lane, count in zip(job.lanes, dealt, strict=True) if lane.complete)
-        left = (
-            sum(max(0, n - job.dealt.get(f"{k}/0", 0)) for k, n in enumerate(splits or ())) if dynamic else 0
-        )
-        return {
-            "name": job.name or job.id,
-            "iteration": job.iteration,
-            "processing_mode": ShardingPolicy(job.mode).name,
-            "consumers": self._audience.count(job.id),
-            "lanes": len(job.lanes),
-            "lanes_complete": sum(lane.complete for lane in job.lanes),
-            "splits_done": done,
-            "splits_leased": sum(dealt) - done,
-            "splits_left": left,
-            "elements": sum(len(lane.acked) for lane in job.lanes),
-            "complete": job.complete,
-        }
+        return self._census.fields(), b""
 
     # Workers
 
@@ -331,6 +305,7 @@ class Coordinator:
                 now = time.monotonic()
                 self._placement.lose_silent(self._limits.worker)
                 self._placement.place()
+                self._census.count()
                 if now >= self._next_gc:
                     self._next_gc = now + self._limits.job_gc_check
                     for job in self._audience.idle(self._limits.job_gc):

@@ -1,0 +1,287 @@
+// A data service: how far each job is and how fast, what its splits do, who reads it, and which worker makes how much.
+import { useRef } from "preact/hooks";
+import { BAD, WARNING } from "../colours";
+import { count, counted, NOTHING, percent, runsOf, significant } from "../format";
+import type { JobStatus, ServiceStatus, WorkerStatus } from "../models";
+import { ChartOrTable } from "../parts/head";
+import { Bar, Spark } from "../parts/marks";
+import { Sign } from "../parts/status";
+import { Table, type Column } from "../parts/table";
+import type { View } from "../view";
+
+const STATUSES = ["live", "stopped", "replay"];
+const REMEMBERED = 60;
+const MOST_JOBS = 16;
+const MOST_WORKERS = 32;
+
+export const dataService: View<ServiceStatus> = {
+  title: "Data service",
+  draw({ model }) {
+    return (
+      <ChartOrTable
+        title="Data service"
+        facts={[
+          model.address,
+          counted(model.workers.length, "worker"),
+          counted(model.datasets, "registered dataset"),
+        ]}
+        status={STATUSES.includes(model.status) ? model.status : undefined}
+        chart={<Picture model={model} />}
+        table={<Twin model={model} />}
+      />
+    );
+  },
+};
+
+function Picture({ model }: { model: ServiceStatus }) {
+  const rates = useRates(model);
+  // Those under way come first, the latest at the top; what is complete says little more.
+  const jobs = [...model.jobs].reverse().sort((a, b) => Number(a.complete) - Number(b.complete));
+  const fastest = Math.max(...model.workers.map((worker) => worker.elements_per_second), 1e-9);
+  return (
+    <>
+      <Verdict model={model} />
+      {jobs.slice(0, MOST_JOBS).map((job) => (
+        <Job key={keyOf(job)} job={job} rates={rates.get(keyOf(job)) ?? []} />
+      ))}
+      {jobs.length > MOST_JOBS && (
+        <p class="wb-quiet">{counted(jobs.length - MOST_JOBS, "more job")}: the table has them</p>
+      )}
+      {model.workers.length > 0 && (
+        <>
+          <h4>Workers</h4>
+          <ul class="wb-workers">
+            {model.workers.slice(0, MOST_WORKERS).map((worker) => (
+              <li key={worker.address} class="wb-stage">
+                <code>{worker.address}</code>
+                <b>{perSecond(worker.elements_per_second)}</b>
+                <Bar share={worker.elements_per_second / fastest} />
+                <Course rates={rates.get(worker.address) ?? []} of={worker.address} />
+                <span class="wb-quiet">
+                  {counted(worker.lanes, "lane")} · {counted(worker.elements, "element")} sent
+                </span>
+              </li>
+            ))}
+          </ul>
+          {model.workers.length > MOST_WORKERS && (
+            <p class="wb-quiet">
+              {counted(model.workers.length - MOST_WORKERS, "more worker")}: the table has them
+            </p>
+          )}
+        </>
+      )}
+    </>
+  );
+}
+
+function Verdict({ model }: { model: ServiceStatus }) {
+  const lacks = model.advice !== "";
+  return (
+    <div class="wb-alert" data-loud={lacks ? "yes" : "no"} role="status">
+      {lacks && <Sign sign="▲" colour={BAD} />}
+      <div>
+        <strong>{model.sentence}</strong>
+        {lacks && <div>{model.advice.charAt(0).toUpperCase() + model.advice.slice(1)}.</div>}
+      </div>
+    </div>
+  );
+}
+
+function Job({ job, rates }: { job: JobStatus; rates: readonly number[] }) {
+  return (
+    <section
+      class="wb-job"
+      aria-label={`job ${titleOf(job)}`}
+      data-complete={job.complete ? "yes" : undefined}
+    >
+      <h4>
+        {titleOf(job)} <span class="wb-quiet">{modeOf(job)}</span>
+      </h4>
+      <div class="wb-job-facts">
+        <b>{job.complete ? "✓ complete" : job.cached ? "shared" : perSecond(job.elements_per_second)}</b>
+        {!job.complete && !job.cached && <Course rates={rates} of={titleOf(job)} />}
+        {!job.cached && <span>{counted(job.elements, "element")} read</span>}
+        {!job.complete && <span>{readersOf(job)}</span>}
+        {job.missing.length > 0 && job.consumers > 0 && (
+          <span>
+            <Sign sign="▲" colour={BAD} />
+            waits for {job.missing.length === 1 ? "consumer" : "consumers"} {runsOf(job.missing)}
+          </span>
+        )}
+        {job.moves > 0 && (
+          <span>
+            <Sign sign="▲" colour={WARNING} />
+            {counted(job.moves, "lane")} taken over from lost workers
+          </span>
+        )}
+      </div>
+      <Splits job={job} />
+    </section>
+  );
+}
+
+/** The splits of a dealt source as one bar: read, at the workers, to come. */
+function Splits({ job }: { job: JobStatus }) {
+  const total = job.splits_done + job.splits_leased + job.splits_left;
+  if (!total) return null;
+  const parts = [
+    { kind: "done", n: job.splits_done, text: "read" },
+    { kind: "leased", n: job.splits_leased, text: "at workers" },
+    { kind: "left", n: job.splits_left, text: "to come" },
+  ].filter(({ n }) => n > 0);
+  return (
+    <>
+      <div class="wb-splits" aria-hidden="true">
+        {parts.map(({ kind, n }) => (
+          <i key={kind} data-kind={kind} style={{ flexGrow: n }} />
+        ))}
+      </div>
+      <div class="wb-quiet">
+        {counted(total, "split")}: {parts.map(({ n, text }) => `${count(n)} ${text}`).join(", ")}
+      </div>
+    </>
+  );
+}
+
+function Course({ rates, of }: { rates: readonly number[]; of: string }) {
+  return rates.length > 1 ? <Spark values={rates} label={`elements per second of ${of}, lately`} /> : null;
+}
+
+/** The last rates of each job and worker, as far as this view has seen them. */
+function useRates(model: ServiceStatus): ReadonlyMap<string, readonly number[]> {
+  const seen = useRef({ model: null as ServiceStatus | null, rates: new Map<string, number[]>() });
+  if (seen.current.model !== model) {
+    const before = seen.current.rates;
+    const rates = new Map<string, number[]>();
+    const now: [string, number][] = [
+      ...model.jobs.map((job): [string, number] => [keyOf(job), job.elements_per_second]),
+      ...model.workers.map((worker): [string, number] => [worker.address, worker.elements_per_second]),
+    ];
+    for (const [key, rate] of now) rates.set(key, [...(before.get(key) ?? []), rate].slice(-REMEMBERED));
+    seen.current = { model, rates };
+  }
+  return seen.current.rates;
+}
+
+function Twin({ model }: { model: ServiceStatus }) {
+  return (
+    <>
+      <Verdict model={model} />
+      <Table
+        label="Jobs of the data service"
+        empty="no job has begun"
+        columns={JOBS}
+        rows={[...model.jobs]}
+        keyOf={keyOf}
+      />
+      <Table
+        label="Workers of the data service"
+        empty="no worker is there"
+        columns={WORKERS}
+        rows={[...model.workers]}
+        keyOf={(worker) => worker.address}
+      />
+    </>
+  );
+}
+
+const JOBS: Column<JobStatus>[] = [
+  { title: "job", left: true, least: 90, text: titleOf },
+  { title: "mode", left: true, rank: 6, text: modeOf },
+  {
+    title: "elements/s",
+    text: (job) => (job.cached ? NOTHING : amount(job.elements_per_second)),
+    order: (job) => job.elements_per_second,
+  },
+  {
+    title: "elements",
+    help: "how many its consumers have read",
+    text: (job) => (job.cached ? NOTHING : count(job.elements)),
+    order: (job) => job.elements,
+  },
+  {
+    title: "splits read",
+    help: "splits of the source whose elements were all read",
+    rank: 2,
+    text: (job) => ofAll(job.splits_done, job),
+    order: (job) => job.splits_done,
+  },
+  {
+    title: "at workers",
+    rank: 3,
+    text: (job) => ofAll(job.splits_leased, job),
+    order: (job) => job.splits_leased,
+  },
+  { title: "to come", rank: 4, text: (job) => ofAll(job.splits_left, job), order: (job) => job.splits_left },
+  { title: "consumers", left: true, rank: 1, text: readersOf },
+  {
+    title: "lanes",
+    help: "streams of elements, one or several per worker; those that were read to the end",
+    rank: 5,
+    text: (job) => `${job.lanes_complete} of ${job.lanes}`,
+    order: (job) => job.lanes,
+  },
+  {
+    title: "taken over",
+    help: "how often a lane went to another worker because its own was lost",
+    rank: 7,
+    text: (job) => count(job.moves),
+    order: (job) => job.moves,
+  },
+];
+
+const WORKERS: Column<WorkerStatus>[] = [
+  { title: "worker", left: true, least: 90, text: (worker) => worker.address },
+  {
+    title: "elements/s",
+    text: (worker) => amount(worker.elements_per_second),
+    order: (worker) => worker.elements_per_second,
+  },
+  {
+    title: "elements sent",
+    rank: 1,
+    text: (worker) => count(worker.elements),
+    order: (worker) => worker.elements,
+  },
+  { title: "lanes", rank: 2, text: (worker) => count(worker.lanes), order: (worker) => worker.lanes },
+];
+
+function keyOf(job: JobStatus): string {
+  return `${job.name} ${job.iteration}`;
+}
+
+function titleOf(job: JobStatus): string {
+  return job.iteration ? `${job.name}, pass ${job.iteration + 1}` : job.name;
+}
+
+function modeOf(job: JobStatus): string {
+  const shared = job.cached ? ", shared by trainers" : "";
+  switch (job.processing_mode) {
+    case "DYNAMIC":
+      return `distributed_epoch: each element once${shared}`;
+    case "OFF":
+      return `parallel_epochs: every worker computes everything${shared}`;
+    default:
+      return `${job.processing_mode}: each worker a fixed part${shared}`;
+  }
+}
+
+function readersOf(job: JobStatus): string {
+  return job.num_consumers
+    ? `${job.consumers} of ${counted(job.num_consumers, "consumer")}, in rounds`
+    : counted(job.consumers, "consumer");
+}
+
+/** A part of the splits, with its share; nothing where the source is not dealt. */
+function ofAll(splits: number, job: JobStatus): string {
+  const total = job.splits_done + job.splits_leased + job.splits_left;
+  return total ? `${count(splits)} (${percent((100 * splits) / total)})` : NOTHING;
+}
+
+function perSecond(rate: number): string {
+  return `${amount(rate)}/s`;
+}
+
+function amount(value: number): string {
+  return value >= 100 ? count(Math.round(value)) : significant(value);
+}

@@ -1,0 +1,39 @@
+"""Dispatchers of this process, for those who want to look at them: views are told, and know how to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from workbench.data.service.address import Address
+from workbench.data.service.dispatch.coordinator import Coordinator
+from workbench.data.service.overview import ServiceStatus
+from workbench.data.service.server import Session
+
+listeners: Final[list[Callable[[Watched], object]]] = []
+"""Each is called with every dispatcher that starts in this process; it must return at once."""
+
+
+class Watched:
+    """What a dispatcher of this process does, without asking over the network. It does not keep the server alive."""
+
+    def __init__(self, coordinator: Coordinator, address: Address) -> None:
+        """Watches the dispatcher at `address`."""
+        self._coordinator = coordinator
+        self._address = address
+
+    def now(self) -> ServiceStatus:
+        """Jobs and workers at the moment; once it has ended, what became of the jobs."""
+        fields, _ = self._coordinator.answer("status", {}, b"", Session())
+        return ServiceStatus.of(str(self._address), fields, "stopped" if self.ended else "live")
+
+    @property
+    def ended(self) -> bool:
+        """Whether the dispatcher was stopped."""
+        return self._coordinator.stopped
+
+
+def tell(watched: Watched) -> None:
+    """Tells of a dispatcher that has started."""
+    for listener in tuple(listeners):
+        listener(watched)
