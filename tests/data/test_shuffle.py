@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.data import Dataset
+from workbench.data.stages import shuffle
 from workbench.data.stages.shuffle import draw_block
 from workbench.errors import InvalidArgumentError
 
@@ -36,14 +37,18 @@ class Replayed:
         return np.array(self.slots[:size], np.int64)
 
 
-@given(st.data())
-def test_a_block_of_draws_equals_drawing_one_by_one(data: st.DataObject) -> None:
+@pytest.mark.parametrize("sorted_slots", [0, 1 << 16])
+@given(data=st.data())
+def test_a_block_of_draws_equals_drawing_one_by_one(sorted_slots: int, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 12))
     slots = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=40))
     reservoir = list(range(100, 100 + size))
     incoming = list(range(1000, 1000 + len(slots)))
     block = np.array(reservoir)
-    drawn = draw_block(block, np.array(incoming), Replayed(slots), latest=np.empty_like(block))  # type: ignore[arg-type]
+    latest = np.empty_like(block)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shuffle, "_SORTED", sorted_slots)
+        drawn = draw_block(block, np.array(incoming), Replayed(slots), latest=latest)  # type: ignore[arg-type]
     expected, held = one_by_one(reservoir, incoming, slots)
     assert drawn.tolist() == expected
     assert block.tolist() == held

@@ -24,6 +24,7 @@ from workbench.data.tables import Item, Run, items, row_numbers, single
 from workbench.errors import InvalidArgumentError
 
 _BLOCK, _SMALL_BLOCK = 8192, 1024
+_SORTED = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def draw_block(reservoir: Array, incoming: Array, generator: np.random.Generator
     """Draws `len(incoming)` times, each time refilling the drawn slot with the next of `incoming`.
 
     A slot drawn twice within the block gives, the second time, what the first draw put there. So all draws are done as
-    if each slot was drawn once, and those that repeat a slot are corrected: second draws first, then third ones, ...
+    if each slot was drawn once, and those that repeat a slot are corrected.
 
     Args:
       reservoir: Rows held, shape `(buffer,)`; updated in place.
@@ -99,20 +100,37 @@ def draw_block(reservoir: Array, incoming: Array, generator: np.random.Generator
     """
     slots = generator.integers(0, len(reservoir), len(incoming))
     drawn = reservoir.take(slots)
-    # Of a slot that is assigned several times NumPy keeps the last value: here that of its last draw, and below,
-    # backwards, its first.
+    # Of a slot that is assigned several times NumPy keeps the last value: that of its last draw.
     reservoir[slots] = incoming
+    if len(reservoir) <= _SORTED:
+        again, before = _repeats_by_sorting(slots)
+        drawn[again] = incoming.take(before)
+        return drawn
+    for again, before in _repeats_by_slot(slots, latest):
+        drawn[again] = incoming.take(before)
+    return drawn
+
+
+def _repeats_by_sorting(slots: Array) -> tuple[Array, Array]:
+    """Draws whose slot was drawn before, and the draw before each; for slots that 16 bits hold, by radix sort."""
+    order = slots.astype(np.uint16).argsort(kind="stable")
+    grouped = slots.take(order)
+    again = np.flatnonzero(grouped[1:] == grouped[:-1])
+    return order[1:].take(again), order.take(again)
+
+
+def _repeats_by_slot(slots: Array, latest: Array) -> Iterator[tuple[Array, Array]]:
+    """As `_repeats_by_sorting`, where few are repeated: second draws of a slot first, then third ones, ..."""
     draws = np.arange(len(slots))
-    latest[slots[::-1]] = draws[::-1]
+    latest[slots[::-1]] = draws[::-1]  # backwards: of each slot the first draw stays
     again = np.flatnonzero(latest.take(slots) != draws)
     while len(again):
         slot = slots.take(again)
         before = latest.take(slot)
         latest[slot[::-1]] = again[::-1]
         following = latest.take(slot) == again
-        drawn[again[following]] = incoming[before[following]]
+        yield again[following], before[following]
         again = again[~following]
-    return drawn
 
 
 class _RowFeed:
