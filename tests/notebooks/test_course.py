@@ -18,7 +18,8 @@ DEBUGGING = "05_debugging.ipynb"
 FRAMEWORKS = "06_bring_your_framework.ipynb"
 RUNS = "07_recorded_runs.ipynb"
 TPU = "08_tpu_emulated.ipynb"
-COURSE = [SHARDING, VARIABLES, DEBUGGING, RUNS]
+TERMINALS = "10_several_terminals.ipynb"
+COURSE = [SHARDING, VARIABLES, DEBUGGING, RUNS, TERMINALS]
 """Those of which the outputs are looked at here; the others have tests of their own."""
 BEGIN, END = "BEGIN SOLUTION", "END SOLUTION"
 
@@ -58,6 +59,11 @@ PLAUSIBLE: dict[str, dict[str, tuple[str, str]]] = {
         "kept-waiting": ("idxmax", "idxmin"),
         "folder": ('wb.dashboard("runs")', 'wb.dashboard("runs/slow.parquet")'),
     },
+    TERMINALS: {
+        "how-many": ("replicas = 2", "replicas = 3"),
+        "where": ('.cluster_spec().task_address("worker", 0)', ".master()"),
+        "counted": ("holds = succeeded", "holds = took_part"),
+    },
     TPU: {
         "mask": ("(losses * data).sum()", "losses.sum()"),
         "branch": ("% 2 == 0", "% 2 == 1"),
@@ -89,6 +95,9 @@ SAID = {
     "kept-waiting-check": "was not the one that the others waited for",
     "folder-check": "is one file; name the folder",
     "retry-check": "only the loss of a replica is worth another try",
+    "how-many-check": "which of the three jobs computes?",
+    "where-check": "is no task, worker 0 is at 127.0.0.1:",
+    "counted-check": "how does `steps` combine what replicas add?",
     "mask-check": "from digit 256 on",
     "branch-check": "of 1 the cores make [-1.0, 1.0,",
 }
@@ -152,6 +161,15 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
             "folder": "<Dashboard: .*, live>",
             "folder-check": "stopped",
             "share": "nranks 3",
+        },
+        TERMINALS: {
+            "terminals": "1 of 3 tasks, waiting for (.|\n)*all 3 tasks are there",
+            "jobs": "chief CPU:0\nworker CPU:1\nps CPU:2",
+            "ends": r"worker-0 was lost(.|\n)*replicas in each step: \[2, 2, 2, 1, .* 1\]",
+            "back": "worker-0 has joined again",
+            "grown": "replicas in the last step: 2",
+            "counted-check": r"\d+ steps, each counted once",
+            "end": "chief-0 leaves\n(the chief has ended the cluster\n){2}",
         },
     }
 

@@ -99,9 +99,10 @@ async def _work(
                 raise UnavailableError(
                     f"{', '.join(map(str, attendance.missing))} did not join within {patience_seconds:.0f} s"
                 )
-            await working
+            await asyncio.wait({working})  # `await working` would cancel it together with this
+            working.result()
         finally:
-            attendance.over = True
+            attendance.over = True  # before the chief's own workers go, of which nobody needs to hear
             for each in (working, complete):
                 each.cancel()
             await asyncio.wait({working, complete}, timeout=2 * _CLOSE_SECONDS)
