@@ -56,8 +56,8 @@ ROOMS = {
     ),
     "distribute": (
         "arrays cluster_resolver contexts function identity partitioners strategy_description value_context "
-        "← described_strategy values ← placement_log ← input variables ← replica servers ← strategies "
-        "← coordinator ← default experimental"
+        "← described_strategy values ← placement_log ← input variables ← replica servers "
+        "← server_optimizers strategies ← coordinator ← default experimental"
     ),
     "runtime": (
         "metrics placement_text user_code ← cluster_in_use comm process ← layout replica shipping "
