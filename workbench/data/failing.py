@@ -58,20 +58,24 @@ def opened(open_stage: Callable[[_Opener], Iterator[Run]], below: _Opener) -> It
         while waiting:
             yield waiting.popleft()
         yield run
-    yield from waiting
+    while waiting:
+        yield waiting.popleft()
 
 
 def guarded(runs: Iterator[Run]) -> Iterator[Run]:
     """`runs`; what they raise comes as their last element."""
+    failed = None
     try:
         yield from runs
     except Exception as error:
-        yield Failed(error)
+        failed = Failed(error)
+    if failed is not None:
+        yield failed
 
 
 def raised(runs: Iterator[Run]) -> Iterator[Run]:
     """`runs` for who needs all of them: raises what could not be made."""
     for run in runs:
         if isinstance(run, Failed):
-            raise run.error
+            raise run.taken()
         yield run

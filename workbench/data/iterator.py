@@ -97,7 +97,7 @@ class Elements:
     def __next__(self) -> Any:
         item = next(self._items)
         if isinstance(item, Failed):
-            raise item.error
+            raise item.taken()
         return item
 
 
@@ -138,7 +138,7 @@ class DatasetIterator:
         self._given += 1
         if isinstance(item, Failed):
             self._failed += 1
-            raise item.error
+            raise item.taken()
         if numerics.is_enabled():
             with numerics.checking("in a dataset"):
                 numerics.check(item, f"element {self._given - 1}")

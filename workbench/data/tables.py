@@ -78,6 +78,13 @@ class Run:
         """The rows stacked, one array per component."""
         return self.table.take(self.rows)
 
+    def segment(self, index: int) -> Segment | Failed:
+        """One element seen as a batch of rows; why that cannot be, if it cannot."""
+        try:
+            return self.table.segment(index)
+        except Exception as error:  # no batch, or one that cannot be put together
+            return Failed(error)
+
     def cut(self, start: int, stop: int) -> Segment:
         """Rows `start` to `stop`, without copying."""
         if start >= stop and len(self.rows):
@@ -101,7 +108,8 @@ class Run:
 class Failed(Run):
     """Stands in a pipeline for an element that could not be made. Reading it raises; the next elements follow.
 
-    Stages let it pass, at its place.
+    Stages let it pass, at its place. One that makes it gives it behind the `except` block, not in there, where a
+    generator keeps the error while it waits; see `taken`.
 
     Attributes:
       error: What making the element raised.
@@ -116,6 +124,14 @@ class Failed(Run):
             stopped.__cause__ = error
             error = stopped
         self.error = error
+
+    def taken(self) -> Exception:
+        """The error, for who raises it; it is kept no longer.
+
+        Its traceback will hold frames of the reader, and so the reader: an iterator that is dropped would go on living.
+        """
+        error, self.error = self.error, RuntimeError("the error of this element was raised before")
+        return error
 
 
 @dataclass(slots=True)

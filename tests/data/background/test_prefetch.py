@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -221,6 +222,24 @@ def test_what_ends_a_program_ends_the_one_that_reads(threads: Threads) -> None:
     with pytest.raises(SystemExit):
         next(elements)
     assert threads() == []
+
+
+@pytest.mark.parametrize("read", [1, 3])
+def test_an_iterator_that_is_dropped_after_an_error_leaves_no_thread(threads: Threads, read: int) -> None:
+    def fails(x: Any) -> Any:
+        raise LookupError
+
+    elements = iter(Dataset.range(9).map(fails).take(5).prefetch(2))
+    gc.collect()
+    gc.disable()  # nobody may have to wait for it
+    try:
+        for _ in range(read):
+            with contextlib.suppress(LookupError):
+                next(elements)
+        del elements
+        assert threads() == []
+    finally:
+        gc.enable()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")

@@ -261,18 +261,20 @@ class _Records:
             try:
                 run = self._run(text, row) if text else None
             except (pa.ArrowInvalid, InvalidArgumentError, DataLossError) as error:
+                run = None
                 ends = record_ends(text, self._files.form.quote)
                 if len(ends) == 1:
-                    yield Failed(self._explained(text, line, error))
-                    row += 1
+                    run = Failed(self._explained(text, line, error))
                 else:
                     middle = int(ends[len(ends) // 2 - 1])
                     waiting.append((text[middle:], line + text.count(b"\n", 0, middle)))
                     waiting.append((text[:middle], line))
-            else:
-                if run is not None and len(run):
-                    yield run
-                    row += len(run)
+            if isinstance(run, Failed):
+                yield run
+                row += 1
+            elif run is not None and len(run):
+                yield run
+                row += len(run)
 
     def _run(self, text: bytes, row: int) -> Run:
         form, structure = self._files.form, self._files.structure

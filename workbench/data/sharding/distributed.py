@@ -377,7 +377,7 @@ def _raised(groups: Iterator[Sequence[_T | None] | Failed]) -> Iterator[Sequence
     """The groups, for who looks at a whole epoch: what failed ends it."""
     for group in groups:
         if isinstance(group, Failed):
-            raise group.error
+            raise group.taken()
         yield group
 
 

@@ -40,10 +40,10 @@ class Generated(Source):
                         f"has {len(specs)}; make the generator yield that structure"
                     )
                 row = [_fitted(leaf, want, index) for leaf, want in zip(leaves, specs, strict=True)]
+                made = single(row, structure, np.array([index]) if current.provenance else None)
             except Exception as error:  # the generator can go on
-                yield Failed(error)
-            else:
-                yield single(row, structure, np.array([index]) if current.provenance else None)
+                made = Failed(error)
+            yield made
 
     def element_spec(self) -> Any:
         """The nested spec of an element."""

@@ -84,11 +84,10 @@ class Map(Stage):
                 continue
             leaves, structure, ids = item
             try:
-                result = self.called(leaves, structure, index)
+                made = single(*self.called(leaves, structure, index), ids)
             except Exception as error:
-                yield Failed(error)
-            else:
-                yield single(*result, ids)
+                made = Failed(error)
+            yield made
             index += 1
 
     def called(self, leaves: Leaves, structure: Structure, index: int) -> tuple[Leaves, Structure]:
@@ -246,9 +245,10 @@ def _kept(stage: Stage, fn: Callable[..., Any], upstream: Opener) -> Iterator[tu
                     raise InvalidArgumentError(_predicate_text(fn, stage.name, answer))
             except Exception as error:
                 note_place(error, stage.text, index)
-                yield Failed(error), None
+                found: tuple[Run, int | None] = Failed(error), None
             else:
-                yield run, row if answer else None
+                found = run, row if answer else None
+            yield found
             index += 1
 
 

@@ -57,13 +57,16 @@ class GroupByWindow(Stage):
         sizes: dict[int, int] = {}
         windows = 0
         for item in items(upstream(), current.provenance):
+            failed = None
             try:
                 key = int(probe.call(self.key_func, item[1].pack(item[0])))
                 if key not in groups:
                     sizes[key] = self._size(key)
                     groups[key] = []
             except Exception as error:
-                yield Failed(error)
+                failed = Failed(error)
+            if failed is not None:
+                yield failed
                 continue
             groups[key].append(item)
             if len(groups[key]) == sizes[key]:

@@ -61,6 +61,7 @@ class ReduceByKey(Stage):
         groups: dict[int, _Group] = {}
         for index, (leaves, structure, ids) in enumerate(items(upstream(), current.provenance)):
             element = structure.pack(leaves)
+            failed = None
             try:
                 key = _key(probe.call(self.fn, element))
                 group = groups.get(key) or _Group(*flatten(self.reducer.init_func(np.int64(key))))
@@ -68,7 +69,9 @@ class ReduceByKey(Stage):
                 group.leaves = same_state(self.name, group.leaves, group.structure, state)
             except Exception as error:
                 note_place(error, self.text, index)
-                yield Failed(error)
+                failed = Failed(error)
+            if failed is not None:
+                yield failed
                 continue
             groups[key] = group
             if ids is not None:
@@ -77,11 +80,11 @@ class ReduceByKey(Stage):
             group = groups[key]
             try:
                 result = flatten_result(self.reducer.finalize_func(group.structure.pack(group.leaves)))
+                made = single(*result, np.concatenate(group.ids) if group.ids else None)
             except Exception as error:
                 error.add_note(f"in the finalize_func of {self.text}, key {key}")
-                yield Failed(error)
-            else:
-                yield single(*result, np.concatenate(group.ids) if group.ids else None)
+                made = Failed(error)
+            yield made
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""

@@ -61,11 +61,14 @@ class RejectionResample(Stage):
         kept = None if self.initial is None else _acceptance(target, np.array(self.initial))
         for index, (leaves, structure, ids) in enumerate(items(upstream(), current.provenance)):
             element = structure.pack(leaves)
+            failed = None
             try:
                 number = self._class_of(element)
             except Exception as error:
                 note_place(error, self.text, index)
-                yield Failed(error)
+                failed = Failed(error)
+            if failed is not None:
+                yield failed
                 continue
             if kept is None:
                 counts[number] += 1

@@ -35,12 +35,11 @@ class Scan(Stage):
             try:
                 state, output = _pair(self.fn(structure.pack(leaves), shape.pack(element)))
                 leaves = same_state("scan", leaves, structure, state)
-                made = flatten_result(output)
+                made = single(*flatten_result(output), ids)
             except Exception as error:
                 note_place(error, self.text, index)
-                yield Failed(error)
-            else:
-                yield single(*made, ids)
+                made = Failed(error)
+            yield made
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""

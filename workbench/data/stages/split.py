@@ -37,13 +37,12 @@ class EvenSplit(Stage):
         for run in upstream():
             table = run.table
             for index in run.indices():
-                try:
-                    batch = table.segment(index)
-                    parts = [batch.cut(start, stop) for start, stop in even_bounds(len(batch), self.pieces)]
-                except Exception as error:  # no batch, or one that cannot be put together
-                    yield Failed(error)
-                else:
-                    yield Run(SegmentTable(parts, table.structure), rows)
+                batch = run.segment(index)
+                if isinstance(batch, Failed):
+                    yield batch
+                    continue
+                parts = [batch.cut(start, stop) for start, stop in even_bounds(len(batch), self.pieces)]
+                yield Run(SegmentTable(parts, table.structure), rows)
 
     def element_spec(self, upstream: Pipeline) -> Any:
         """The nested spec of an element after this stage."""
@@ -102,10 +101,9 @@ class Regroup(Stage):
         for run in upstream():
             structure = run.table.structure
             for index in run.indices():
-                try:
-                    batch = run.table.segment(index)
-                except Exception as error:
-                    yield Failed(error)
+                batch = run.segment(index)
+                if isinstance(batch, Failed):
+                    yield batch
                     continue
                 if not len(batch):
                     continue

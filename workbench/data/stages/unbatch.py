@@ -47,12 +47,8 @@ class Unbatch(Stage):
         for run in upstream():
             structure = run.table.structure
             for row in run.indices():
-                try:
-                    segment = run.table.segment(row)
-                except InvalidArgumentError as error:  # of elements whose shapes nobody knew
-                    yield Failed(error)
-                    continue
-                if isinstance(segment, Run) and not is_block(segment):
+                segment = run.segment(row)
+                if isinstance(segment, Failed) or (isinstance(segment, Run) and not is_block(segment)):
                     yield segment
                 elif len(segment):
                     leaves = segment.gather()

@@ -1,0 +1,58 @@
+"""Compares random pipelines with TensorFlow's; see the docstring of the package."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.differential.differences import difference
+from tests.differential.programs import Programs
+
+_EVALUATE = Path(__file__).with_name("evaluate.py")
+
+
+def main() -> int:
+    """Prints the programs that differ; 1 if any does."""
+    parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
+    parser.add_argument("--tensorflow", required=True, help="an interpreter that can import TensorFlow")
+    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--most", type=int, default=10, help="how many differences of a kind to print")
+    arguments = parser.parse_args()
+    source = Programs(arguments.seed)
+    programs = [source.next() for _ in range(arguments.programs)]
+    theirs = _outcomes(arguments.tensorflow, "tensorflow", programs)
+    ours = _outcomes(sys.executable, "workbench", programs)
+    kinds: Counter[str] = Counter()
+    for program, one, other in zip(programs, theirs, ours, strict=True):
+        kind = difference(one, other)
+        kinds[kind or "same"] += 1
+        if kind and kinds[kind] <= arguments.most:
+            print(f"{kind}: {program}\n  TensorFlow: {_short(one)}\n  workbench:  {_short(other)}")
+    print(", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())))
+    return 0 if set(kinds) <= {"same"} else 1
+
+
+def _outcomes(python: str, library: str, programs: list[str]) -> list[dict[str, Any]]:
+    answer = subprocess.run(
+        [python, str(_EVALUATE), library],
+        input=json.dumps(programs),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return json.loads(answer.stdout)  # type: ignore[no-any-return]
+
+
+def _short(outcome: dict[str, Any]) -> str:
+    text = json.dumps(outcome, ensure_ascii=False)
+    return text if len(text) < 400 else f"{text[:400]}…"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""What counts as a difference between the two outcomes of a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def difference(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
+    """In which respect two outcomes differ; "" if in none.
+
+    An error that TensorFlow raises while the pipeline is made may come with the elements here, as functions are not
+    traced. What TensorFlow refuses may be accepted. Specs and cardinalities may tell more here.
+    """
+    if "made" in theirs:
+        return "" if "made" not in ours or _same_error(theirs["made"], ours["made"]) else "error"
+    if "made" in ours:
+        return "made"
+    if not _same_elements(theirs["elements"], ours["elements"]):
+        return "elements"
+    if not _is_error(ours["spec"]) and not _fits(theirs["spec"], ours["spec"]):
+        return "spec"
+    counts = theirs["cardinality"], ours["cardinality"]
+    return "cardinality" if counts[0] >= -1 and counts[0] != counts[1] else ""
+
+
+def _same_elements(theirs: list[Any], ours: list[Any]) -> bool:
+    return len(theirs) == len(ours) and all(
+        _same_error(one, other) if _is_error(one) and _is_error(other) else one == other
+        for one, other in zip(theirs, ours, strict=True)
+    )
+
+
+def _same_error(theirs: dict[str, Any], ours: dict[str, Any]) -> bool:
+    """TypeError and ValueError stand for each other: NumPy and TensorFlow disagree on which of the two it is."""
+    alike = {"TypeError", "ValueError", "InvalidArgumentError"}
+    return theirs["error"][0] in ours["error"] or bool(
+        alike & set(theirs["error"]) and alike & set(ours["error"])
+    )
+
+
+def _is_error(value: Any) -> bool:
+    return isinstance(value, dict) and "error" in value
+
+
+def _fits(theirs: Any, ours: Any) -> bool:
+    if isinstance(theirs, list) and isinstance(ours, list):
+        return len(theirs) == len(ours) and all(map(_fits, theirs, ours))
+    if isinstance(theirs, dict) and isinstance(ours, dict) and theirs.keys() == ours.keys():
+        if "dtype" not in theirs:
+            return all(_fits(theirs[name], ours[name]) for name in theirs)
+        shapes = theirs["shape"], ours["shape"]
+        known = shapes[0] is not None and shapes[1] is not None
+        return theirs["dtype"] == ours["dtype"] and (not known or len(shapes[0]) == len(shapes[1]))
+    return bool(theirs == ours)

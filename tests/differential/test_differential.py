@@ -1,0 +1,54 @@
+"""Random pipelines without TensorFlow: which errors users see, and that some stages change no element."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.differential.differences import difference
+from tests.differential.evaluate import outcome, workbench
+from tests.differential.programs import Programs
+
+_SEEN = {"WorkbenchError", "ValueError", "TypeError", "NotImplementedError", "ZeroDivisionError"}
+_PROGRAMS = 150
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy: overflows and empty ranges
+@pytest.mark.parametrize("seed", range(3))
+def test_random_pipelines_end_with_errors_for_users_and_the_same_behind_a_prefetch(seed: int) -> None:
+    source = Programs(seed)
+    names = workbench()
+    for _ in range(_PROGRAMS):
+        program = source.next()
+        once = outcome(program, names)
+        errors = [once["made"]] if "made" in once else [x for x in once["elements"] if "error" in x]
+        ours = [
+            error for error in errors if error["file"] != "<string>"
+        ]  # not of the functions in the program
+        unexpected = [error for error in ours if not _SEEN & set(error["error"])]
+        assert not unexpected, (program, unexpected)
+        if "elements" in once:
+            assert outcome(f"{program}.prefetch(2)", names)["elements"] == once["elements"], program
+
+
+def test_the_same_seed_makes_the_same_programs() -> None:
+    one, other = Programs(5), Programs(5)
+    assert [one.next() for _ in range(50)] == [other.next() for _ in range(50)]
+
+
+_ARRAY = {"dtype": "int64", "shape": [], "items": 1}
+_FOUND = {"elements": [_ARRAY], "spec": {"dtype": "int64", "shape": []}, "cardinality": 1}
+
+
+@pytest.mark.parametrize(
+    ("ours", "kind"),
+    [
+        (_FOUND, ""),
+        ({"made": {"error": ["OSError"]}}, "made"),
+        (_FOUND | {"elements": [_ARRAY | {"dtype": "int32"}]}, "elements"),
+        (_FOUND | {"elements": []}, "elements"),
+        (_FOUND | {"spec": {"dtype": "int64", "shape": [None]}}, "spec"),
+        (_FOUND | {"cardinality": -2}, "cardinality"),
+    ],
+)
+def test_what_differs_is_named(ours: dict[str, object], kind: str) -> None:
+    assert difference(_FOUND, ours) == kind
