@@ -173,9 +173,20 @@ class Checkpoint:
         """As `restore`, but the save counter goes on from what it was."""
         return self._read(path, expect_partial)[0]
 
-    def _read(self, path: str | os.PathLike[str], expect_partial: bool) -> tuple[Restored, int]:
+    def restore_lost(self, path: str) -> Restored:
+        """As `restore`, after replicas were lost with their values: a save in the background is not waited for.
+
+        It waits for the replicas too, which the calling thread is about to bring back.
+        """
+        restored, self._save_counter = self._read(path, False, wait=False)
+        return restored
+
+    def _read(
+        self, path: str | os.PathLike[str], expect_partial: bool, *, wait: bool = True
+    ) -> tuple[Restored, int]:
         _refuse_on_replica("restoring a checkpoint")
-        self.sync()
+        if wait:
+            self.sync()
         folder = folder_at(_text(path))
         try:
             manifest = read_manifest(folder)

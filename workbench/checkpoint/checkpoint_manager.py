@@ -214,6 +214,27 @@ class CheckpointManager:
             self._init_fn()
         return None
 
+    def restore_lost(self) -> str | None:
+        """Restores the newest checkpoint that is whole; `wb.connect(..., checkpoint=manager)` calls it after a loss.
+
+        Returns:
+          Its path; None if there is none.
+
+        Raises:
+          CheckpointInvalid: If none is whole.
+          InvalidArgumentError: If it does not fit the program.
+        """
+        found = [one.path for one in reversed(self._found(damaged=True))]
+        for path in found:
+            try:
+                self._checkpoint.restore_lost(path)
+            except CheckpointInvalid:
+                if path == found[-1]:
+                    raise
+            else:
+                return path
+        return None
+
     def sync(self) -> None:
         """Waits for a save in the background; see `Checkpoint.sync`."""
         self._checkpoint.sync()

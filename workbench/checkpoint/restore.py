@@ -137,6 +137,11 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str]) -> dict[st
 
 def assign(variable: Variable, array: Array, saved: SavedArray) -> None:
     """Gives a variable the value from a checkpoint, whatever strategy it was saved with."""
+    strategy = variable.strategy
+    if strategy is not None and variable.placement is not None and variable not in strategy.kept:
+        variable.placement.create(
+            variable, np.zeros(variable.shape, variable.dtype)
+        )  # it was lost with its replicas
     if saved.kind == "components":
         variable.assign(PerReplica(tuple(array)))
     elif (

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from workbench.distribute.input.registry import InputRegistry
     from workbench.distribute.variables.registry import VariableRegistry
     from workbench.runtime.driver.group import Group
+    from workbench.runtime.restorer import Restorer
     from workbench.runtime.shipping.function_registry import Prepared
 
 # Bools and records by NumPy's kinds, and what has none: dtypes of PyTorch. The rest is the communicator's to refuse.
@@ -40,9 +41,14 @@ class DescribedStrategy:
       merges_reductions: Whether a user's own CrossDeviceOps has to be asked for each reduction.
       inputs: Its distributed datasets.
       kept: Its variables; none of them after all replicas were lost at once.
+      checkpoint: A `wb.CheckpointManager` from which training goes on after all replicas were lost at once; None takes
+        that of the cluster, see `wb.connect`.
+      times_restored: How often everything went back to a checkpoint for that.
     """
 
     is_default = False
+    checkpoint: Restorer | None = None
+    times_restored = 0
     travels_by_id = True
     inputs: InputRegistry
     kept: VariableRegistry[Any]
@@ -61,6 +67,13 @@ class DescribedStrategy:
         self._size = len(self.devices)
         self._internal: dict[Callable[..., Any], Prepared] = {}
         remember(self)
+
+    @property
+    def restorer(self) -> Restorer | None:
+        """What gives its variables their values back after all replicas were lost; None if nothing does."""
+        group = self._group
+        cluster = None if group is None else group.gang.cluster
+        return self.checkpoint or (None if cluster is None else cluster.checkpoint)
 
     @property
     def stands_for_another(self) -> bool:

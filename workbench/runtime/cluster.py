@@ -34,6 +34,7 @@ from workbench.runtime.driver.group import Group
 from workbench.runtime.driver.step_events import replicas_lost
 from workbench.runtime.layout import check_minimum
 from workbench.runtime.placement_text import one_line, placement
+from workbench.runtime.restorer import Restorer
 from workbench.runtime.user_code.notebook_cells import with_cell_names
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed.feed import Feed
@@ -55,6 +56,7 @@ class Cluster:
       embedded: It was started by `connect` and ends with it.
       workers_of: Id of the announced workers that it uses, or "".
       closing: Called when it begins to close, while everything is still there.
+      checkpoint: A `wb.CheckpointManager` from which training goes on after all replicas of a strategy were lost.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Cluster:
         self.event_listeners: list[Callable[[Event], object]] = []
         self.workers_of = workers_of
         self.closing: list[Callable[[], object]] = []
+        self.checkpoint: Restorer | None = None
         self._owned = owned
         self._connector = Connector(
             client,
@@ -213,6 +216,7 @@ class Cluster:
             self.flush_telemetry(_LAST_FLUSH_SECONDS)
         for callback in tuple(self.closing):
             callback()
+        self.checkpoint = None  # it knows variables of these replicas
         with contextlib.suppress(Exception):
             self.client.unsubscribe_topic(TELEMETRY_TOPIC)
         addresses = [worker.address for worker in self.gang.workers.values() if not worker.lost]

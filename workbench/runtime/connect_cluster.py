@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from workbench.runtime.cluster import Cluster
+    from workbench.runtime.restorer import Restorer
 
 _current: Cluster | None = None
 _asked: dict[str, Any] = {}  # for the current cluster, without what was left out
@@ -56,6 +57,7 @@ def connect(
     environment: dict[str, str] | None = None,
     timeout_seconds: float | None = None,
     minimum_replicas: int | None = None,
+    checkpoint: Restorer | None = None,
     replace: bool = False,
 ) -> Cluster:
     """Connects to devices; strategies made from now on use them.
@@ -96,6 +98,9 @@ def connect(
       minimum_replicas: When a worker is lost and nobody takes its place, a strategy goes on with the replicas that are
         left, if these are so many, and takes the others back when their workers have returned. By default it waits for
         them: each step fails until they are there.
+      checkpoint: A `wb.CheckpointManager` from whose newest checkpoint training goes on after all replicas of a
+        strategy were lost at once; `cluster.checkpoint` can be set later, and `strategy.checkpoint` for one strategy.
+        Where some replicas survive, they give the others their values, which are newer.
       replace: Close the cluster that runs, whatever strategies and variables are on it, and start a new one.
 
     Raises:
@@ -106,7 +111,7 @@ def connect(
       FailedPreconditionError: if an earlier cluster would have to be closed whose strategies are in use; the message
         names them and their variables.
     """
-    asked = _without_defaults(locals())
+    asked = _without_defaults({name: value for name, value in locals().items() if name != "checkpoint"})
     if isinstance(address, Resolver):  # a notebook's cell makes a new one each time
         asked["address"] = address.dask_cluster()
     refuse_on_replica()
@@ -126,6 +131,7 @@ def connect(
     with _lock:
         if not replace and asked == _asked and cluster_in_use.is_running(_current):
             assert _current is not None
+            _current.checkpoint = checkpoint or _current.checkpoint
             return _current
         if address is not None:
             from workbench.runtime.attach import attached_cluster
@@ -167,6 +173,7 @@ def connect(
                     undo.callback(cluster.close)  # if Ctrl-C was pressed meanwhile
                     _take(cluster, asked)
                 undo.pop_all()
+        cluster.checkpoint = checkpoint
     return cluster
 
 

@@ -269,6 +269,8 @@ class DistributedIterator:
             contexts.require_cross_replica(strategy, "next(iterator of a distributed dataset)")
         except RuntimeError as error:
             raise ValueError(str(error)) from None  # the class that the reference has for it
+        if self._dataset.input is not None and strategy.restorer is not None and strategy.group.stale:
+            strategy.group.make_ready()  # which may move this to where it was in a checkpoint
         return next(self._elements)
 
     def get_next(self) -> Any:

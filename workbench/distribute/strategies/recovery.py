@@ -5,17 +5,22 @@ differ there afterwards). Of a sync-on-read variable a lost component is gone; w
 common value of the survivors: zero for SUM, a copy from a survivor for MEAN, ONLY_FIRST_REPLICA and NONE. A variable in
 central storage is lost with no replica but the last: the memory outlives the process that held it.
 
+Where no replica survived, everything goes back to the newest checkpoint of `Strategy.restorer`, if there is one.
+
 Where a strategy goes on without the lost replicas (`minimum_replicas` of `connect`) nothing takes the place of their
 components: a SUM lacks what they had added, a MEAN is that of the others.
 """
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.distribute.variables.aggregation import VariableSynchronization
-from workbench.errors import ReplicaLost
+from workbench.errors import DataCorruption, InvalidArgumentError, ReplicaLost
+from workbench.telemetry.events import Event
 
 if TYPE_CHECKING:
     from workbench.distribute.described_strategy import DescribedStrategy
@@ -25,8 +30,8 @@ def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors
     """Gives the replicas `lost` components of all variables of `strategy`.
 
     Raises:
-      ReplicaLost: If no replica survived that could give them; the strategy can be used again then, the variables once
-        values are assigned to them.
+      ReplicaLost: If no replica survived that could give them, and no checkpoint has them; the strategy can be used
+        again then, the variables once values are assigned to them.
     """
     variables = strategy.kept.variables
     if not variables:
@@ -34,9 +39,56 @@ def reseed_variables(strategy: DescribedStrategy, lost: Sequence[int], survivors
     if not survivors:
         names = ", ".join(repr(variable.name) for variable in variables[:8])
         strategy.kept.clear()  # this is told once; the next step goes on without them
-        raise ReplicaLost(
-            f"all {len(lost)} replicas of {type(strategy).__name__} were lost, and with them the values of its "
-            f"variables ({names}); assign new values (variable.assign) or create the variables again"
-        )
+        if not _restored(strategy, len(lost), names):
+            raise ReplicaLost(
+                f"all {len(lost)} replicas of {type(strategy).__name__} were lost, and with them the values of its "
+                f"variables ({names}); assign new values (variable.assign) or create the variables again, or have them "
+                f"restored: wb.connect(..., checkpoint=manager)"
+            )
+        return
     placement = strategy.description.placement_of(strategy, VariableSynchronization.ON_WRITE)
     placement.reseed(variables, lost, survivors)
+
+
+def restore_before(strategy: DescribedStrategy, arguments: Any) -> None:
+    """Recovers before a step takes its arguments, where that may give everything an earlier value.
+
+    Raises:
+      ReplicaLost: If it did, and elements of distributed datasets are among the arguments: those come again.
+    """
+    group = strategy.group
+    before = strategy.times_restored
+    group.make_ready()
+    if strategy.times_restored != before and strategy.inputs.has_elements(arguments):
+        raise ReplicaLost(
+            "all replicas were lost, and training went back to a checkpoint before this step took its batch. The step "
+            "was not run: take the next batch of the iterator, which goes on from the checkpoint if it is a part of it",
+            run=group.gang.run_id,
+        )
+
+
+def _restored(strategy: DescribedStrategy, lost: int, names: str) -> bool:
+    """Whether everything went back to a checkpoint, as all replicas were lost."""
+    restorer = strategy.restorer
+    if restorer is None:
+        return False
+    try:
+        path = restorer.restore_lost()
+    except (InvalidArgumentError, DataCorruption) as error:
+        raise ReplicaLost(
+            f"all {lost} replicas of {type(strategy).__name__} were lost, and with them the values of its variables "
+            f"({names}); they cannot be restored: {error}"
+        ) from error
+    if path is None:
+        return False
+    strategy.times_restored += 1
+    strategy.group.drop_accepted(
+        ReplicaLost(f"this step was lost with all replicas, and training went back to {path!r} before it")
+    )
+    told = (
+        f"all {lost} replicas of {type(strategy).__name__} were lost: everything in the checkpoint {path!r} has the "
+        f"value from there again, and training goes on. Steps since then count for nothing"
+    )
+    strategy.group.gang.notify(Event("alert", "restored", told, time.monotonic_ns(), severity="warning"))
+    warnings.warn(told, RuntimeWarning, stacklevel=2)
+    return True

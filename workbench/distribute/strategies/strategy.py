@@ -216,6 +216,8 @@ class Strategy(DescribedStrategy):
             prepared = self._prepare(fn, group, options)
         if type(args) is not tuple or (kwargs is not None and type(kwargs) is not dict):
             args = _checked_arguments(args, kwargs)
+        if group.stale and self.restorer is not None:
+            _restore_before(self, (args, kwargs))
         try:
             if group.may_grow and not _made_before((args, kwargs)):
                 group.grow()
@@ -419,6 +421,12 @@ def _recover(strategy: Strategy | None, lost: list[int], survivors: list[int]) -
 
         strategy.inputs.recover(lost)  # first: where no replica survived, the variables raise
         reseed_variables(strategy, lost, survivors)
+
+
+def _restore_before(strategy: Strategy, arguments: Any) -> None:
+    from workbench.distribute.strategies.recovery import restore_before
+
+    restore_before(strategy, arguments)
 
 
 def _resize(strategy: Strategy | None) -> None:

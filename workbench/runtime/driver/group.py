@@ -11,7 +11,7 @@ from typing import Any
 import optree
 
 from workbench.device_names import Device
-from workbench.errors import ClusterClosed, ReplicaLost, StaleGeneration
+from workbench.errors import ClusterClosed, ReplicaLost, StaleGeneration, WorkbenchError
 from workbench.runtime.comm.messages import LEAVE, ROLLBACK
 from workbench.runtime.driver.accepted_steps import Accepted
 from workbench.runtime.driver.arguments import payload
@@ -262,6 +262,11 @@ class Group(StepQueue):
                 continue
             step.begin_again(self.gang.next_serial())
             self.submit(step, step.accepted.payload_now(), step.accepted.structure, None)
+
+    def drop_accepted(self, error: WorkbenchError) -> None:
+        """Steps that were accepted and then lost are not sent again: who looks at their results gets `error`."""
+        for step in self.errors.take_accepted():
+            step.error, step.accepted = error, None
 
     # -- after failures
     # ------------------------------------------------------------------------------------------------

@@ -1,0 +1,162 @@
+"""Row 3: all replicas are lost at once, and training goes on from the last checkpoint."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.data import Dataset
+from workbench.errors import ReplicaLost
+
+STEPS = 20
+
+
+class Training:
+    """Two replicas that add up the rows of batches, a checkpoint every five steps, and a program that counts."""
+
+    def __init__(self, folder: Path, kind: str = "MirroredStrategy") -> None:
+        self.cluster = wb.connect(replicas=2, replace=True)
+        make: Any = wb.distribute
+        for name in kind.split("."):
+            make = getattr(make, name)
+        self.strategy = make(["CPU:0", "CPU:1"])
+        with self.strategy.scope():
+            self.w = wb.Variable(0.0, name="w", aggregation="SUM")
+            self.count = wb.Variable(0, synchronization="ON_READ", aggregation="SUM")
+        data = Dataset.range(4 * STEPS).shuffle(4 * STEPS, seed=2).batch(4)
+        self.batches = iter(self.strategy.distribute_dataset(data))
+        self.checkpoint = wb.Checkpoint(w=self.w, count=self.count, batches=self.batches, steps=0, history=[])
+        self.manager = wb.CheckpointManager(self.checkpoint, folder, 2)
+        w, count = self.w, self.count
+
+        def step(batch: Any) -> Any:
+            # Not the same in another order.
+            w.assign(w.read_value() * np.float32(0.25) + np.float32(batch.sum()))
+            count.assign_add(np.int32(len(batch)))
+            return count.read_value()
+
+        self.step = step
+
+    def kill_all(self) -> None:
+        for worker in self.cluster.gang.workers.values():
+            os.kill(worker.pid, signal.SIGKILL)
+
+    def result(self) -> tuple[float, int, int, list[int]]:
+        checkpoint = self.checkpoint
+        return float(self.w), int(self.count), checkpoint.steps, checkpoint.history
+
+    def done(self) -> None:
+        checkpoint = self.checkpoint
+        checkpoint.steps += 1
+        checkpoint.history.append(checkpoint.steps)
+        if checkpoint.steps % 5 == 0:
+            self.manager.save()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    training = Training(tmp_path_factory.mktemp("undisturbed"))
+    for batch in training.batches:
+        training.strategy.run(training.step, args=(batch,))
+        training.done()
+    result = training.result()
+    training.cluster.close()
+    return result
+
+
+def train(training: Training, at: int) -> None:
+    """A loop of steps that are waited for; all replicas are killed once."""
+    killed = False
+    while (batch := next(training.batches, None)) is not None:
+        if training.checkpoint.steps == at and not killed:
+            killed = True
+            training.kill_all()
+        try:
+            training.strategy.run(training.step, args=(batch,))
+        except ReplicaLost:
+            continue
+        training.done()
+
+
+def train_by_function(training: Training, at: int) -> None:
+    """A loop of steps that are sent; all replicas are killed between two of them, and the loss is noticed there."""
+    step = wb.function(training.step)
+    lost = threading.Semaphore(0)
+    training.cluster.event_listeners.append(lambda event: event.name == "replica_lost" and lost.release())
+    killed = False
+    for batch in training.batches:
+        _ = training.strategy.run(step, args=(batch,)).values
+        training.done()
+        if training.checkpoint.steps == at and not killed:
+            killed = True
+            training.kill_all()
+            assert lost.acquire(timeout=60)
+            assert lost.acquire(timeout=60)
+
+
+@pytest.mark.parametrize("kind", ["MirroredStrategy", "experimental.CentralStorageStrategy"])
+@pytest.mark.parametrize("at", [5, 12])
+def test_a_loop_ends_as_if_nothing_had_happened(tmp_path: Path, undisturbed: Any, kind: str, at: int) -> None:
+    training = Training(tmp_path, kind)
+    with training.cluster:
+        training.cluster.checkpoint = training.manager
+        with pytest.warns(
+            RuntimeWarning, match=r"all 2 replicas .*were lost: everything in the checkpoint .*ckpt-"
+        ):
+            train(training, at)
+        assert training.result() == undisturbed
+
+
+def test_a_loop_over_a_function_goes_on_without_an_error(tmp_path: Path, undisturbed: Any) -> None:
+    training = Training(tmp_path)
+    with training.cluster:
+        training.strategy.checkpoint = training.manager
+        with pytest.warns(RuntimeWarning, match="training goes on"):
+            train_by_function(training, 12)
+        assert training.result() == undisturbed
+
+
+def test_a_batch_from_before_the_checkpoint_is_refused_once(tmp_path: Path) -> None:
+    training = Training(tmp_path)
+    with training.cluster:
+        training.cluster.checkpoint = training.manager
+        for _ in range(5):
+            training.strategy.run(training.step, args=(next(training.batches),))
+            training.done()
+        batch = next(training.batches)
+        training.kill_all()
+        with pytest.raises(ReplicaLost, match="no replica survived"):
+            training.strategy.run(training.step, args=(batch,))
+        with (
+            pytest.warns(RuntimeWarning),
+            pytest.raises(ReplicaLost, match="take the next batch of the iterator"),
+        ):
+            training.strategy.run(training.step, args=(batch,))
+        assert int(training.count) == 20
+
+
+def test_before_the_first_checkpoint_the_loss_is_told(tmp_path: Path) -> None:
+    training = Training(tmp_path)
+    with training.cluster:
+        training.cluster.checkpoint = training.manager
+        training.kill_all()
+        with pytest.raises(ReplicaLost, match="no replica survived"):
+            training.strategy.run(lambda: wb.distribute.get_replica_context().all_reduce("sum", 1.0))
+        with pytest.raises(ReplicaLost, match=r"all 2 replicas .*checkpoint=manager"):
+            training.strategy.run(lambda: 1)
+
+
+def test_connecting_again_with_another_manager_keeps_the_cluster(tmp_path: Path) -> None:
+    training = Training(tmp_path)
+    with training.cluster:
+        assert wb.connect(replicas=2, checkpoint=training.manager) is training.cluster
+        assert training.cluster.checkpoint is training.manager
+        assert training.strategy.restorer is training.manager
+    assert training.cluster.checkpoint is None
