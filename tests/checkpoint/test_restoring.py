@@ -14,7 +14,7 @@ from safetensors import safe_open
 
 import workbench as wb
 from workbench.data import Dataset
-from workbench.errors import InvalidArgumentError, NotFoundError
+from workbench.errors import CheckpointInvalid, InvalidArgumentError, NotFoundError
 
 pytestmark = pytest.mark.usefixtures("three")
 CENTRAL = wb.distribute.experimental.CentralStorageStrategy
@@ -346,3 +346,29 @@ def test_checkpoints_are_written_to_urls(tmp_path: Path, protocol: str) -> None:
     checkpoint.restore(path)
     assert (w.numpy().sum(), checkpoint.epoch) == (0, 0)
     assert path.startswith(protocol)
+
+
+def test_a_damaged_file_changes_no_variable_wherever_it_is(tmp_path: Path) -> None:
+    strategy = STRATEGIES["mirrored-3"]()
+    variables = variables_of(strategy, 1.0)
+    checkpoint = wb.Checkpoint(variables=variables, epoch=1)
+    path = Path(checkpoint.save(tmp_path / "x"))
+    for variable in variables.values():
+        variable.assign(np.full(variable.shape, 6, variable.dtype))
+    checkpoint.epoch = 6
+    for shard in sorted(path.glob("*.safetensors")):
+        whole = shard.read_bytes()
+        shard.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+        with pytest.raises(CheckpointInvalid, match=shard.name):
+            checkpoint.restore(path)
+        shard.write_bytes(whole)
+        shard.rename(tmp_path / "elsewhere")
+        with pytest.raises(CheckpointInvalid, match=shard.name):
+            checkpoint.restore(path)
+        (tmp_path / "elsewhere").rename(shard)
+
+    assert [float(part.numpy()[0, 0]) for part in strategy.local_results(variables["w"])] == [6, 6, 6]
+    assert (variables["count"].numpy(), variables["mean"].numpy(), checkpoint.epoch) == (6, 6, 6)
+    checkpoint.restore(path)
+    assert [float(part.numpy()[0, 0]) for part in strategy.local_results(variables["w"])] == [1, 1, 1]
+    assert strategy.run(lambda: variables["w"].read_value().sum()).values == (15, 15, 15)

@@ -8,16 +8,20 @@ from typing import Any, Final
 import numpy as np
 
 from workbench.checkpoint.folder import Folder
-from workbench.checkpoint.manifest import Manifest, SavedArray, Shard, dtype_of
-from workbench.checkpoint.save import has_components
+from workbench.checkpoint.manifest import Manifest, SavedArray, dtype_of
+from workbench.checkpoint.replica_reads import ReplicaReads
+from workbench.checkpoint.replica_shards import has_components
+from workbench.checkpoint.shard_reader import (
+    damaged,
+    open_shard,
+)
 from workbench.checkpoint.state import Leaf, State, like
 from workbench.checkpoint.tensor_file import read_array
 from workbench.distribute.arrays.as_array import Array
 from workbench.distribute.values.distributed_values import PerReplica
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.variables.variable import Variable
-from workbench.errors import CheckpointInvalid, InvalidArgumentError, NotFoundError
-from workbench.io.checksums import crc32c
+from workbench.errors import CheckpointInvalid, InvalidArgumentError
 
 _SHOWN: Final = 40
 
@@ -91,10 +95,17 @@ def restore(
     different = [text for path, leaf in both.items() if (text := _difference(path, leaf, manifest))]
     if different or ((missing or unexpected) and not expect_partial):
         raise InvalidArgumentError(_told(folder.name, different, missing, unexpected, expect_partial))
-    arrays = read_arrays(folder, manifest, [path for path in both if path in manifest.arrays])
+    on_replicas = ReplicaReads(folder, manifest, both)
+    try:
+        here = [path for path in both if path in manifest.arrays and path not in on_replicas.paths]
+        arrays = read_arrays(folder, manifest, here)
+    except BaseException:
+        on_replicas.forget()
+        raise
+    on_replicas.take()
     new: dict[str, Any] = {}
     for path, leaf in both.items():
-        if leaf.kind == "variable":
+        if leaf.kind == "variable" and path in arrays:
             assign(leaf.value, arrays[path], manifest.arrays[path])
         elif leaf.kind == "array":
             new[path] = like(leaf.value, arrays[path])
@@ -120,18 +131,12 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str]) -> dict[st
     for shard, wanted in sorted(by_shard.items()):
         name = manifest.shards[shard].name
         try:
-            with folder.open(name) as file:
-                _check_header(file, manifest.shards[shard], folder.size(name))
+            with open_shard(folder, manifest.shards[shard]) as file:
                 wanted.sort(key=lambda one: manifest.arrays[one[0]].parts[one[1]].stored.offset)
                 for path, number in wanted:
                     _place(arrays, path, manifest.arrays[path], number, file)
-        except (ValueError, OSError) as error:
-            if not isinstance(error, NotFoundError | ValueError):
-                error = OSError(f"cannot read it: {error}")
-            raise CheckpointInvalid(
-                f"{name} of the checkpoint {folder.name!r} is damaged or missing: {error}. Nothing was restored",
-                file=name,
-            ) from error
+        except (CheckpointInvalid, ValueError, OSError) as error:
+            raise CheckpointInvalid(damaged(folder, manifest.shards[shard], error), file=name) from error
     return {path: arrays[path] if path in arrays else _empty(manifest.arrays[path]) for path in paths}
 
 
@@ -172,21 +177,6 @@ def _place(arrays: dict[str, Array], path: str, saved: SavedArray, number: int, 
 
 def _empty(saved: SavedArray) -> Array:
     return np.zeros(saved.shape, dtype_of(saved.dtype))
-
-
-def _check_header(file: Any, shard: Shard, size: int) -> None:
-    """Refuses a file that is not what was written, as far as its length and its header tell.
-
-    Raises:
-      ValueError: If it is not.
-    """
-    if size != shard.bytes:
-        raise ValueError(f"it has {size:,} bytes instead of {shard.bytes:,}")
-    if not 0 <= shard.header_bytes <= size:
-        raise ValueError("its header is longer than the file")
-    header = file.read(shard.header_bytes)
-    if len(header) != shard.header_bytes or crc32c(header) != shard.header_checksum:
-        raise ValueError("the checksum of its header is wrong")
 
 
 def _difference(path: str, leaf: Leaf, manifest: Manifest) -> str:

@@ -1,0 +1,89 @@
+"""ReplicaReads: the variables that replicas read from a checkpoint themselves; the notebook's side."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+
+from workbench.checkpoint.folder import Folder
+from workbench.checkpoint.manifest import Manifest, SavedArray, Shard
+from workbench.checkpoint.shard_reader import UNSEEN, Wanted, forget_read, read_shards, take_read
+from workbench.checkpoint.state import Leaf
+from workbench.distribute.described_strategy import DescribedStrategy
+from workbench.distribute.variables.variable import Variable
+from workbench.errors import CheckpointInvalid, WorkbenchError
+
+
+class ReplicaReads:
+    """Variables that replicas read from the files themselves, so that their values do not pass through the notebook.
+
+    Attributes:
+      paths: Of these variables; those that their replicas do not see in the folder are left out.
+    """
+
+    def __init__(self, folder: Folder, manifest: Manifest, leaves: dict[str, Leaf]) -> None:
+        """Has the replicas read.
+
+        Raises:
+          CheckpointInvalid: If a file is damaged.
+        """
+        self.paths: set[str] = set()
+        self._name = secrets.token_hex(8)
+        self._variables: dict[DescribedStrategy, list[Variable]] = {}
+        by_strategy: dict[DescribedStrategy, dict[str, Variable]] = {}
+        for path, leaf in leaves.items():
+            if leaf.kind == "variable" and _is_read_by_replicas(leaf.value, manifest.arrays[path]):
+                by_strategy.setdefault(leaf.value.strategy, {})[path] = leaf.value
+        try:
+            for strategy, variables in by_strategy.items():
+                wanted = _wanted(manifest, variables)
+                told = strategy.run_internal(read_shards, (folder.name, self._name, wanted)).values()
+                self._variables[strategy] = list(variables.values())
+                if problem := next((text for text in told if text not in ("", UNSEEN)), ""):
+                    raise CheckpointInvalid(problem)
+                if UNSEEN in told:
+                    del self._variables[strategy]
+                    strategy.run_internal(forget_read, (self._name,))
+                else:
+                    self.paths |= variables.keys()
+        except BaseException:
+            self.forget()
+            raise
+
+    def take(self) -> None:
+        """Gives the variables their values."""
+        for strategy, variables in self._variables.items():
+            library = strategy.library if strategy.devices[0].kind != "TPU" else "numpy"
+            strategy.run_internal(take_read, (self._name, library))
+            for variable in variables:  # also those that were lost with all replicas
+                if variable not in strategy.kept:
+                    strategy.kept.add(variable)
+
+    def forget(self) -> None:
+        """Lets the replicas forget what they have read."""
+        for strategy in self._variables:
+            with contextlib.suppress(WorkbenchError):
+                strategy.run_internal(forget_read, (self._name,))
+
+
+def _is_read_by_replicas(variable: Variable, saved: SavedArray) -> bool:
+    """Whether each replica has all of a variable, and one file all of its value."""
+    placement = variable.placement
+    return (
+        placement is not None
+        and placement.by_replica
+        and bool(placement.pieces(variable))
+        and saved.kind != "components"
+        and len(saved.parts) == 1
+    )
+
+
+def _wanted(manifest: Manifest, variables: dict[str, Variable]) -> list[tuple[Shard, list[Wanted]]]:
+    by_shard: dict[int, list[Wanted]] = {}
+    for path, variable in variables.items():
+        (part,) = manifest.arrays[path].parts
+        entry = Wanted(variable.description.key, variable.dtype, variable.shape, part.stored)
+        by_shard.setdefault(part.shard, []).append(entry)
+    for entries in by_shard.values():
+        entries.sort(key=lambda entry: entry.stored.offset)
+    return [(manifest.shards[number], entries) for number, entries in sorted(by_shard.items())]

@@ -1,0 +1,139 @@
+"""ReplicaShards: the part of a checkpoint that the replicas of a strategy write; the notebook's side."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from workbench.checkpoint.shard_writer import begin_shard, drop_shard, file_in, shard_report
+from workbench.checkpoint.state import State
+from workbench.checkpoint.tensor_file import TensorFile
+from workbench.distribute.described_strategy import DescribedStrategy
+from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
+from workbench.distribute.variables.pieces import Piece
+from workbench.distribute.variables.variable import Variable
+from workbench.errors import WorkbenchError
+
+Entry = tuple[str, Piece | None]
+"""What is in a file: the path in the state, and which piece of a variable it is; None for all."""
+
+
+class ReplicaShards:
+    """The files that the replicas of one strategy write."""
+
+    def __init__(
+        self, strategy: DescribedStrategy, held: list[tuple[str, Piece]], save: str, first: int
+    ) -> None:
+        """Divides what the replicas hold among them, by bytes.
+
+        Args:
+          strategy: Whose replicas they are.
+          held: Path in the state, and piece.
+          save: Id of the checkpoint.
+          first: Number of the file of replica 0.
+        """
+        self._strategy = strategy
+        self._save = save
+        self._first = first
+        self._entries: list[list[Entry]] = [[] for _ in range(strategy.num_replicas_in_sync)]
+        loads = [0] * len(self._entries)
+        for name, piece in sorted(held, key=lambda one: -int(np.prod(one[1].shape))):
+            rank = min(piece.ranks, key=lambda one: loads[one])
+            loads[rank] += int(np.prod(piece.shape)) + 1
+            self._entries[rank].append((name, piece))
+        self._files: dict[int, TensorFile] = {}
+        self._waiting: list[int] = []
+        self._written = [0] * len(self._entries)
+
+    @property
+    def written_bytes(self) -> int:
+        """How much they have written, as far as is known."""
+        return sum(self._written)
+
+    def begin(self, folder: str, state: State) -> list[tuple[str, Variable]]:
+        """Has the replicas begin; returns the variables of those that do not see the folder."""
+        assigned = [
+            [(tensor_name(name, piece, state), piece.key) for name, piece in entries if piece is not None]
+            for entries in self._entries
+        ]
+        sees = self._strategy.run_internal(begin_shard, (folder, self._save, self._first, assigned)).values()
+        unseen: list[tuple[str, Variable]] = []
+        for rank, entries in enumerate(self._entries):
+            if sees[rank]:
+                self._waiting += [rank] if entries else []
+                continue
+            unseen += [(name, state.leaves[name].value) for name, _ in entries]
+            self._entries[rank] = []
+        split = {name for name, _ in unseen}
+        for entries in self._entries:  # a value of which one part comes here comes whole
+            entries[:] = [("" if name in split else name, piece) for name, piece in entries]
+        return list(dict(unseen).items())
+
+    def poll(self, wait_seconds: float) -> bool:
+        """Asks how far they are; returns whether all have ended.
+
+        Raises:
+          WorkbenchError: If one has failed, or is lost.
+        """
+        if not self._waiting:
+            return True
+        waiting = list(self._waiting)
+        reports = _run_quietly(self._strategy, shard_report, (self._save, wait_seconds), waiting)
+        failure: WorkbenchError | None = None
+        for rank, report in zip(waiting, reports, strict=True):
+            try:
+                self._written[rank], file = file_in(report)
+            except WorkbenchError as error:
+                failure = failure or error
+                self._waiting.remove(rank)
+                continue
+            if file is not None:
+                self._files[rank] = file
+                self._waiting.remove(rank)
+        if failure is not None:
+            raise failure
+        return not self._waiting
+
+    def files(self) -> list[tuple[int, TensorFile, list[Entry]]]:
+        """Number, file and what is in it, of each replica that has written one."""
+        return [(self._first + rank, file, self._entries[rank]) for rank, file in sorted(self._files.items())]
+
+    def drop(self) -> None:
+        """Has the replicas give up."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            with contextlib.suppress(WorkbenchError):  # one that is lost writes nothing
+                _run_quietly(self._strategy, drop_shard, (self._save,), waiting)
+
+
+def has_components(variable: Variable) -> bool:
+    """Whether a variable is what its replicas have, without a common value."""
+    return (
+        variable.synchronization is VariableSynchronization.ON_READ
+        and variable.aggregation is VariableAggregation.NONE
+        and variable.placement is not None
+        and variable.placement.by_replica
+    )
+
+
+def tensor_name(path: str, piece: Piece, state: State) -> str:
+    """The name of a piece in its file: the path in the state, with the place where it is not all."""
+    variable = state.leaves[path].value
+    if piece.shape == variable.shape:
+        return path
+    spans = (f"{start}:{start + size}" for start, size in zip(piece.start, piece.shape, strict=True))
+    return f"{path}[{','.join(spans)}]"
+
+
+def _run_quietly(
+    strategy: DescribedStrategy, program: Callable[..., Any], args: tuple[Any, ...], ranks: list[int]
+) -> list[Any]:
+    """Runs a program of which nobody knows: that a replica is lost is told by the user's next step."""
+    group = strategy.group
+    prepared = group.prepare(program)
+    prepared.quiet = True
+    handle = group.run(prepared, args, ranks=ranks)
+    return [None if handle is None else handle.value(rank) for rank in ranks]
