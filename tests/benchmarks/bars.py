@@ -94,6 +94,8 @@ BARS = (
     _most("telemetry", "slow-down of 1 MB", 1, "%"),
     _most("failure", "killed in all_reduce: error", 2, "s"),
     _most("failure", "killed while computing: error", 2, "s"),
+    *(_faster("checkpoints", what, 0.7, "dd") for what in ("write", "read")),
+    _most("checkpoints", "slow-down by saving in the background", 5, "%"),
     _most("startup", "import", 0.1, "s"),
     _most("startup", "connect to first step", 1.0, "s"),
     _most("views", "inspect 1 GB", 0.5, "s"),

@@ -88,6 +88,7 @@ SUITES: dict[str, tuple[Job, ...]] = {
         Job("workbench, threads", "startup --who workbench-threads"),
     ),
     "failure": (Job("workbench", "ours.failure"),),
+    "checkpoints": (Job("workbench", "ours.checkpoints"),),
     "telemetry": (Job("workbench", "ours.telemetry"), Job("workbench", "ours.telemetry_fold")),
     "input": (
         INPUT_FILES,

@@ -55,6 +55,13 @@ class BackgroundSave:
         """Whether it has ended, in one way or the other."""
         return not self._thread.is_alive()
 
+    def __repr__(self) -> str:
+        mib = 1 << 20
+        state = f"{self.written_bytes / mib:.1f} of {self.total_bytes / mib:.1f} MiB written"
+        if self.done:
+            state = "complete" if self._error is None else f"failed: {self._error}"
+        return f"BackgroundSave({self.path!r}, {state})"
+
     def wait(self, seconds: float | None = None) -> bool:
         """Waits until it has ended; returns whether it has.
 
