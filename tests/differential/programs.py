@@ -39,7 +39,6 @@ class Programs:
             f"Dataset.from_tensor_slices((np.arange({count}, dtype=np.int32), np.arange({count}) * 2))",
             f"Dataset.from_tensors(np.arange({self._number(0, 6)}))",
             "Dataset.from_tensor_slices([[1, 2, 3], [4, 5, 6]])",
-            "Dataset.from_tensor_slices(np.array(['a', 'bc', '', 'a']))",
             f"generated([[1] * n for n in {[self._number(0, 4) for _ in range(count)]}])",
         ]
         if depth:
@@ -93,7 +92,6 @@ class Programs:
             "enumerate()",
             "unique()",
             f"concatenate({self._source(1)})",
-            "shuffle(1)",
             f"apply(lambda dataset: dataset.take({high}))",
         )
 
