@@ -150,12 +150,19 @@ export interface FirstBad {
   text: string;
 }
 
+/** The steps of a dump, of which one is shown. */
+export interface Steps {
+  steps: number[];
+  shown: number;
+}
+
 /** What `wb.inspect` found, and the elements of one of the values if somebody has asked for them. */
 export interface Values {
   values: InspectedValue[];
   elements: Elements | null;
   looked_at: number;
   first: FirstBad | null;
+  steps: Steps | null;
 }
 
 /** The part of an array on one device. */

@@ -26,6 +26,7 @@ export type Request =
       extent: [number | null, number | null];
     }
   | { kind: "again" }
+  | { kind: "step"; shown: number }
   | { kind: "what_if"; batch_size: number; hosts: number; replicas_per_host: number; policy: string }
   | { kind: "open_run"; path: string }
   | { kind: "compare_runs"; first: string; second: string }

@@ -71,7 +71,7 @@ for (const name of NAMES) {
     };
     const empty: Partial<Models> = {
       topology: { run: "r", status: "live", hosts: [], strategies: [] },
-      values: { values: [], elements: null, looked_at: 0, first: null },
+      values: { values: [], elements: null, looked_at: 0, first: null, steps: null },
       devices: { run: "r", status: "live", devices: [] },
       runs: { folder: "runs", runs: [], compared: [], rows: [] },
       replay: {
@@ -482,6 +482,28 @@ test("elements are offered only where somebody can fetch them", async () => {
     { kind: "again" },
   ]);
   shown.unmount();
+});
+
+test("the steps of a dump are chosen with a slider, which says their numbers", async () => {
+  const asked: unknown[] = [];
+  const model = { ...recorded.values, steps: { steps: [3, 5, 9], shown: 1 } };
+  const shown = show("values", model, { ask: (request) => asked.push(request) });
+  const slider = shown.root.querySelector<HTMLInputElement>('input[type="range"]')!;
+
+  assert.match(textOf(shown.root), /step 5 3 steps from step 3 to step 9/);
+  assert.equal(slider.getAttribute("aria-valuetext"), "step 5");
+  assert.equal(slider.max, "2");
+  assert.doesNotMatch(textOf(shown.root), /Look again/);
+  slider.value = "2";
+  slider.dispatchEvent(new window.Event("change", { bubbles: true }));
+  await drawn();
+
+  assert.deepEqual(asked, [{ kind: "step", shown: 2 }]);
+  shown.unmount();
+
+  const silent = show("values", model);
+  assert.equal(silent.root.querySelector('input[type="range"]'), null);
+  silent.unmount();
 });
 
 test("the first NaN is named by tensor, replica, step and place, and one click goes there", async () => {

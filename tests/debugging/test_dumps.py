@@ -13,6 +13,8 @@ import pytest
 import workbench as wb
 from workbench.debugging.dump.facts import facts
 from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError
+from workbench.ui.models.messages import MODELS
+from workbench.ui.models.model_check import misfits
 
 enable = wb.debugging.experimental.enable_dump_debug_info
 disable = wb.debugging.experimental.disable_dump_debug_info
@@ -274,3 +276,78 @@ def test_a_dump_prints_as_a_table_and_texts_are_no_html(written: Path) -> None:
     assert len(dump.to_pandas()) == dump.to_arrow().num_rows == 8
     renamed = written.rename(written.with_name("<b>"))
     assert "<b>" not in wb.open_dump(renamed)._repr_html_()
+
+
+def test_a_notebook_shows_the_values_of_a_step_and_a_slider_chooses_it(
+    strategy: wb.MirroredStrategy, tmp_path: Path
+) -> None:
+    enable(tmp_path / "d", "FULL_TENSOR")
+    for factor in (1, 2, 3):
+        strategy.run(lambda x, factor: x * factor, args=(_values(), factor))
+    disable()
+
+    source = wb.open_dump(tmp_path / "d").source()
+    model = source.model()
+    assert misfits(json.loads(json.dumps(model)), MODELS[source.view]) == []
+    assert model["steps"]["shown"] == 2
+    assert len(model["steps"]["steps"]) == 3
+    (value,) = model["values"]
+    assert value["kind"] == "multiply"
+    assert [each["summary"]["max"] for each in value["replicas"]] == [6.0, 12.0]
+
+    answer = source.answer({"kind": "step", "shown": 0})
+    assert answer is not None
+    assert [each["summary"]["max"] for each in answer["model"]["values"][0]["replicas"]] == [2.0, 4.0]
+    asked = {
+        "value": 0,
+        "replica": 1,
+        "difference": False,
+        "axes": [0, -1],
+        "index": [0],
+        "extent": [None, None],
+    }
+    elements = source.answer({"kind": "elements", **asked})
+    assert elements is not None
+    assert np.ravel(elements["model"]["elements"]["cells"]).tolist() == [3.0, 4.0]
+    assert source.answer({"kind": "again"}) is None
+    for shown in (3, -1, "1", None):
+        with pytest.raises(InvalidArgumentError, match="no step number"):
+            source.answer({"kind": "step", "shown": shown})
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        ("NO_TENSOR", "an array"),
+        ("CURT_HEALTH", "float64, NaN or infinity"),
+        ("CONCISE_HEALTH", "float64, 1 NaN, 0 infinite"),
+        ("SHAPE", "float64[2]"),
+    ],
+)
+def test_other_modes_tell_in_words_what_they_have(tmp_path: Path, mode: str, told: str) -> None:
+    enable(tmp_path / "d", mode)
+    list(wb.data.Dataset.from_tensors(np.array([np.nan, 1.0])).map(lambda row: row + 1))
+    disable()
+
+    dump = wb.open_dump(tmp_path / "d")
+    assert dump.source().model()["values"][0]["replicas"][0]["summary"] == told
+    assert "text/html" in dump._repr_mimebundle_()
+
+
+def test_full_numerics_fill_the_figures(tmp_path: Path) -> None:
+    enable(tmp_path / "d", "FULL_NUMERICS")
+    list(wb.data.Dataset.from_tensors(np.array([3.0, 4.0, np.nan])).map(lambda row: row + 0))
+    disable()
+
+    summary = wb.open_dump(tmp_path / "d").source().model()["values"][0]["replicas"][0]["summary"]
+    assert (summary["mean"], summary["std"], summary["nan"]) == (3.5, 0.5, 1)
+    assert summary["l2"] == pytest.approx(5.0)
+
+
+def test_a_dump_without_operations_is_shown_as_such(tmp_path: Path) -> None:
+    enable(tmp_path / "d")
+    disable()
+
+    dump = wb.open_dump(tmp_path / "d")
+    assert dump.source().model()["values"] == []
+    assert "0 operations" in repr(dump)

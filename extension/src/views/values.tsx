@@ -16,6 +16,7 @@ import type {
   Quantiles,
   ReplicaSpread,
   ReplicaSummary,
+  Steps,
   Summary,
   Values,
 } from "../models";
@@ -26,10 +27,11 @@ export const values: View<Values> = {
   title: "Values",
   draw({ model, context }) {
     const parts = useRef<HTMLDivElement>(null);
-    if (!model.values.length) return <p class="wb-quiet">nothing to inspect</p>;
-    const { elements } = model;
+    const { elements, steps } = model;
+    if (!model.values.length && !steps) return <p class="wb-quiet">nothing to inspect</p>;
     return (
       <>
+        {steps && <StepChoice steps={steps} ask={context.ask} />}
         <Actions model={model} context={context} parts={parts} />
         <div ref={parts}>
           {model.values.map((value, index) => (
@@ -46,6 +48,32 @@ export const values: View<Values> = {
     );
   },
 };
+
+/** Which step of a dump is shown. */
+function StepChoice({ steps: { steps, shown }, ask }: { steps: Steps; ask: Context["ask"] }) {
+  const named = (step: number | undefined) =>
+    step === undefined || step < 0 ? "outside of steps" : `step ${count(step)}`;
+  const last = steps.length - 1;
+  return (
+    <div class="wb-form">
+      {ask && last > 0 && (
+        <input
+          type="range"
+          aria-label="step"
+          aria-valuetext={named(steps[shown])}
+          min={0}
+          max={last}
+          value={shown}
+          onChange={(event) => ask({ kind: "step", shown: Number(event.currentTarget.value) })}
+        />
+      )}
+      <span>{named(steps[shown])}</span>
+      <span class="wb-quiet">
+        {counted(steps.length, "step")} from {named(steps[0])} to {named(steps[last])}
+      </span>
+    </div>
+  );
+}
 
 interface ActionsProps {
   model: Values;
@@ -75,7 +103,7 @@ function Actions({ model, context, parts }: ActionsProps) {
           <Sign sign="✖" colour={BAD} /> {bad.text}
         </button>
       )}
-      {ask && (
+      {ask && !model.steps && (
         <button type="button" onClick={() => ask({ kind: "again" })}>
           Look again
         </button>

@@ -1,4 +1,4 @@
-"""`wb.open_dump`: what was dumped by `enable_dump_debug_info`, as a table."""
+"""`wb.open_dump`: what was dumped by `enable_dump_debug_info`, as a table and step by step."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 
 from workbench.debugging.dump.reader import array_of, read_dump
 from workbench.telemetry.formatting import NOTHING, printable, significant
+from workbench.ui.inspect.dump_source import DumpSource
 from workbench.ui.render import html
 from workbench.ui.render.text_table import aligned
+from workbench.ui.widgets.bundle import mimebundle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +25,7 @@ _LEFT: Final = ("op", "array", "name", "line")
 
 
 class Dump:
-    """The operations of a dump. Prints as a table, and so does a notebook.
+    """The operations of a dump. Prints as a table; a notebook shows the values of a step, with a slider to choose it.
 
     Attributes:
       path: The folder.
@@ -91,6 +93,13 @@ class Dump:
     def to_pandas(self) -> pd.DataFrame:
         """All columns of all rows, as a data frame."""
         return self._table.to_pandas()
+
+    def source(self) -> DumpSource:
+        """The source of a view of its values, step by step."""
+        return DumpSource(self.steps, lambda step: self.select(step=step))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)
 
     def __repr__(self) -> str:
         headings, rows = self._shown()

@@ -144,6 +144,19 @@ class Devices:
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a dump, of which one is shown.
+
+    Attributes:
+      steps: Their numbers, in order; -1 for what was outside of steps.
+      shown: Position of the one that is shown.
+    """
+
+    steps: tuple[int, ...]
+    shown: int
+
+
+@dataclass(frozen=True, slots=True)
 class Values:
     """What `wb.inspect` found, and the elements of one of the values if somebody has asked for them.
 
@@ -152,12 +165,14 @@ class Values:
       elements: A heat map, or None.
       looked_at: When that was found out, seconds since 1970: ages are of that moment.
       first: What went wrong first among them, None if all are finite.
+      steps: Of a dump, the steps of which one can be chosen; else None.
     """
 
     values: tuple[InspectedValue, ...]
     elements: Elements | None
     looked_at: float
     first: FirstBad | None
+    steps: Steps | None = None
 
 
 @dataclass(frozen=True, slots=True)
