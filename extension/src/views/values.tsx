@@ -67,7 +67,7 @@ function StepChoice({ steps: { steps, shown }, ask }: { steps: Steps; ask: Conte
           onChange={(event) => ask({ kind: "step", shown: Number(event.currentTarget.value) })}
         />
       )}
-      <span>{named(steps[shown])}</span>
+      <span>{named(steps[shown])}</span>{" "}
       <span class="wb-quiet">
         {counted(steps.length, "step")} from {named(steps[0])} to {named(steps[last])}
       </span>
