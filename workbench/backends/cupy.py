@@ -116,6 +116,24 @@ def use(ordinal: int) -> None:
     namespace().cuda.Device(ordinal).use()
 
 
+def check_ordinal(ordinal: int) -> None:
+    """Refuses the number of a GPU that is not there.
+
+    Raises:
+      BackendUnavailable: if it is not, or CuPy cannot work here.
+    """
+    count = int(namespace().cuda.runtime.getDeviceCount())
+    if not 0 <= ordinal < count:
+        raise BackendUnavailable(f"there is no GPU:{ordinal}; this process sees GPU:0 to GPU:{count - 1}")
+
+
+def on_device(value: Any, ordinal: int) -> Any:
+    """A new array on a device, with the elements of a NumPy array; the current device stays what it was."""
+    cupy = namespace()
+    with cupy.cuda.Device(ordinal):
+        return cupy.array(value)
+
+
 def array(value: Any) -> Any:
     """A new array on the current device, with the elements of any array."""
     return namespace().array(accelerator.view(value) if is_gpu_array(value) else value)

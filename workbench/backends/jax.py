@@ -95,6 +95,31 @@ def namespace() -> Any:
     return jnp
 
 
+def device_of(platform: str, index: int) -> Any:
+    """A device of this process, by its platform and number.
+
+    Raises:
+      BackendUnavailable: if there is none.
+    """
+    try:
+        devices = jax.local_devices(backend=platform)
+    except RuntimeError as error:
+        raise BackendUnavailable(f"JAX finds no device of {platform}: {error}") from error
+    if not 0 <= index < len(devices):
+        raise BackendUnavailable(f"there is no {platform}:{index}; JAX finds {len(devices)} of them here")
+    return devices[index]
+
+
+def on_device(value: np.ndarray[Any, Any], device: Any) -> Any:
+    """A new array on a device of JAX.
+
+    Raises:
+      InvalidArgumentError: if JAX would make other whole numbers of those of `value`.
+    """
+    check_jax_width(np.asarray(value))
+    return jax.device_put(value, device)
+
+
 class Rows:
     """One component per replica, as rows of an array that is spread over the devices.
 

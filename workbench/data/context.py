@@ -54,8 +54,7 @@ class InputOptions:
 
     Attributes:
       experimental_fetch_to_device: Whether batches are made ready in the device's memory; None for the default, True.
-        Without effect so far: batches are NumPy arrays in the host's memory, and a replica function on a GPU moves them
-        with `ctx.xp.asarray`.
+        Without effect: batches lie in the host's memory, and are on the replica's device when its function is called.
       experimental_replication_mode: Pipelines per host or per replica; the latter only for datasets from
         functions.
       experimental_place_dataset_on_device: Whether the pipeline itself runs on the device; only with

@@ -26,6 +26,7 @@ from workbench.data.stages.batch import Batch
 from workbench.data.stages.prefetch import Prefetch
 from workbench.data.stages.select import Shard
 from workbench.data.stages.split import EvenSplit, Regroup
+from workbench.data.stages.to_device import ToDevice
 from workbench.data.structure import Array
 from workbench.data.tables import NO_IDS, BatchTable, Failed, SegmentTable, Table
 
@@ -165,13 +166,16 @@ class HostPipeline:
     def _read(self) -> Iterator[Dataset]:
         """The datasets as replicas need them read.
 
-        Without prefetching and parallel batches at their ends: who reads for replicas does that, and knows which rows.
+        Without prefetching, parallel batches and copies to a device at their ends: who reads for replicas does that,
+        and knows which rows.
         """
         for dataset in self.datasets:
             end = len(dataset.stages)
-            while end and isinstance(dataset.stages[end - 1], Prefetch | EvenSplit | Regroup | Shard):
+            while end and isinstance(
+                dataset.stages[end - 1], Prefetch | ToDevice | EvenSplit | Regroup | Shard
+            ):
                 end -= 1
-            last = [stage for stage in dataset.stages[end:] if not isinstance(stage, Prefetch)]
+            last = [stage for stage in dataset.stages[end:] if not isinstance(stage, Prefetch | ToDevice)]
             first = [
                 replace(stage, num_parallel_calls=0) if isinstance(stage, Batch) else stage
                 for stage in dataset.stages[max(0, end - 1) : end]

@@ -1,91 +1,16 @@
-"""Names that tf.data.experimental has: for `Dataset.apply`, for iterators and specs, and for options."""
+"""Transformations under the names of tf.data.experimental, for `Dataset.apply`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NoReturn
 
-import numpy as np
-
-from workbench.data import service
-from workbench.data.cost.statistics import StatsAggregator
-from workbench.data.databases import SqlDataset
 from workbench.data.dataset import Dataset
-from workbench.data.exports.writers import TFRecordWriter
-from workbench.data.formats.csv_reference import CsvDataset, make_csv_dataset
-from workbench.data.iterator import DatasetIterator, Optional
-from workbench.data.options import (
-    AUTOTUNE,
-    AutoShardPolicy,
-    AutotuneAlgorithm,
-    AutotuneOptions,
-    DistributeOptions,
-    ExternalStatePolicy,
-    OptimizationOptions,
-    StatsOptions,
-    ThreadingOptions,
-)
-from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stages.observed import BytesProducedStats, LatencyStats
-from workbench.data.stages.random_access import from_position, obstacle
 from workbench.data.stages.reduce_by_key import ReduceByKey, Reducer
-from workbench.data.stages.select import SHARD_HINT
-from workbench.errors import InvalidArgumentError, OutOfRangeError
+from workbench.data.stages.to_device import ToDevice
+from workbench.errors import InvalidArgumentError
 
-__all__ = [
-    "AUTOTUNE",
-    "INFINITE_CARDINALITY",
-    "SHARD_HINT",
-    "UNKNOWN_CARDINALITY",
-    "AutoShardPolicy",
-    "AutotuneAlgorithm",
-    "AutotuneOptions",
-    "Counter",
-    "CsvDataset",
-    "DistributeOptions",
-    "ExternalStatePolicy",
-    "OptimizationOptions",
-    "Optional",
-    "RandomDataset",
-    "Reducer",
-    "SqlDataset",
-    "StatsAggregator",
-    "StatsOptions",
-    "TFRecordWriter",
-    "ThreadingOptions",
-    "assert_cardinality",
-    "at",
-    "bucket_by_sequence_length",
-    "bytes_produced_stats",
-    "cardinality",
-    "choose_from_datasets",
-    "dense_to_ragged_batch",
-    "dense_to_sparse_batch",
-    "enumerate_dataset",
-    "from_variant",
-    "get_next_as_optional",
-    "get_single_element",
-    "get_structure",
-    "group_by_reducer",
-    "group_by_window",
-    "ignore_errors",
-    "latency_stats",
-    "load",
-    "make_csv_dataset",
-    "map_and_batch",
-    "parallel_interleave",
-    "rejection_resample",
-    "sample_from_datasets",
-    "save",
-    "scan",
-    "service",
-    "shuffle_and_repeat",
-    "snapshot",
-    "take_while",
-    "to_variant",
-    "unbatch",
-    "unique",
-]
 Transformation = Callable[[Dataset], Dataset]
 
 
@@ -137,86 +62,41 @@ def bytes_produced_stats(tag: str) -> Transformation:
     return lambda dataset: dataset.with_stage(BytesProducedStats(tag))
 
 
-def cardinality(dataset: Dataset) -> int:
-    """Number of elements, -1 for infinite, -2 for unknown."""
-    return dataset.cardinality()
+def copy_to_device(target_device: Any, source_device: str = "/cpu:0") -> Transformation:
+    """For `Dataset.apply`: elements as arrays in the memory of a device of this machine.
 
+    Arrays and numbers become CuPy's on a GPU, JAX's on one of `jax.devices()` or a TPU, and stay NumPy's on the CPU;
+    text and dates stay as they are. Use it at the end: later functions of JAX arrays give NumPy's again, and CuPy
+    refuses that. A dataset for a strategy needs no copies: arguments of a replica are on its device.
 
-# Sources
-
-
-def Counter(start: Any = 0, step: Any = 1, dtype: Any = np.int64) -> Dataset:
-    """As `Dataset.counter`: numbers without end."""
-    return Dataset.counter(start, step, dtype)
-
-
-def RandomDataset(seed: int | None = None) -> Dataset:
-    """As `Dataset.random`: whole numbers from 0 to 2**32 - 1 without end."""
-    return Dataset.random(seed)
-
-
-def choose_from_datasets(
-    datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = False
-) -> Dataset:
-    """As `Dataset.choose_from_datasets`, but a dataset that has ended is passed over unless told otherwise.
+    The code for GPUs has run with a simulated CuPy only.
 
     Args:
-      datasets: At least one.
-      choice_dataset: Gives int64 scalars from 0 to `len(datasets) - 1`.
-      stop_on_empty_dataset: Whether all ends when a dataset is chosen that has ended.
+      target_device: A name, such as "/gpu:0" or "GPU:0", or a device of JAX.
+      source_device: Where elements are: the CPU.
+
+    Raises:
+      InvalidArgumentError: if the target is no device of this machine, or the source is not the CPU; in a pass, if
+        whole numbers do not fit into the 32 bits that JAX has by default.
+      BackendUnavailable: in a pass, if CuPy, JAX or the device is missing.
     """
-    return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+    if ToDevice.of(source_device, "copy_to_device").describe() != "to_device(CPU:0)":
+        raise InvalidArgumentError(
+            f"copy_to_device: source_device is {source_device!r}; elements of a dataset are on the CPU"
+        )
+    return lambda dataset: dataset.with_stage(ToDevice.of(target_device, "copy_to_device"))
 
 
-def sample_from_datasets(
-    datasets: Sequence[Dataset],
-    weights: Any = None,
-    seed: int | None = None,
-    stop_on_empty_dataset: bool = False,
-) -> Dataset:
-    """As `Dataset.sample_from_datasets`.
+def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Transformation:
+    """For `Dataset.apply`: as `copy_to_device(device)`, by a thread, `buffer_size` elements ahead of their use.
+
+    As in the reference, it should come last.
 
     Args:
-      datasets: At least one.
-      weights: How often each is chosen, in proportion; a dataset of such arrays; None for all alike.
-      seed: Makes the choices repeatable.
-      stop_on_empty_dataset: Whether all ends when a dataset is chosen that has ended.
+      device: As for `copy_to_device`.
+      buffer_size: Elements that wait on the device; None for as many as keep the reader from waiting.
     """
-    return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
-
-
-def load(
-    path: str,
-    element_spec: Any = None,
-    compression: str | None = None,
-    reader_func: Callable[..., Any] | None = None,
-) -> Dataset:
-    """As `Dataset.load`.
-
-    Args:
-      path: The folder that `save` wrote.
-      element_spec: The spec to check the stored one with, or None.
-      compression: The one to check the stored one with, or None.
-      reader_func: Makes the dataset out of a dataset of one dataset per file.
-    """
-    return Dataset.load(path, element_spec, compression, reader_func)
-
-
-def save(
-    dataset: Dataset, path: str, compression: str | None = None, shard_func: Callable[..., Any] | None = None
-) -> None:
-    """As `dataset.save`.
-
-    Args:
-      dataset: What to store.
-      path: A folder of its own.
-      compression: "GZIP", "SNAPPY", "AUTO" or None.
-      shard_func: Gives the number of the file that an element goes to.
-    """
-    dataset.save(path, compression, shard_func)
-
-
-# Transformations, for `Dataset.apply`
+    return lambda dataset: dataset.with_stage(ToDevice.of(device, "prefetch_to_device")).prefetch(buffer_size)
 
 
 def enumerate_dataset(start: int = 0) -> Transformation:
@@ -381,79 +261,3 @@ def dense_to_ragged_batch(
 def dense_to_sparse_batch(batch_size: int, row_shape: Any) -> Callable[[Dataset], NoReturn]:
     """For `Dataset.apply`, which refuses it: there are no sparse arrays here."""
     return lambda dataset: dataset.sparse_batch(batch_size, row_shape)
-
-
-# Single elements, specs and descriptions
-
-
-def at(dataset: Dataset, index: int) -> Any:
-    """The element at position `index`, from 0.
-
-    Of arrays, ranges, and map-style datasets of PyTorch or Hugging Face, with map, batch, take, skip and shard behind
-    them, only that element is computed; else those before it are passed over.
-
-    Raises:
-      OutOfRangeError: if there is none.
-    """
-    count = dataset.cardinality()
-    if index < 0 or 0 <= count <= index:
-        raise OutOfRangeError(f"at: position {index} of {dataset!r} does not exist")
-    if not obstacle(dataset):
-        return from_position(dataset, index).first()
-    return dataset.skip(index).first()
-
-
-def get_single_element(dataset: Dataset) -> Any:
-    """As `dataset.get_single_element()`."""
-    return dataset.get_single_element()
-
-
-def get_next_as_optional(iterator: DatasetIterator) -> Optional:
-    """As `iterator.get_next_as_optional()`."""
-    return iterator.get_next_as_optional()
-
-
-def get_structure(dataset_or_iterator: Any) -> Any:
-    """The nested spec of the elements of a dataset or iterator.
-
-    Raises:
-      TypeError: if it is neither.
-    """
-    try:
-        return dataset_or_iterator.element_spec
-    except AttributeError:
-        name = type(dataset_or_iterator).__name__
-        raise TypeError(f"get_structure takes a dataset or an iterator over one, got {name}") from None
-
-
-def to_variant(dataset: Dataset) -> np.ndarray[Any, Any]:
-    """An array of shape () and dtype object that holds the description of a dataset, for `from_variant`.
-
-    Raises:
-      TypeError: if it is no dataset.
-    """
-    if not isinstance(dataset, Dataset):
-        raise TypeError(f"to_variant takes a dataset, got {type(dataset).__name__}")
-    variant = np.empty((), object)
-    variant[()] = dataset
-    return variant
-
-
-def from_variant(variant: Any, structure: Any) -> Dataset:
-    """The dataset that `to_variant` put into an array.
-
-    Args:
-      variant: The array.
-      structure: The nested spec of its elements.
-
-    Raises:
-      InvalidArgumentError: if it holds none, or one of other elements.
-    """
-    dataset = variant.item() if isinstance(variant, np.ndarray) and variant.shape == () else variant
-    if not isinstance(dataset, Dataset):
-        raise InvalidArgumentError(f"from_variant takes what to_variant gave, got {variant!r:.80}")
-    if dataset.element_spec != structure:
-        raise InvalidArgumentError(
-            f"from_variant: the dataset has elements {dataset.element_spec}, not {structure}"
-        )
-    return dataset
