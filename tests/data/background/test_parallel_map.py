@@ -101,6 +101,36 @@ def test_processes_get_arrays_texts_and_structures_and_give_them() -> None:
     np.testing.assert_array_equal(found[3]["row"], [10.0, 11.0, 12.0])
 
 
+def test_what_processes_print_appears_where_prints_of_threads_do(capsys: pytest.CaptureFixture[str]) -> None:
+    def prints(x: Any) -> Any:
+        print("element", int(x))
+        print("no end of line", int(x), end="", file=sys.stderr)
+        return x
+
+    for kind in ("THREADS", "PROCESSES"):
+        assert ints(by(kind, Dataset.range(3).map(prints, num_parallel_calls=1))) == [0, 1, 2]
+        printed = capsys.readouterr()  # of this process's `sys.stdout` only
+        assert printed.out == "element 0\nelement 1\nelement 2\n"
+        assert printed.err == "".join(f"no end of line {x}" for x in range(3))
+
+
+def test_what_a_process_prints_before_it_fails_or_ends_is_not_lost(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def prints(x: Any) -> Any:
+        print("x" * 100_000)
+        if x == 0:
+            raise LookupError("nothing at zero")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    elements = iter(by("PROCESSES", Dataset.range(2).map(prints, num_parallel_calls=1)))
+    with pytest.raises(LookupError, match="nothing at zero"):
+        next(elements)
+    with pytest.raises(UnavailableError, match="was killed by SIGKILL"):
+        next(elements)
+    assert capsys.readouterr().out == ("x" * 100_000 + "\n") * 2
+
+
 def test_each_call_at_a_time_has_a_process() -> None:
     pids = set(ints(by("PROCESSES", Dataset.range(40).map(pid_of, num_parallel_calls=2))))
     assert os.getpid() not in pids

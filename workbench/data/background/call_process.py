@@ -26,6 +26,10 @@ from workbench.errors import CancelledError, UnavailableError
 from workbench.runtime.comm.failure_report import FailureReport
 
 _COUNT: Final = struct.Struct("<I")
+RETURNED: Final = "returned"
+RAISED: Final = "raised"
+PRINTED: Final = "printed"
+"""Kinds of what such a process sends: an answer to a call, or text that comes before one."""
 _END_SECONDS: Final = 10.0  # a process that was killed is gone much sooner
 _PROGRAM: Final = """
 import json, signal, socket, sys
@@ -67,10 +71,12 @@ class CallProcess:
                 self._start()
             assert self._socket is not None
             send(self._socket, arguments)
-            good, value = receive(self._socket)
+            while (answer := receive(self._socket))[0] == PRINTED:
+                _print(*answer[1])
         except (OSError, EOFError) as error:
             raise self._ended() from error
-        if good:
+        kind, value = answer
+        if kind == RETURNED:
             return value
         raise _rebuilt(value)
 
@@ -169,6 +175,14 @@ def _read(sock: socket.socket, size: int) -> bytearray:
             raise EOFError("the other end is gone")
         view = view[count:]
     return data
+
+
+def _print(stream: str, text: str) -> None:
+    """Prints on the thread that calls, so that it appears where prints of threads do: in a notebook, in the cell."""
+    with contextlib.suppress(
+        OSError, ValueError
+    ):  # nobody reads it any more; that is no reason to lose an element
+        print(text, end="", file=getattr(sys, stream), flush=True)
 
 
 def _rebuilt(failure: FailureReport) -> Exception:
