@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from typing import Any
@@ -194,6 +195,19 @@ def test_a_variable_in_a_result_is_the_notebooks_own(strategy: Any, coordinator:
 def test_a_strategy_has_one_coordinator(strategy: Any, coordinator: Any) -> None:
     assert experimental.ClusterCoordinator(strategy) is coordinator
     assert coordinator.strategy is strategy
+
+
+def test_a_coordinator_keeps_its_strategy_and_both_end_together(three: Any) -> None:
+    made = experimental.ClusterCoordinator(distribute.ParameterServerStrategy(servers=1))
+    gc.collect()
+    assert made.schedule(lambda: 1).fetch() == 1
+    closed = threading.Event()
+    made.strategy.hosting.before_close(closed.set)
+
+    del made
+    gc.collect()
+
+    assert closed.wait(60)
 
 
 def test_its_text_counts(coordinator: Any) -> None:

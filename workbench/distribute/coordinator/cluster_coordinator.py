@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -21,9 +20,6 @@ from workbench.runtime.services.hosted import HostedService
 
 _MOST_QUEUED: Final = 256 * 1024
 _CLOSE_SECONDS: Final = 10.0
-_of_strategies: weakref.WeakKeyDictionary[ParameterServerStrategy, ClusterCoordinator] = (
-    weakref.WeakKeyDictionary()
-)
 
 
 class ClusterCoordinator:
@@ -55,15 +51,14 @@ class ClusterCoordinator:
                 f"ClusterCoordinator schedules functions on the workers of a ParameterServerStrategy, got "
                 f"{strategy!r}; other strategies run functions by strategy.run"
             )
-        known = _of_strategies.get(strategy)
+        known: ClusterCoordinator | None = strategy.coordinator
         return object.__new__(cls) if known is None else known
 
     def __init__(self, strategy: ParameterServerStrategy) -> None:
-        if strategy in _of_strategies:
+        if strategy.coordinator is not None:
             return
         hosting = strategy.hosting
-        self._strategy = weakref.ref(strategy)
-        self._kept: ParameterServerStrategy | None = None
+        self._strategy = strategy
         self._queue = CallQueue(_MOST_QUEUED)
         self._shipment = Shipment(secrets.token_hex(8), hosting)
         self._lanes: list[Lane] = []
@@ -72,10 +67,10 @@ class ClusterCoordinator:
 
         def close() -> None:  # knows neither the strategy nor this: they may be collected
             queue.close()
+            for lane in lanes:  # first, or they would take the end of their workers for a loss
+                lane.close(_CLOSE_SECONDS)
             for service in services:
                 service.close()
-            for lane in lanes:
-                lane.close(_CLOSE_SECONDS)
 
         hosting.before_close(close)
         for number, device in enumerate(hosting.workers):
@@ -83,12 +78,12 @@ class ClusterCoordinator:
             services.append(HostedService(hosting.cluster, device, f"worker:{number}", start_worker, start))
         for number, service in enumerate(services):
             lanes.append(Lane(number, service, self._queue, self._shipment, len(services)))
-        _of_strategies[strategy] = self
+        strategy.coordinator = self
 
     @property
-    def strategy(self) -> ParameterServerStrategy | None:
-        """The strategy; None after it was collected."""
-        return self._strategy()
+    def strategy(self) -> ParameterServerStrategy:
+        """The strategy."""
+        return self._strategy
 
     def schedule(
         self,

@@ -46,6 +46,9 @@ class ParameterServerStrategy(Strategy):
     A server writes each update to a journal before it answers. When its process is lost another one takes its place,
     with every update that was answered; an update that is sent again is applied once.
 
+    Attributes:
+      coordinator: Its `ClusterCoordinator`, None before one is made.
+
     Args:
       cluster_resolver: How many tasks the jobs "worker" and "ps" have; None takes all devices of the cluster. A cluster
         whose tasks have these jobs (`workbench join`) gives their devices, any other its first and its next ones.
@@ -64,6 +67,7 @@ class ParameterServerStrategy(Strategy):
     ...     table = wb.Variable(np.zeros((1000, 16), "float32"))
     """
 
+    coordinator: Any = None
     _resolver: Any = None
     _partitioner: Callable[..., Any] | None = None
     _hosting: Hosting | None = None

@@ -103,14 +103,16 @@ class HostedService:
     def _started(self) -> ServiceAddress:
         deadline = time.monotonic() + _RESTORE_SECONDS
         while True:
+            if self._closed.is_set():
+                raise ClusterClosed(f"{self.name} was stopped")
             try:
                 handle = self._group.run(self._prepared, (self.name, *self._start(self.restarts)))
                 address: ServiceAddress = handle.value(0)
                 self._lease = Connection(address, self._tls_for(address))
-                if self._closed.is_set():  # meanwhile, by a thread that saw no lease to end
+                self._lease.ask({"method": "lease"})
+                if self._closed.is_set():  # meanwhile, by a thread that saw no lease to end: this ends it
                     self._let_go()
                     raise ClusterClosed(f"{self.name} was stopped")
-                self._lease.ask({"method": "lease"})
             except (ReplicaLost, ReplicaStalled, OSError) as error:
                 self._let_go()
                 if self._closed.is_set():
