@@ -96,6 +96,33 @@ def test_components_without_a_common_value_come_back_one_by_one(tmp_path: Path) 
         wb.Checkpoint(own=two).restore(path)
 
 
+@pytest.mark.parametrize("shards", [1, 2])
+def test_variables_on_servers_come_back_in_other_shards_and_elsewhere(tmp_path: Path, shards: int) -> None:
+    partitioners = wb.distribute.experimental.partitioners
+
+    def table_on(servers: int, shards: int) -> Any:
+        strategy = wb.distribute.ParameterServerStrategy(
+            servers=servers, variable_partitioner=partitioners.FixedShardsPartitioner(shards)
+        )
+        with strategy.scope():
+            return strategy, wb.Variable(np.zeros((6, 2), np.float32), name="table")
+
+    strategy, table = table_on(2, 2)
+    assert len(table.variables) == 2
+    table.assign(np.arange(12, dtype=np.float32).reshape(6, 2))
+    path = wb.Checkpoint(table=table).save(tmp_path / "x")
+    strategy.close()
+
+    strategy, other = table_on(1, shards)
+    wb.Checkpoint(table=other).restore(path)
+    assert other.numpy().tolist() == np.arange(12).reshape(6, 2).tolist()
+    strategy.close()
+    with STRATEGIES["mirrored-2"]().scope():
+        mirrored = wb.Variable(np.zeros((6, 2), np.float32))
+    wb.Checkpoint(table=mirrored).restore(path)
+    assert mirrored.numpy().tolist() == np.arange(12).reshape(6, 2).tolist()
+
+
 def test_replicas_write_their_variables_themselves_and_share_the_work(tmp_path: Path) -> None:
     strategy = STRATEGIES["mirrored-3"]()
     with strategy.scope():

@@ -32,8 +32,11 @@ class ReplicaReads:
         self._variables: dict[DescribedStrategy, list[Variable]] = {}
         by_strategy: dict[DescribedStrategy, dict[str, Variable]] = {}
         for path, leaf in leaves.items():
-            if leaf.kind == "variable" and _is_read_by_replicas(leaf.value, manifest.arrays[path]):
-                by_strategy.setdefault(leaf.value.strategy, {})[path] = leaf.value
+            variable = leaf.value
+            if not isinstance(variable, Variable) or variable.strategy is None:
+                continue
+            if _is_read_by_replicas(variable, manifest.arrays[path]):
+                by_strategy.setdefault(variable.strategy, {})[path] = variable
         try:
             for strategy, variables in by_strategy.items():
                 wanted = _wanted(manifest, variables)

@@ -12,6 +12,7 @@ from workbench.checkpoint.shard_writer import begin_shard, drop_shard, file_in, 
 from workbench.checkpoint.state import State
 from workbench.checkpoint.tensor_file import TensorFile
 from workbench.distribute.described_strategy import DescribedStrategy
+from workbench.distribute.servers.sharded_variable import ShardedVariable
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.variables.pieces import Piece
 from workbench.distribute.variables.variable import Variable
@@ -109,10 +110,11 @@ class ReplicaShards:
                 _run_quietly(self._strategy, drop_shard, (self._save,), waiting)
 
 
-def has_components(variable: Variable) -> bool:
+def has_components(variable: Variable | ShardedVariable) -> bool:
     """Whether a variable is what its replicas have, without a common value."""
     return (
-        variable.synchronization is VariableSynchronization.ON_READ
+        isinstance(variable, Variable)
+        and variable.synchronization is VariableSynchronization.ON_READ
         and variable.aggregation is VariableAggregation.NONE
         and variable.placement is not None
         and variable.placement.by_replica

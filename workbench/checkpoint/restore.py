@@ -18,6 +18,7 @@ from workbench.checkpoint.shard_reader import (
 from workbench.checkpoint.state import Leaf, State, like
 from workbench.checkpoint.tensor_file import read_array
 from workbench.distribute.arrays.as_array import Array
+from workbench.distribute.servers.sharded_variable import ShardedVariable
 from workbench.distribute.values.distributed_values import PerReplica
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.variables.variable import Variable
@@ -140,8 +141,11 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str]) -> dict[st
     return {path: arrays[path] if path in arrays else _empty(manifest.arrays[path]) for path in paths}
 
 
-def assign(variable: Variable, array: Array, saved: SavedArray) -> None:
+def assign(variable: Variable | ShardedVariable, array: Array, saved: SavedArray) -> None:
     """Gives a variable the value from a checkpoint, whatever strategy it was saved with."""
+    if isinstance(variable, ShardedVariable):
+        variable.assign(array)
+        return
     strategy = variable.strategy
     if strategy is not None and variable.placement is not None and variable not in strategy.kept:
         variable.placement.create(

@@ -33,6 +33,7 @@ from workbench.checkpoint.tensor_file import TensorFile, stored_form
 from workbench.data.stored.locks import FileLock
 from workbench.distribute.arrays.as_array import Array
 from workbench.distribute.described_strategy import DescribedStrategy
+from workbench.distribute.servers.sharded_variable import ShardedVariable
 from workbench.distribute.variables.pieces import Piece
 from workbench.distribute.variables.variable import Variable
 from workbench.errors import FailedPreconditionError, NotFoundError, WorkbenchError
@@ -204,8 +205,14 @@ class Save:
         self._release()
 
     def _add_variable(
-        self, name: str, variable: Variable, pieces: dict[DescribedStrategy, list[tuple[str, Piece]]]
+        self,
+        name: str,
+        variable: Variable | ShardedVariable,
+        pieces: dict[DescribedStrategy, list[tuple[str, Piece]]],
     ) -> None:
+        if isinstance(variable, ShardedVariable):  # as a whole, so that it can be restored to other shards
+            self._hold(name, "variable", variable.numpy())
+            return
         placement, strategy = variable.placement, variable.strategy
         if placement is None or strategy is None:
             self._hold(name, "variable", variable.numpy())

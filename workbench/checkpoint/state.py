@@ -15,6 +15,7 @@ import numpy as np
 from workbench.data.iterator import DatasetIterator
 from workbench.distribute.arrays.as_array import Array, as_array, namespace_of
 from workbench.distribute.input.distributed_dataset import DistributedIterator
+from workbench.distribute.servers.sharded_variable import ShardedVariable
 from workbench.distribute.variables.variable import Variable
 
 Path = tuple[str, ...]
@@ -125,7 +126,7 @@ def like(value: Any, array: Array) -> Any:
 
 def _kind_of(value: Any) -> str:
     """The kind of a leaf, or "" for what has leaves in it."""
-    if isinstance(value, Variable):
+    if isinstance(value, Variable | ShardedVariable):
         return "variable"
     if isinstance(value, DatasetIterator | DistributedIterator):
         return "iterator"
