@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 _KEEP = "\0keep"
+_SCANNED_BYTES = 64 << 20
 
 
 class ParquetDataset(Dataset):
@@ -98,9 +99,9 @@ class Parquet(SplitReader):
                     parts = fragment.split_by_row_group(self.keep)
                 wanted = {group.id for part in parts for group in part.row_groups}
                 kept = [split for split in splits if split in wanted]
-            if kept:
-                positions = Positions([range(ends[split], ends[split + 1]) for split in kept])
-                yield from self._rows(path, fragment.subset(row_group_ids=kept), list(specs), positions)
+            for some in _parts(fragment, kept):
+                positions = Positions([range(ends[split], ends[split + 1]) for split in some])
+                yield from self._rows(path, fragment.subset(row_group_ids=some), list(specs), positions)
 
     def _rows(
         self, path: str, fragment: ds.ParquetFileFragment, names: list[str], positions: Positions
@@ -131,17 +132,33 @@ class Parquet(SplitReader):
         # Opened also where Arrow opens a file itself, as these errors say what to do.
         with opened(path) as file, damage_told(path, "Parquet"):
             if isinstance(file, FileIO):
-                fragment = _format().make_fragment(path, LocalFileSystem())
+                fragment = _format(pre_buffer=False).make_fragment(path, LocalFileSystem())
             else:
-                fragment = _format().make_fragment(pa.PythonFile(file, "r"))
+                fragment = _format(pre_buffer=True).make_fragment(pa.PythonFile(file, "r"))
             fragment.ensure_complete_metadata()
             yield fragment
 
 
-def _format() -> ds.ParquetFileFormat:
+def _parts(fragment: ds.ParquetFileFragment, splits: Sequence[int]) -> Iterator[list[int]]:
+    """Row groups that are scanned together: Arrow reads ahead as much of them as it can, whatever that takes."""
+    sizes = {group.id: group.total_byte_size for group in fragment.row_groups}
+    part: list[int] = []
+    part_bytes = 0
+    for split in splits:
+        if part and part_bytes + sizes[split] > _SCANNED_BYTES:
+            yield part
+            part, part_bytes = [], 0
+        part.append(split)
+        part_bytes += sizes[split]
+    if part:
+        yield part
+
+
+def _format(*, pre_buffer: bool) -> ds.ParquetFileFormat:
+    """How files are read; `pre_buffer` joins small reads, which a file behind a URL needs and a disk does not."""
     import pyarrow.dataset as ds
 
-    options = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+    options = ds.ParquetFragmentScanOptions(page_checksum_verification=True, pre_buffer=pre_buffer)
     return ds.ParquetFileFormat(default_fragment_scan_options=options)
 
 
