@@ -9,9 +9,6 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 from tests.data.test_files import record
@@ -124,25 +121,6 @@ def test_lines_of_four_times_the_memory_are_read(limited: Path, tmp_path: Path) 
         dataset=f"TextLineDataset({str(path)!r})", values="batch", total="sum(map(int, batch.tolist()))"
     )
     _check(_run(limited, code), path, count, count * (count - 1) // 2)
-
-
-@pytest.mark.timeout(600)
-def test_a_table_of_four_times_the_memory_is_read(limited: Path, tmp_path: Path) -> None:
-    path, rows, width = tmp_path / "large.parquet", 1 << 12, 64
-    names = [f"c{n}" for n in range(width)]
-    groups = _FILE_BYTES // (8 * rows * width)
-    schema = pa.schema([(name, pa.int64()) for name in names])
-    draw = np.random.default_rng(0)
-    total = 0
-    with pa.parquet.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
-        for _ in range(groups):
-            columns = [draw.integers(0, 1 << 40, rows) for _ in names]
-            total += int(columns[7].sum())
-            writer.write_table(pa.table(columns, names))
-    code = _READ.format(
-        dataset=f"ParquetDataset({str(path)!r})", values="batch['c7']", total="int(batch['c7'].sum())"
-    )
-    _check(_run(limited, code), path, groups * rows, total)
 
 
 def _check(done: subprocess.CompletedProcess[str], path: Path, count: int, total: int) -> None:

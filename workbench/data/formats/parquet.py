@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 _KEEP = "\0keep"
-_SCANNED_BYTES = 64 << 20
+_SCANNED_BYTES = 32 << 20
 
 
 class ParquetDataset(Dataset):
