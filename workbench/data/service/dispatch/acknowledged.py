@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 
 
 class Acknowledged:
@@ -10,9 +11,16 @@ class Acknowledged:
 
     __slots__ = ("_starts", "_stops")
 
-    def __init__(self) -> None:
-        self._starts: list[int] = []
-        self._stops: list[int] = []
+    def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
+        """Begins with ranges as `ranges` gives them."""
+        pairs = list(ranges)
+        self._starts: list[int] = [start for start, _ in pairs]
+        self._stops: list[int] = [stop for _, stop in pairs]
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The set as ranges in order."""
+        return list(zip(self._starts, self._stops, strict=True))
 
     def missing(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The parts of `range(start, stop)` that are not in the set."""

@@ -2,8 +2,12 @@
 
 The file is a TFRecord file of JSON objects, so lengths and contents have checksums. A process that is killed leaves at
 most a part of the last record, which nobody was told about: it is cut off. Anything else that is wrong is damage. What
-was written survives the end of the process at any time; it is not forced to the disk, so a machine that loses power may
-lose the last entries, and elements acknowledged by them may arrive again.
+was written survives the end of the process at any time. What others rely on is also forced to the disk before they hear
+of it: datasets, jobs, lanes. Which elements were acknowledged is not, as that would take a visit to the disk for each
+block of elements: a machine that loses power may lose the last such entries, and elements of them may arrive again.
+
+A journal that grows is written anew, with the entries that make the same state: beside the old one, whose place it
+takes when it is complete and on the disk.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 from workbench.data.stored.locks import FileLock
@@ -22,6 +27,7 @@ from workbench.io.storage import storage
 Entry = dict[str, Any]
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _HEAD_BYTES = _LENGTH.size + _CRC.size
 
 
@@ -49,8 +55,7 @@ class Journal:
             raise
 
     def _open(self, path: str) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-        self._file = os.open(path, flags, 0o600)
+        self._file = os.open(path, _FLAGS, 0o600)
         try:
             with open(self._file, "rb", closefd=False) as stream:
                 data = stream.read()
@@ -60,8 +65,13 @@ class Journal:
             os.close(self._file)
             raise
 
-    def append(self, entry: Entry) -> None:
-        """Writes an entry, all of it or nothing.
+    @property
+    def size_bytes(self) -> int:
+        """How large the file is."""
+        return self._end
+
+    def append(self, entry: Entry, *, sync: bool = False) -> None:
+        """Writes an entry, all of it or nothing; with `sync` it has reached the disk on return.
 
         Raises:
           StorageFull: if there is no space left.
@@ -70,19 +80,60 @@ class Journal:
         try:
             with storage(self._path):
                 fault("data_journal.before_append")
-                written = 0
-                while written < len(record):
-                    written += os.pwrite(self._file, record[written:], self._end + written)
+                _write(self._file, record, self._end)
+                if sync:
+                    os.fsync(self._file)
         except BaseException:
             os.ftruncate(self._file, self._end)
             raise
         self._end += len(record)
         fault("data_journal.after_append")
 
+    def replace(self, entries: Iterable[Entry]) -> None:
+        """Has the file hold these entries; at any time it holds all of them, or all that it held before.
+
+        Raises:
+          StorageFull: if there is no space left.
+        """
+        data = b"".join(map(framed, entries))
+        beside = (
+            self._path + ".new"
+        )  # nobody else has the lock; what a process left that was killed is written over
+        with storage(self._path):
+            file = os.open(beside, _FLAGS | os.O_TRUNC, 0o600)
+            try:
+                _write(file, data, 0)
+                os.fsync(file)
+                fault("data_journal.before_replace")
+                os.replace(beside, self._path)
+            except BaseException:
+                os.close(file)
+                os.unlink(beside)
+                raise
+        # From here on the old file has no name: nothing may come between.
+        os.close(self._file)
+        self._file, self._end = file, len(data)
+        fault("data_journal.after_replace")
+        _sync_folder(self._path)
+
     def close(self) -> None:
         """Closes the file."""
         os.close(self._file)
         self._lock.release()
+
+
+def _write(file: int, data: bytes, offset: int) -> None:
+    written = 0
+    while written < len(data):
+        written += os.pwrite(file, data[written:], offset + written)
+
+
+def _sync_folder(path: str) -> None:
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def framed(entry: Entry) -> bytes:

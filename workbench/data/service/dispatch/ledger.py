@@ -8,8 +8,13 @@ import os
 from workbench.data.service.dispatch.journal import Entry, Journal
 from workbench.data.service.dispatch.state import Job, Registered, State
 from workbench.data.stored.writing import replace_file
-from workbench.errors import DataLossError, FailedPreconditionError, NotFoundError
+from workbench.errors import DataLossError, FailedPreconditionError, NotFoundError, StorageFull
 from workbench.io.storage import storage
+
+_MOST_BYTES = 1 << 20
+_GROWTH = 4
+_OFTEN = ("ack", "deal")
+"""Entries that come with every block of elements."""
 
 
 class Ledger:
@@ -30,10 +35,22 @@ class Ledger:
         self._folder = None if work_dir is None else os.path.join(work_dir, "datasets")
         self._bytes: dict[str, bytes] = {}
         self._journal: Journal | None = None
+        self._compact_at = _MOST_BYTES
         if work_dir is not None:
             self._journal = Journal(os.path.join(work_dir, "journal"))
             for entry in self._journal.entries:
                 self.state.apply(entry)
+
+    def _compact(self) -> None:
+        """Writes the journal anew if it has grown."""
+        if self._journal is None or self._journal.size_bytes <= self._compact_at:
+            return
+        try:
+            self._journal.replace(self.state.entries())
+        except StorageFull:  # the entries are safe where they are; there may be room later
+            self._compact_at *= 2
+            return
+        self._compact_at = max(_MOST_BYTES, _GROWTH * self._journal.size_bytes)
 
     def write(self, entry: Entry) -> None:
         """Makes a change, in the journal first.
@@ -42,8 +59,9 @@ class Ledger:
           StorageFull: if there is no space left.
         """
         if self._journal is not None:
-            self._journal.append(entry)
+            self._journal.append(entry, sync=entry["what"] not in _OFTEN)
         self.state.apply(entry)
+        self._compact()
 
     def close(self) -> None:
         """Closes the journal. Idempotent."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from workbench.data.service.dispatch.acknowledged import Acknowledged
@@ -61,6 +62,22 @@ class Lane:
     acked: Acknowledged = field(default_factory=Acknowledged)
     failed: int = 0
     verdicts: dict[str, tuple[int, Pairs]] = field(default_factory=dict)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """All of it, for `of`."""
+        names = ("number", "worker", "moves", "deals", "total", "failed", "verdicts")
+        return {**{name: getattr(self, name) for name in names}, "acked": self.acked.ranges}
+
+    @staticmethod
+    def of(described: dict[str, Any]) -> Lane:
+        """The lane that was described."""
+        verdicts = {
+            consumer: (number, [(start, stop) for start, stop in accepted])
+            for consumer, (number, accepted) in described["verdicts"].items()
+        }
+        acked = Acknowledged((start, stop) for start, stop in described["acked"])
+        return Lane(**{**described, "verdicts": verdicts, "acked": acked})
 
     @property
     def complete(self) -> bool:
@@ -164,6 +181,18 @@ class State:
                 f"the dispatcher's journal has an entry that fits no other: {entry}"
             ) from error
 
+    def entries(self) -> Iterator[Entry]:
+        """Entries that make this state, in fewer steps than it came about."""
+        for registered in self.datasets.values():
+            yield {"what": "dataset", "dataset": asdict(registered)}
+        for job in self.jobs.values():
+            yield {"what": "job", "job": job.described}
+            for lane in job.lanes:
+                yield {"what": "lane_so_far", "job": job.id, "lane": lane.described}
+            yield {"what": "dealt_so_far", "job": job.id, "dealt": job.dealt}
+            if job.closed:
+                yield {"what": "close", "job": job.id}
+
     def _apply(self, entry: Entry) -> None:
         match entry["what"]:
             case "dataset":
@@ -177,6 +206,10 @@ class State:
             case "lane":
                 job = self.jobs[entry["job"]]
                 job.lanes.append(Lane(len(job.lanes), entry["worker"]))
+            case "lane_so_far":
+                self.jobs[entry["job"]].lanes.append(Lane.of(entry["lane"]))
+            case "dealt_so_far":
+                self.jobs[entry["job"]].dealt = dict(entry["dealt"])
             case "move":
                 lane = self._lane(entry)
                 lane.worker, lane.moves = entry["worker"], lane.moves + 1
