@@ -14,6 +14,7 @@ import pytest
 
 import workbench as wb
 from tests.data.service.servers import PATIENCE_SECONDS, Processes, until
+from workbench.data.passes import Pass
 from workbench.data.service.dispatch.journal import framed, read_entries
 from workbench.errors import DataLossError
 
@@ -29,12 +30,22 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
         started.close()
 
 
+def one_by_one() -> wb.data.Dataset:
+    """Elements through a stage that holds some back, and one that gives them one by one: faults count what it gives."""
+    return (
+        wb.data.Dataset.range(N).shuffle(64, seed=3).flat_map(lambda x: wb.data.Dataset.from_tensors(3 * x))
+    )
+
+
 def pipeline(target: str, **options: Any) -> wb.data.Dataset:
-    """Elements one by one, through a stage that holds some back and one that calls a function."""
-    dataset = wb.data.Dataset.range(N).shuffle(64, seed=3).map(lambda x: 3 * x)
-    return dataset.apply(
+    return one_by_one().apply(
         wb.data.service.distribute("distributed_epoch", target, max_outstanding_requests=16, **options)
     )
+
+
+def test_the_pipeline_of_these_tests_gives_elements_one_by_one() -> None:
+    # Else a worker would make all of its elements at once, and faults would count blocks of them.
+    assert {len(run) for run in one_by_one().open(Pass(wb.data.Dataset, 0))} == {1}
 
 
 def audit(elements: list[int]) -> None:
