@@ -25,7 +25,8 @@ from workbench.data.background.threads import Threads
 from workbench.errors import CancelledError, UnavailableError
 from workbench.runtime.comm.failure_report import FailureReport
 
-_COUNT: Final = struct.Struct("<I")
+_HEAD: Final = struct.Struct("<IQ")
+_SMALL_BYTES: Final = 1 << 16
 RETURNED: Final = "returned"
 RAISED: Final = "raised"
 PRINTED: Final = "printed"
@@ -148,8 +149,12 @@ def send(sock: socket.socket, value: Any) -> None:
     buffers: list[pickle.PickleBuffer] = []
     body = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
     parts: list[bytes | memoryview] = [body, *(buffer.raw() for buffer in buffers)]
-    sizes = struct.pack(f"<{len(parts)}Q", *(len(part) for part in parts))
-    sock.sendall(_COUNT.pack(len(parts)) + sizes)
+    first, *others = [len(part) for part in parts]
+    head = _HEAD.pack(len(parts), first) + struct.pack(f"<{len(others)}Q", *others)
+    if first + sum(others) <= _SMALL_BYTES:  # in one piece: each is a system call, and wakes the other end
+        sock.sendall(b"".join((head, *parts)))
+        return
+    sock.sendall(head)
     for part in parts:
         sock.sendall(part)
 
@@ -160,9 +165,9 @@ def receive(sock: socket.socket) -> Any:
     Raises:
       EOFError: if the other end is gone.
     """
-    (count,) = _COUNT.unpack(_read(sock, _COUNT.size))
-    sizes = struct.unpack(f"<{count}Q", _read(sock, 8 * count))
-    body, *buffers = [_read(sock, size) for size in sizes]
+    count, first = _HEAD.unpack(_read(sock, _HEAD.size))
+    others = struct.unpack(f"<{count - 1}Q", _read(sock, 8 * (count - 1))) if count > 1 else ()
+    body, *buffers = [_read(sock, size) for size in (first, *others)]
     return pickle.loads(body, buffers=buffers)
 
 
