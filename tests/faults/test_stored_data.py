@@ -18,7 +18,7 @@ import pytest
 
 import workbench as wb
 from workbench.data import Dataset, NumpyDataset, TFRecordDataset
-from workbench.data.service.journal import Journal
+from workbench.data.service.dispatch.journal import Journal
 from workbench.errors import DataCorruption, InvalidArgumentError, WorkbenchError
 from workbench.io import TFRecordWriter
 from workbench.io.checksums import crc32c
@@ -136,7 +136,7 @@ def test_a_record_file_on_a_full_disk_holds_what_was_flushed(tmp_path: Path, com
 @pytest.mark.parametrize("number", [0, 1, 30, 5000])
 def test_row_34_a_journal_on_a_full_disk_holds_what_was_acknowledged(tmp_path: Path, number: int) -> None:
     write = (
-        "from workbench.data.service.journal import Journal\n"
+        "from workbench.data.service.dispatch.journal import Journal\n"
         "    journal = Journal(path)\n"
         "    for each in range(1000):\n"
         "        journal.append({'number': each})\n"
