@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.debugging.dump.dump_file import DumpFile
 from workbench.debugging.dump.facts import facts
-from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError
+from workbench.debugging.dump.options import DumpOptions
+from workbench.errors import DataLossError, InvalidArgumentError, NotFinite, NotFoundError
 from workbench.ui.models.messages import MODELS
 from workbench.ui.models.model_check import misfits
 
@@ -87,6 +90,16 @@ def test_assignments_name_their_variable_and_functions_are_dumped_once_it_is_ena
     assert (row["name"], row["dtype"], row["shape"]) == ("w:0", "float32", [2])
     assert len(dump.steps) == 1
     assert type(np.asarray(w)) is np.ndarray
+
+
+def test_threads_of_one_process_write_its_sources_in_turn(tmp_path: Path) -> None:
+    file = DumpFile(DumpOptions(str(tmp_path / "d"), "NO_TENSOR", 10, None, None))
+    file.add({}, (__file__,))
+    with ThreadPoolExecutor(8) as pool:
+        for written in [pool.submit(file.flush_sources) for _ in range(200)]:
+            written.result()
+    (sources,) = (tmp_path / "d").iterdir()
+    assert list(json.loads(sources.read_text())) == [__file__]
 
 
 def test_each_process_keeps_the_newest_until_they_are_flushed(
@@ -221,6 +234,22 @@ def test_an_error_of_the_function_is_the_users_and_what_came_before_is_kept(
         strategy.run(step, args=(np.ones(2),))
     disable()
     assert [row["op"] for row in wb.open_dump(tmp_path / "d").select(replica=0)] == ["multiply"]
+
+
+def test_a_recorded_operation_that_makes_a_nan_is_named_with_its_line(
+    strategy: wb.MirroredStrategy, tmp_path: Path
+) -> None:
+    def step(x: Any) -> Any:
+        return np.log(x - 2)
+
+    enable(tmp_path / "d")
+    wb.debugging.enable_check_numerics()
+    try:
+        with pytest.raises(NotFinite, match=r"`np\.log\(x - 2\)` makes a NaN .* test_dumps\.py:\d+ in step"):
+            strategy.run(step, args=(np.ones(2),))
+    finally:
+        wb.debugging.disable_check_numerics()
+        disable()
 
 
 @pytest.fixture

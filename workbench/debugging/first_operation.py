@@ -21,7 +21,12 @@ from workbench.backends.users_line import is_users, stands_in
 from workbench.errors import NotFinite
 from workbench.runtime.comm.failure_report import is_users as is_users_file
 
-_NUMPY: Final = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+_HERE: Final = os.path.dirname(os.path.abspath(__file__))
+_BETWEEN: Final = (
+    os.path.dirname(os.path.abspath(np.__file__)) + os.sep,
+    os.path.join(_HERE, "dump", "watched.py"),
+)
+"""Files whose frames may lie between a line and the operation that it calls: those of NumPy, and of recorded arrays."""
 _MAKES: Final = {"invalid value": "a NaN", "divide by zero": "an infinity", "overflow": "an infinity"}
 _OF_JAX: Final = "invalid value ("
 _SHOWN_CHARACTERS: Final = 120
@@ -77,7 +82,7 @@ class NotebookErrors:
 def _stop(place: str, kind: str, flag: int) -> None:
     """Called by NumPy, in the thread and below the line whose operation went wrong."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_NUMPY):
+    while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
         frame = frame.f_back
     # Our own arithmetic, maybe for several replicas at once, must not fail half way; its result is looked at.
     if frame is None or not is_users(frame) or stands_in(frame):

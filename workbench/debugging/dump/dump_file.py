@@ -29,6 +29,7 @@ class DumpFile:
         """Makes the folder; files come with the first flush."""
         self.options = options
         self._lock = threading.Lock()  # held for one append, or one flush
+        self._writing_sources = threading.Lock()  # replicas that are threads share their file
         self._waiting: deque[dict[str, Any]] = deque(maxlen=options.buffer or None)
         self._sources: set[str] = set()
         self._writer: TFRecordWriter | None = None
@@ -55,14 +56,15 @@ class DumpFile:
 
     def flush_sources(self) -> None:
         """Writes a copy of the source files that were involved so far."""
-        with self._lock:
-            names = sorted(self._sources)
-        sources = {name: "".join(linecache.getlines(name)) for name in names}
-        if sources:
-            path = Path(self.options.root, f"sources-{self._stem}.json")
-            new = path.with_suffix(".new")
-            new.write_text(json.dumps(sources), encoding="utf-8")
-            os.replace(new, path)
+        with self._writing_sources:
+            with self._lock:
+                names = sorted(self._sources)
+            sources = {name: "".join(linecache.getlines(name)) for name in names}
+            if sources:
+                path = Path(self.options.root, f"sources-{self._stem}.json")
+                new = path.with_suffix(".new")
+                new.write_text(json.dumps(sources), encoding="utf-8")
+                os.replace(new, path)
 
     def close(self) -> None:
         """Writes what is left, and closes the file."""

@@ -167,10 +167,8 @@ def _cells(row: dict[str, Any]) -> dict[str, str]:
         "bad": NOTHING if row["bad"] is None else "✖" if row["bad"] else "no",
         "NaN": str(counts[0]) if known else NOTHING,
         "±Inf": str(counts[1] + counts[2]) if known else NOTHING,
-        **{
-            name: NOTHING if row[name] is None else significant(row[name])
-            for name in ("zeros", "min", "mean", "max")
-        },
+        "zeros": NOTHING if row["zeros"] is None else f"{row['zeros']:.0f}",
+        **{name: NOTHING if row[name] is None else significant(row[name]) for name in ("min", "mean", "max")},
         "line": row["line"] or NOTHING,
     }
 
