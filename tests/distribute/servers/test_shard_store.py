@@ -151,3 +151,17 @@ def test_a_variable_that_is_not_there_is_named() -> None:
 def test_a_request_that_nobody_knows_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="'guess'"):
         _store().answer({"method": "guess"}, [])
+
+
+def test_a_server_comes_back_behind_an_update_that_failed() -> None:
+    recorded: list[Change] = []
+    store = _store(lambda fields, arrays: recorded.append((fields, arrays)))
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        store.answer(_add(0), [np.ones(3)])
+    store.answer(_add(1), [np.ones(4)])
+
+    again = ShardStore()
+    for change in recorded:
+        again.replay(*change)
+
+    assert _value(again) == _value(store) == [1, 2, 3, 4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -81,8 +82,9 @@ class ShardStore:
         raise InvalidArgumentError(f"a parameter server has no method {fields['method']!r}")
 
     def replay(self, fields: Fields, arrays: list[Array]) -> None:
-        """Makes a change again that a server before this one had recorded."""
-        self._apply(fields, arrays)
+        """Makes a change again that a server before this one had recorded; one that failed there fails again."""
+        with contextlib.suppress(Exception):  # its sender was told; the changes behind it still count
+            self._apply(fields, arrays)
 
     def _write(self, fields: Fields, arrays: list[Array]) -> Fields:
         if "stream" in fields and self.applied.knows(fields):
