@@ -30,7 +30,7 @@ class Folder(Protocol):
         """Makes it, if it is missing."""
 
     def create(self, name: str) -> contextlib.AbstractContextManager[Any]:
-        """A new file to write to; it is there for good when the context ends, and gone if that fails."""
+        """A new file to write to; it stays when the context ends, and is removed if that fails."""
 
     def replace(self, name: str, data: bytes) -> None:
         """Makes `data` the content of a file, which has the former content, or is missing, until then."""

@@ -67,7 +67,7 @@ class ShardWriter:
                 written = write_tensors(write, self._arrays, {"format": "np"})
                 fault("checkpoint.shard")
             self.file = written
-        except BaseException as error:  # whoever asks is told
+        except BaseException as error:  # raised where the result is asked for
             self.error = error
         finally:
             self._arrays = ()

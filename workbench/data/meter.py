@@ -1,6 +1,6 @@
 """Measures what a pass costs, stage by stage: elements, bytes, time, queues, workers.
 
-Whoever opens a pass gives it a `Meter`; `Dataset.open` then hands each source and stage a `StageMeter` of its own, as
+A pass is opened with a `Meter`; `Dataset.open` then hands each source and stage a `StageMeter` of its own, as
 `current.meter`, and goes through what the stage gives with `StageMeter.around`. Elements move in runs of many rows, so
 that is two looks at the clock for each run and stage. In a pass without a meter `current.meter` is `UNMEASURED`, which
 does nothing.
@@ -385,7 +385,7 @@ class GatheringTable:
 
 
 class Meter(StageMeter):
-    """Measures a pass: the root that stands for whoever takes the elements."""
+    """Measures a pass: the root that stands for the reader of the elements."""
 
     def __init__(self, *datasets: Measurable) -> None:
         """Begins to measure; `datasets` are those that will be opened."""

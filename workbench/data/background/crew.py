@@ -40,7 +40,7 @@ class Crew:
         most_bytes: int,
         meter: StageMeter | Unmeasured = UNMEASURED,
     ) -> None:
-        """The threads start with the first task, so that whoever has this object can close it.
+        """The threads start with the first task, so that its owner can close it.
 
         Args:
           caller: Entered by each thread, gives what it calls; it may start a process for it.
@@ -142,8 +142,8 @@ class Crew:
     def _do_one(self, call: Call) -> bool:
         """Does the next task; False if the reader is gone.
 
-        Nothing of it stays with the thread: the error of a task is soon part of the reader's stack, and whoever has the
-        error keeps the reader.
+        Nothing of it stays with the thread: the error of a task holds the reader's stack once it is raised, and would
+        keep the reader.
         """
         task = self._take()
         if task is None:

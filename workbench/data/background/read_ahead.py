@@ -50,7 +50,7 @@ class ReadAhead:
     ) -> None:
         """The thread starts when it is told to, or with the first question.
 
-        An interrupt may come while it starts: then whoever has this object must be about to close it.
+        An interrupt may come while it starts: then the owner of this object must be about to close it.
 
         Args:
           open_runs: Called on the thread; gives what it reads.

@@ -25,7 +25,7 @@ class Workers:
 
 @dataclass(frozen=True, slots=True)
 class QueueProfile:
-    """Elements that wait behind a stage for whoever takes them.
+    """Elements that wait behind a stage to be taken.
 
     Attributes:
       capacity: Most elements that may wait.

@@ -2,7 +2,7 @@
 
 A *dispatcher* knows datasets, jobs and workers, and holds no element. A *job* is one pass over a dataset by all of its
 consumers. Its elements come in *lanes*: the stream of elements that one worker makes. A lane gets *splits* of the
-source, which are dealt by number, so whoever asks for split 3 of a lane again gets the same one; and the elements of a
+source, which are dealt by number, so a second request for split 3 of a lane gets the same one; and the elements of a
 lane are numbered. A consumer acknowledges elements by these numbers before it hands them over, and only what the
 dispatcher accepts is handed over. So a lane can be computed again, on another worker or even on two at once, and each
 element still arrives once.

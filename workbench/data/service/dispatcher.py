@@ -121,7 +121,7 @@ class DispatchServer:
 
     @property
     def target(self) -> str:
-        """The address for workers and consumers, `protocol://token@host:port`. It lets in whoever has it.
+        """The address for workers and consumers, `protocol://token@host:port`. Anyone who has it can connect.
 
         Raises:
           FailedPreconditionError: if the dispatcher was not started.

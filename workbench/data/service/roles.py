@@ -42,7 +42,7 @@ class Service:
 
     @property
     def address(self) -> str:
-        """The address for `distribute`, `protocol://token@host:port`. It lets in whoever has it.
+        """The address for `distribute`, `protocol://token@host:port`. Anyone who has it can connect.
 
         Raises:
           ClusterClosed: if the service has ended.

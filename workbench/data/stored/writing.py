@@ -7,8 +7,8 @@ Layout of a stored dataset:
     path/pass-<id>/owner    locked as long as somebody writes
     path/lock               locked while the manifest is replaced
 
-Whoever replaces the manifest removes the folders that it does not name and nobody writes: the one replaced, and what a
-process left that was killed.
+The writer that replaces the manifest removes the folders that it does not name and nobody writes: the one replaced, and
+those that killed processes left.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ class TPUClusterResolver(ClusterResolver):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends nothing: the cluster belongs to whoever connected."""
+        """Ends nothing: the cluster belongs to the program that connected."""
 
     def _addresses(self) -> list[str]:
         if self._name.startswith("grpc://"):

@@ -40,8 +40,8 @@ class Call:
 class CallQueue:
     """Holds calls; any thread may use it.
 
-    The first error that a function raises cancels all calls that wait; it is raised once, to whoever schedules, joins
-    or asks next, after those that run have ended.
+    The first error that a function raises cancels all calls that wait; it is raised once, by the next
+    `schedule`, `join` or `done`, after those that run have ended.
 
     Attributes:
       changed: Held for each change; waits for results wait on it, too.
@@ -131,7 +131,7 @@ class CallQueue:
             return not (self._waiting or self._running or self._blocked)
 
     def close(self) -> None:
-        """Cancels what waits; whoever waits here is told."""
+        """Cancels what waits; threads that wait here get `ClusterClosed`."""
         with self.changed:
             self._closed = True
             self._cancel("the coordinator was closed")

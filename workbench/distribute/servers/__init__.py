@@ -5,6 +5,6 @@
 
 A server applies each update once: an update carries the *stream* that it belongs to, a scheduled function or a
 client, and its number there. One that is sent again, because its reply or the worker that had sent it was lost, is
-known by these. Before a server answers, it writes the update to its journal, so whoever takes its place after its
-process was killed has every update that was answered.
+known by these. Before a server answers, it writes the update to its journal, so a server that replaces a
+killed one has every update that was answered.
 """

@@ -1,6 +1,6 @@
 """Journal: the changes of one server in a file, each written before it is answered.
 
-What a killed process has written the kernel still has, so whoever takes its place on the same machine reads every
+What a killed process has written the kernel still has, so a server that takes its place on the same machine reads every
 change that was answered; a change that was written in part was not answered, and is left out. Nothing is forced to
 the disk: a journal outlives its process, and not its machine.
 """

@@ -1,8 +1,8 @@
 """The secret that the tasks of a cluster and its notebooks share, and the TLS that is made of it.
 
 Key and certificate follow from the secret alone: every task makes the same ones, to the byte, so nothing but the secret
-has to reach the tasks. The certificate is its own authority, as in `distributed.Security.temporary`: whoever shows it
-has the secret, and nobody else is let in.
+has to reach the tasks. The certificate is its own authority, as in `distributed.Security.temporary`: a task that
+shows it has the secret, and nobody else is let in.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Limits:
 
 
 class Coordinator:
-    """Answers workers and consumers. One lock guards everything; whoever waits for news waits for its condition."""
+    """Answers workers and consumers. One lock guards everything; threads that wait for news wait for its condition."""
 
     def __init__(self, work_dir: str | None, limits: Limits, worker_addresses: tuple[str, ...]) -> None:
         """Takes up what the journal in `work_dir` says; None keeps everything in memory.

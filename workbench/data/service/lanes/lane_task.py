@@ -51,7 +51,7 @@ class LaneKey:
 class LaneTask:
     """Computes a lane ahead of its consumers, as far as its shelf has room.
 
-    The worker's condition guards the shelf; whoever takes elements wakes the thread that makes them.
+    The worker's condition guards the shelf; a taker of elements wakes the thread that makes them.
 
     Attributes:
       key: Which lane.

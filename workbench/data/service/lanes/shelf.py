@@ -67,7 +67,7 @@ class Shelf(Protocol):
 
 
 class SharedShelf:
-    """Elements for whoever asks first: `Shelf` of jobs whose consumers share them."""
+    """Elements for the first request: `Shelf` of jobs whose consumers share them."""
 
     def __init__(self, lane: int, start: int) -> None:
         """Empty; `start` is the number of the first element."""
