@@ -63,6 +63,9 @@ STRATEGY: Calls = {
         current_env().communicator, [_component()], Reduction("sum", "here")
     ),
     "resize": lambda s: s.resize(),
+    "divided": lambda s: s.divided(_component, np.dtype(np.float32), (2,), "w", None, "SUM"),
+    "next_server": lambda s: s.next_server(),
+    "flush_dumps": lambda s: s.flush_dumps("nowhere", sources=True, executions=True, close=True),
     "describe_again": lambda s: s.describe_again(s.description),
     "standing_for": lambda s: type(s).standing_for(s.description),
 }
@@ -105,11 +108,17 @@ CROSS_DEVICE_OPS: Calls = {
 DATASET: Calls = {
     "__iter__": lambda d: iter(d),
     "explain": lambda d: d.explain(),
+    "position": lambda d: d.position(0, 0),
+    "elements_at": lambda d: d.elements_at(d.position(0, 0)),
+    "check": lambda d: d.check(d.position(0, 0)),
     "__repr__": repr,
 }
 ITERATOR: Calls = {
     "get_next": lambda i: i.get_next(),
     "get_next_as_optional": lambda i: i.get_next_as_optional(),
+    "position": lambda i: i.position(),
+    "check": lambda i: i.check(i.position()),
+    "go_to": lambda i: i.go_to(i.position()),
     "__iter__": lambda i: iter(i),
     "__next__": lambda i: next(i),
 }
@@ -144,7 +153,7 @@ COMPONENT: Calls = {
     "__len__": len,
     "__repr__": repr,
 }
-VARIABLE: Calls = DISTRIBUTED_VALUES | COMPONENT
+VARIABLE: Calls = DISTRIBUTED_VALUES | COMPONENT | {"sparse_read": lambda v: v.sparse_read([0])}
 CLUSTER: Calls = {
     "close": lambda c: c.close(),
     "disown": lambda c: None,  # for the child of a fork, which has descriptors that its parent uses
@@ -235,6 +244,7 @@ DATA: Calls = {
     "save": lambda d: _with_path(d.save),
     "snapshot": lambda d: _with_path(lambda path: list(d.snapshot(path).repeat(2))),
     "first": lambda d: d.first(),
+    "attempted": lambda d: list(d.attempted()),
     "explain": lambda d: d.explain(elements=1),
     "get_single_element": lambda d: d.take(1).get_single_element(),
     "map_batches": lambda d: d.map_batches(lambda x: x, 2),
@@ -251,6 +261,9 @@ DATA: Calls = {
 DATA_ITERATOR: Calls = {
     "get_next": lambda i: i.get_next(),
     "get_next_as_optional": lambda i: i.get_next_as_optional(),
+    "position": lambda i: i.position(),
+    "check": lambda i: i.check(i.position()),
+    "go_to": lambda i: i.go_to(i.position()),
     "save": lambda i: _with_path(i.save),
     "restore": lambda i: _with_path(lambda path: _save_and_restore(i, path)),
     "__next__": lambda i: next(i),
@@ -261,8 +274,16 @@ def _kernel_of_merge(_: Any) -> int:
     return 1
 
 
+def _opened_dump(folder: str) -> Any:
+    with open(f"{folder}/dump.json", "w", encoding="utf-8") as file:
+        file.write('{"format": 1, "mode": "NO_TENSOR"}')
+    return wb.open_dump(folder)
+
+
 # What `wb.NAME` names, given the strategy and a folder; classes that only hold values have an entry, too.
 PUBLIC: dict[str, Callable[[Any, str], Any]] = {
+    "Checkpoint": lambda s, f: wb.Checkpoint(rate=0.1).save(f"{f}/checkpoint"),
+    "CheckpointManager": lambda s, f: wb.CheckpointManager(wb.Checkpoint(), f"{f}/checkpoints", 1).save(),
     "DeviceSpec": lambda s, f: wb.DeviceSpec.from_string("CPU:0"),
     "IndexedSlices": lambda s, f: wb.IndexedSlices(_component(), np.arange(2), (4,)),
     "MirroredStrategy": lambda s, f: wb.MirroredStrategy(),
@@ -281,8 +302,10 @@ PUBLIC: dict[str, Callable[[Any, str], Any]] = {
     "explain_sharding": lambda s, f: repr(wb.explain_sharding(_DATASET, s)),
     "function": lambda s, f: s.run(wb.function(_kernel)),
     "inspect": lambda s, f: repr(wb.inspect(wb.Variable(1.0))),
+    "latest_checkpoint": lambda s, f: wb.latest_checkpoint(f),
     "layout": lambda s, f: wb.layout("overview"),
     "log": lambda s, f: repr(wb.log()),
+    "open_dump": lambda s, f: _opened_dump(f),
     "open_run": lambda s, f: wb.open_run(wb.record(f"{f}/{get_ident()}-to-open.parquet").close()),
     "progress": lambda s, f: _progress(),
     "record": lambda s, f: wb.record(f"{f}/{get_ident()}.parquet").close(),
@@ -292,7 +315,7 @@ PUBLIC: dict[str, Callable[[Any, str], Any]] = {
     "topology": lambda s, f: repr(wb.topology()),
     # Enums and namespaces: nothing to call.
     **dict.fromkeys(("ReduceOp", "VariableAggregation", "VariableSynchronization", "Cluster"), lambda s, f: None),
-    **dict.fromkeys(("data", "debugging", "distribute", "errors", "io", "testing"), lambda s, f: None),
+    **dict.fromkeys(("compat", "data", "debugging", "distribute", "errors", "io", "nn", "testing"), lambda s, f: None),
 }  # fmt: skip
 
 OBJECTS: dict[str, tuple[type, Calls]] = {

@@ -160,7 +160,12 @@ def _looked_at(code: types.CodeType) -> tuple[tuple[str, ...], str]:
         return (), "it handles errors, or has a loop"
     names: dict[str, None] = {}
     for operation in dis.get_instructions(code):
-        if operation.opcode in dis.hasjrel or operation.opcode in dis.hasjabs:
+        # Since Python 3.13, `TO_BOOL` precedes the jump.
+        if (
+            operation.opcode in dis.hasjrel
+            or operation.opcode in dis.hasjabs
+            or operation.opname == "TO_BOOL"
+        ):
             return (), "it has branches or loops"
         if operation.opname not in _OPERATIONS:
             return (), f"it does more than to compute ({operation.opname})"

@@ -59,7 +59,8 @@ def read_dump(root: str | os.PathLike[str]) -> ReadDump:
             raise ValueError(f"format {described['format']!r}, mode {mode!r}")
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InvalidArgumentError(
-            f"{str(folder)!r} holds no dump that can be read: dump.json: {error}"
+            f"{str(folder)!r} holds no dump that can be read; give the dump_root of enable_dump_debug_info: "
+            f"dump.json: {error}"
         ) from error
     notes: list[str] = []
     batches = [
