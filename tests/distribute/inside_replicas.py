@@ -275,9 +275,11 @@ def _kernel_of_merge(_: Any) -> int:
 
 
 def _opened_dump(folder: str) -> Any:
-    with open(f"{folder}/dump.json", "w", encoding="utf-8") as file:
+    own = f"{folder}/dump-{os.getpid()}-{get_ident()}"
+    os.makedirs(own, exist_ok=True)
+    with open(f"{own}/dump.json", "w", encoding="utf-8") as file:
         file.write('{"format": 1, "mode": "NO_TENSOR"}')
-    return wb.open_dump(folder)
+    return wb.open_dump(own)
 
 
 # What `wb.NAME` names, given the strategy and a folder; classes that only hold values have an entry, too.
