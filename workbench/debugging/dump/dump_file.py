@@ -11,9 +11,6 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from workbench.debugging.dump.facts import SCHEMA
 from workbench.debugging.dump.options import DumpOptions
 from workbench.io.record_writer import TFRecordWriter
 
@@ -40,7 +37,7 @@ class DumpFile:
         """Keeps what an operation gave; the oldest makes room for it.
 
         Args:
-          row: Columns of `SCHEMA`; those that are missing are null.
+          row: Columns of `schema.SCHEMA`; those that are missing are null.
           source_files: The user's files that led there.
         """
         with self._lock:
@@ -85,6 +82,10 @@ class DumpFile:
                 number += 1
                 path = path.with_name(f"executions-{self._stem}-{number}.tfrecord")
             self._writer = TFRecordWriter(path)
+        import pyarrow as pa
+
+        from workbench.debugging.dump.schema import SCHEMA
+
         batch = pa.RecordBatch.from_pylist(list(self._waiting), schema=SCHEMA)
         self._writer.write(batch.serialize().to_pybytes())
         self._writer.flush()

@@ -1,45 +1,14 @@
-"""Facts about an array, as each debug mode has them; and the columns of a dump."""
+"""Facts about an array, as each debug mode has them."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-
-SCHEMA: Final = pa.schema(
-    [
-        ("time", pa.float64()),  # seconds since 1970
-        ("host", pa.string()),
-        ("replica", pa.int32()),  # -1 in the notebook
-        ("step", pa.int64()),  # -1 outside of steps
-        ("number", pa.int64()),  # of the operation, in its step on its replica
-        ("op", pa.string()),
-        ("name", pa.string()),  # the variable of an assignment, or ""
-        ("output", pa.int32()),  # which of its results
-        ("line", pa.string()),  # "train.py:12 in step"
-        ("stack", pa.string()),  # the user's lines that led there, the innermost first
-        ("dtype", pa.string()),
-        ("shape", pa.list_(pa.int64())),
-        ("size", pa.int64()),
-        ("bad", pa.bool_()),  # NaN or infinity somewhere
-        ("negative_infinities", pa.int64()),
-        ("positive_infinities", pa.int64()),
-        ("nans", pa.int64()),
-        ("negatives", pa.int64()),
-        ("zeros", pa.int64()),
-        ("positives", pa.int64()),
-        ("min", pa.float64()),  # of the finite elements, as are the three below
-        ("max", pa.float64()),
-        ("mean", pa.float64()),
-        ("variance", pa.float64()),
-        ("tensor", pa.binary()),  # the elements in C order
-    ]
-)
 
 
 def facts(array: np.ndarray, mode: str) -> dict[str, Any]:
-    """The columns of `SCHEMA` that a mode fills for an array; the others are null.
+    """The columns of `schema.SCHEMA` that a mode fills for an array; the others are null.
 
     Args:
       array: Of any dtype.

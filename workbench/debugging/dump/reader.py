@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.data.readers import TFRecordDataset
-from workbench.debugging.dump.facts import SCHEMA
 from workbench.debugging.dump.options import MODES
+from workbench.debugging.dump.schema import SCHEMA
 from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError
 
 _NARROW: Final = re.compile(r"bfloat16|float[468]_e\dm\d\w*")
@@ -28,7 +28,7 @@ class ReadDump:
     Attributes:
       root: The folder.
       mode: How much of each array was dumped.
-      table: A row per array that an operation gave, by time; see `facts.SCHEMA`.
+      table: A row per array that an operation gave, by time; see `schema.SCHEMA`.
       sources: The user's source files, by name.
       notes: What could not be read.
     """
