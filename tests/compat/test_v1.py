@@ -74,7 +74,7 @@ def test_every_strategy_has_the_older_methods(cluster: wb.Cluster, make: object)
 
 @pytest.fixture
 def emulated() -> Iterator[wb.Cluster]:
-    pytest.importorskip("jax", reason="JAX is not installed: pip install 'workbench[jax]'")
+    pytest.importorskip("jax", reason="JAX is not installed: pip install 'replica-workbench[jax]'")
     with wb.connect(tpu=2, replace=True) as cluster:
         yield cluster
 
