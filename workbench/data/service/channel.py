@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from workbench import forks
 from workbench.data.service.address import Address, Tls
-from workbench.data.service.wire import HELLO_SECONDS, REPLY_SECONDS, Connection, Fields, connect, raised_by
+from workbench.data.service.wire import HELLO_SECONDS, REPLY_SECONDS, Connection, Fields, connect
 from workbench.errors import CancelledError, UnavailableError
+from workbench.runtime.services.frames import raised_by
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 1.0
 

@@ -9,8 +9,9 @@ from typing import Protocol
 
 from workbench import forks
 from workbench.data.service.address import Tls, check_bind
-from workbench.data.service.wire import Connection, Fields, accepted, error_fields
+from workbench.data.service.wire import Connection, Fields, accepted
 from workbench.errors import UnavailableError
+from workbench.runtime.services.frames import error_fields
 
 _STOP_SECONDS = 10.0
 

@@ -14,9 +14,9 @@ import time
 from hmac import compare_digest
 from typing import Any
 
-from workbench import errors, forks
+from workbench import forks
 from workbench.data.service.address import Address, Tls
-from workbench.errors import FailedPreconditionError, UnavailableError, UnknownError, WorkbenchError
+from workbench.errors import FailedPreconditionError, UnavailableError
 
 Fields = dict[str, Any]
 _HEAD = struct.Struct("<IQ")
@@ -146,19 +146,6 @@ def accepted(sock: socket.socket, token: str, context: ssl.SSLContext | None) ->
         sock.close()
         raise
     return Connection(sock)
-
-
-def error_fields(error: BaseException) -> Fields:
-    """An error as a reply carries it."""
-    return {"kind": type(error).__name__, "message": str(error)}
-
-
-def raised_by(fields: Fields) -> WorkbenchError:
-    """The error that `error_fields` described; one of another kind is an `UnknownError`."""
-    kind = getattr(errors, str(fields["kind"]), None)
-    if isinstance(kind, type) and issubclass(kind, WorkbenchError):
-        return kind(str(fields["message"]))
-    return UnknownError(f"{fields['kind']}: {fields['message']}")
 
 
 def _line(sock: socket.socket, deadline: float) -> Fields:
