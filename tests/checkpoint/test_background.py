@@ -1,4 +1,4 @@
-"""Saving in the background: training goes on, the checkpoint has what was there when it began, errors are told."""
+"""Saving in the background: training goes on, the snapshot is that of the call, and the next call raises errors."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ class Images(Target):
         size = image.shape[0] * image.shape[1]
         if image.dtype != np.uint8 or image.shape[2:] != (3,) or not 0 < size <= _MOST_PIXELS or label != 0:
             raise WrongData(f"an image {image.dtype} {image.shape} with label {label}")
-        for good, ((known, _),) in zip(self.inputs, self.images, strict=True):
-            if data == good and not np.array_equal(image, known):
+        for valid, ((known, _),) in zip(self.inputs, self.images, strict=True):
+            if data == valid and not np.array_equal(image, known):
                 raise WrongData("the same file gives another image")
 
 

@@ -77,9 +77,9 @@ class Frames(Target):
 
     def check(self, data: bytes) -> None:
         found, error = _frames(data)
-        for good in self.inputs:
-            intact = _common(good, data)
-            expected = [frame for end, frame in _frames(good)[0] if end <= intact]
+        for valid in self.inputs:
+            intact = _common(valid, data)
+            expected = [frame for end, frame in _frames(valid)[0] if end <= intact]
             if [frame for _, frame in found[: len(expected)]] != expected:
                 raise WrongData("a frame before the damage is another one")
         for _, (fields, payload) in found:
@@ -106,10 +106,10 @@ def _frames(data: bytes) -> tuple[list[tuple[int, tuple[Fields, bytes]]], OSErro
     return found, None
 
 
-def _common(good: bytes, data: bytes) -> int:
+def _common(valid: bytes, data: bytes) -> int:
     """How many bytes are the same at the start of both."""
-    different = (place for place, (a, b) in enumerate(zip(good, data, strict=False)) if a != b)
-    return next(different, min(len(good), len(data)))
+    different = (place for place, (a, b) in enumerate(zip(valid, data, strict=False)) if a != b)
+    return next(different, min(len(valid), len(data)))
 
 
 def _check(run: Run) -> None:

@@ -107,7 +107,7 @@ def test_a_cluster_that_is_cut_for_a_minute_goes_on_in_one_half_and_grows_togeth
     steps = 3.0
     while True:
         answer = notebook.ask("step")
-        if _works(answer):  # each step that has succeeded counts once, whoever took part
+        if _works(answer):  # each step that has succeeded counts once
             steps += 1.0
             assert answer["value"]["steps"] == steps
             if answer["value"]["replicas"] == 2.0:

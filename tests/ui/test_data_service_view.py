@@ -1,4 +1,4 @@
-"""The view of a data service: in outputs, for those who are told, when it waits, and in recorded runs."""
+"""The view of a data service: in outputs, for listeners, when it waits, and in recorded runs."""
 
 from __future__ import annotations
 

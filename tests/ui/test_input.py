@@ -1,4 +1,4 @@
-"""The view of what input costs: in outputs, for those who are told, and in recorded runs."""
+"""The view of what input costs: in outputs, for listeners, and in recorded runs."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def tensor_name(path: str, piece: Piece, state: State) -> str:
 def _run_quietly(
     strategy: DescribedStrategy, program: Callable[..., Any], args: tuple[Any, ...], ranks: list[int]
 ) -> list[Any]:
-    """Runs a program of which nobody knows: that a replica is lost is told by the user's next step."""
+    """Runs a program of its own: the user's next step, not this one, reports that a replica was lost."""
     group = strategy.group
     prepared = group.prepare(program)
     prepared.quiet = True

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from workbench.data.dataset import Dataset
+from workbench.data.exports.random_access import from_position, obstacle
 from workbench.data.iterator import DatasetIterator, Optional
-from workbench.data.stages.random_access import from_position, obstacle
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.data.dataset import Dataset
+from workbench.data.exports.random_access import from_position, obstacle
 from workbench.data.iterator import DatasetIterator
 from workbench.data.passes import Pass
 from workbench.data.sharding.autoshard import auto_shard
-from workbench.data.stages.random_access import from_position, obstacle
 
 
 def to_torch(dataset: Dataset) -> Any:

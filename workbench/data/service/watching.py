@@ -1,4 +1,4 @@
-"""Dispatchers of this process, for those who want to look at them: views are told, and know how to ask."""
+"""Dispatchers of this process, for views: they hear of each dispatcher, and can ask it."""
 
 from __future__ import annotations
 
