@@ -1,4 +1,4 @@
-"""`.ci/run` passes with one test that needed to be repeated, fails with two, and names them."""
+"""`.ci/run` passes with one test of 3,000 that needed to be repeated, fails with more, and names them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.second_chances import allowed
 
 ROOT = Path(__file__).parents[1]
 FLAKY = """
@@ -59,6 +61,10 @@ def test_two_repeated_tests_fail_the_run_and_are_named(tmp_path: Path) -> None:
     assert "tests that were repeated: 2, which fails this run" in lines[-4]
     assert [line.split(": ")[0] for line in lines[-3:-1]] == [f"test_some.py::test_flaky_{n}" for n in "ab"]
     assert "3 passed, 2 rerun" in lines[-1]
+
+
+def test_a_run_may_repeat_one_test_of_3000() -> None:
+    assert [allowed(tests) for tests in (1, 3000, 5999, 6000, 11_000)] == [1, 1, 1, 2, 3]
 
 
 def test_a_test_that_fails_twice_fails_the_run_as_ever(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ class Checkpoint:
           after_ns: The time in the manifest is later than this one.
           then: Called when the checkpoint is complete.
         """
-        _refuse_on_replica("saving a checkpoint")
+        refuse_on_replica("saving a checkpoint")
         self.sync()
         save = Save(path, State(self._parts), counter, after_ns=after_ns)
         save.begin()
@@ -184,7 +184,7 @@ class Checkpoint:
     def _read(
         self, path: str | os.PathLike[str], expect_partial: bool, *, wait: bool = True
     ) -> tuple[Restored, int]:
-        _refuse_on_replica("restoring a checkpoint")
+        refuse_on_replica("restoring a checkpoint")
         if wait:
             self.sync()
         folder = folder_at(_text(path))
@@ -209,7 +209,8 @@ def _text(path: str | os.PathLike[str]) -> str:
     return name.target if isinstance(name, Url) else name
 
 
-def _refuse_on_replica(what: str) -> None:
+def refuse_on_replica(what: str) -> None:
+    """Raises RuntimeError inside a replica function."""
     if contexts.in_replica_function():
         raise RuntimeError(
             f"{what} is done in the notebook, outside of strategy.run; there is one for all replicas"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import threading
 import time
 import warnings
 import weakref
@@ -12,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, SupportsInt
 
-from workbench.checkpoint.checkpoint import Checkpoint
+from workbench import forks
+from workbench.checkpoint.checkpoint import Checkpoint, refuse_on_replica
 from workbench.checkpoint.folder import LocalFolder, folder_at, joined
 from workbench.checkpoint.manifest import NAME, OURS, SHARD, read_manifest
 from workbench.checkpoint.restore import Restored
@@ -160,8 +162,10 @@ class CheckpointManager:
 
         Raises:
           FailedPreconditionError: If another process saves under the same name there.
+          RuntimeError: Inside a replica function.
           WorkbenchError: As `Checkpoint.write`.
         """
+        refuse_on_replica("saving a checkpoint")
         step = None if self._step_counter is None else int(self._step_counter)
         if check_interval and self._interval is not None and self._last_step is not None:
             assert step is not None
@@ -320,12 +324,14 @@ class _Claim:
 
 
 _claims: weakref.WeakValueDictionary[str, _Claim] = weakref.WeakValueDictionary()
+_claiming = forks.lock(threading.Lock())
 
 
 def _claim(path: str) -> _Claim:
-    claim = _claims.get(path)
-    if claim is None:
-        claim = _claims[path] = _Claim(path)
+    with _claiming:
+        claim = _claims.get(path)
+        if claim is None:
+            claim = _claims[path] = _Claim(path)
     return claim
 
 

@@ -11,7 +11,7 @@ import socket
 import threading
 import weakref
 from collections.abc import Coroutine, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import dask
 from distributed import LocalCluster, Nanny, Worker
@@ -70,9 +70,11 @@ class ReportingNanny(Nanny):
 
     Attributes:
       restart_failure: Why the newest try to start a lost worker again failed; "" while none has.
+      close_reason: Who closed the nanny, in Dask's words; "" while nobody has.
     """
 
     restart_failure: str = ""
+    close_reason: str = ""
     _worker_pid: int | None = None
     _restarting: asyncio.Future[Status] | None = None
 
@@ -145,6 +147,16 @@ class ReportingNanny(Nanny):
                 return await starting
             finally:
                 starting.cancel()
+
+    def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
+        """As Dask's: a worker that closes itself asks for it."""
+        self.close_reason = self.close_reason or reason
+        super().close_gracefully(reason)
+
+    async def close(self, timeout: float = 5, reason: str = "nanny-close") -> Literal["OK"]:  # type: ignore[override]
+        """As Dask's."""
+        self.close_reason = self.close_reason or reason
+        return await super().close(timeout, reason)
 
     def disown(self) -> None:
         """See `forks.tell`; its worker is the parent's."""
@@ -221,29 +233,32 @@ def worker_exit(pid: int, timeout_seconds: float) -> WorkerExit | None:
         return _exits.get(pid)
 
 
+def _nannies_of(scheduler: str, name: str) -> list[ReportingNanny]:
+    """Those of a worker's name: one, and perhaps older ones whose scheduler had the same port and was closed."""
+    return [each for each in list(_nannies) if str(each.name) == name and each.scheduler_addr == scheduler]
+
+
 def settled(scheduler: str, name: str, pid: int) -> bool:
     """Whether the nanny of a worker, if this cluster started that nanny, has seen it start.
 
     A worker is usable a moment earlier. But Dask's nannies go wrong when their worker dies in that moment: they end
     the next one, or themselves.
     """
-    for nanny in list(_nannies):
-        if str(nanny.name) == name and nanny.scheduler_addr == scheduler:
-            process = nanny.process
-            return nanny.pid == pid and process is not None and process.status is Status.running
-    return True
+    nannies = _nannies_of(scheduler, name)
+    if not nannies:
+        return True
+    return any(each.pid == pid and each.process.status is Status.running for each in nannies if each.process)
 
 
 def restart_failure(scheduler: str, name: str) -> str:
     """Why an embedded worker that was lost is not started again, or was not the last time; "" if it may come."""
-    for nanny in list(_nannies):
-        if str(nanny.name) == name and nanny.scheduler_addr == scheduler:
-            if nanny.status in (Status.closing, Status.closed):
-                return "its nanny was closed"
-            failure, seconds = nanny.restart_failure, RESTART_AGAIN_SECONDS
-            return (
-                f"its restart failed ({failure}), and is tried again every {seconds:g} s" if failure else ""
-            )
+    nannies = _nannies_of(scheduler, name)
+    running = [each for each in nannies if each.status not in (Status.closing, Status.closed)]
+    if running:
+        failure, seconds = running[0].restart_failure, RESTART_AGAIN_SECONDS
+        return f"its restart failed ({failure}), and is tried again every {seconds:g} s" if failure else ""
+    if nannies:
+        return f"its nanny was closed ({nannies[0].close_reason})"
     return "it has no nanny"
 
 
