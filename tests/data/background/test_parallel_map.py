@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,16 @@ import numpy as np
 import psutil
 import pytest
 
+from workbench import tree
 from workbench.data import AUTOTUNE, Dataset, Options, ThreadingOptions
 from workbench.data.background import parallel_calls
+from workbench.data.background.call_process import portable
+from workbench.data.background.process_pool import ProcessPool
 from workbench.data.background.shared_state import shared_state
 from workbench.data.cost.profile import StageProfile
-from workbench.data.meter import Meter
+from workbench.data.meter import UNMEASURED, Meter
 from workbench.data.passes import Pass
+from workbench.data.tables import Failed
 from workbench.errors import InvalidArgumentError, UnavailableError
 
 WAIT_SECONDS = 30.0
@@ -148,6 +153,75 @@ def test_a_process_that_is_killed_costs_one_element() -> None:
     with pytest.raises(UnavailableError, match=r"map\(dies\): the process.*was killed by SIGKILL"):
         next(elements)
     assert ints(elements) == [4, 5, 6, 7]
+
+
+def test_a_process_goes_on_while_nobody_fetches_its_answers(tmp_path: Path) -> None:
+    def marks(x: Any) -> Any:
+        (tmp_path / str(x)).touch()
+        return x
+
+    elements = iter(by("PROCESSES", Dataset.range(9).map(marks, num_parallel_calls=1)))
+    assert int(next(elements)) == 0
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not (tmp_path / "2").exists():  # 1 was under way, 2 came after it
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)
+    assert ints(elements) == list(range(1, 9))
+
+
+def test_large_arrays_travel_both_ways_at_a_time() -> None:
+    def negative(row: Any) -> Any:
+        return -row
+
+    rows = Dataset.from_tensor_slices(np.ones((6, 1_000_000)))
+    sums = [
+        float(row.sum())
+        for row in by("PROCESSES", rows.map(negative, num_parallel_calls=1)).as_numpy_iterator()
+    ]
+    assert sums == [-1e6] * 6
+
+
+class OnlyHere:
+    """Cannot be rebuilt in another process."""
+
+    def __reduce__(self) -> Any:
+        return only_in, (os.getpid(),)
+
+
+def only_in(pid: int) -> OnlyHere:
+    if pid != os.getpid():
+        raise LookupError(f"belongs to process {pid}")
+    return OnlyHere()
+
+
+def test_a_function_that_cannot_be_rebuilt_in_a_process_says_why() -> None:
+    here = OnlyHere()
+    elements = iter(by("PROCESSES", Dataset.range(2).map(lambda x: (here, x)[1], num_parallel_calls=1)))
+    for _ in range(2):
+        with pytest.raises(LookupError, match="belongs to process"):
+            next(elements)
+
+
+def test_what_waits_for_a_killed_process_is_called_although_memory_is_full(tmp_path: Path) -> None:
+    structure = tree.flatten(0)[1]
+
+    def dies_at_0(leaves: list[Any], structure: Any, index: int) -> tuple[list[Any], Any]:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while index == 0:
+            if (tmp_path / "3").exists() or time.monotonic() > deadline:
+                os.kill(os.getpid(), signal.SIGKILL)
+            threading.Event().wait(0.01)
+        (tmp_path / str(index)).touch()
+        return leaves, structure
+
+    pool = ProcessPool(
+        portable(dies_at_0), "map(dies_at_0)", 2, in_order=True, most_bytes=1, meter=UNMEASURED
+    )
+    tasks = ((index, ([np.full(9, index)], structure, None)) for index in range(8))
+    first, *others = pool.run(tasks)
+    assert isinstance(first, Failed)
+    assert "was killed by SIGKILL" in str(first.error)
+    assert [int(run.table.row(0)[0][0]) for run in others] == list(range(1, 8))
 
 
 def test_an_interrupt_ends_processes_in_a_call_that_never_returns() -> None:

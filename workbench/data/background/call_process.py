@@ -15,14 +15,14 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import deque
+from dataclasses import dataclass
 from typing import Any, Final
 
 import cloudpickle
 
 from workbench import forks
-from workbench.data.background.threads import Threads
-from workbench.errors import CancelledError, UnavailableError
+from workbench.errors import UnavailableError
 from workbench.runtime.comm.failure_report import FailureReport
 
 _HEAD: Final = struct.Struct("<IQ")
@@ -42,48 +42,108 @@ serve(sock)
 """
 
 
-class CallProcess:
-    """Calls one function in a process of its own, which ends with this object, or with this process."""
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What the function returned for a call, and how long it took, in nanoseconds."""
 
-    def __init__(self, function: bytes, what: str, threads: Threads) -> None:
+    value: Any
+    elapsed_ns: int
+
+
+class CallProcess:
+    """Calls one function in a process of its own, which ends with this object, or with this process.
+
+    Calls wait in the socket: the process makes one after the other, without anybody between them. Writing never waits,
+    as the process may wait itself for somebody who reads its answers.
+    """
+
+    def __init__(self, function: bytes, what: str) -> None:
         """Starts no process yet.
 
         Args:
           function: What is called, pickled; see `portable`.
           what: The stage, for errors.
-          threads: Whose end is the end of the process.
         """
         self._function = function
         self._what = what
-        self._threads = threads
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        threads.at_end(self._kill)
+        self._unwritten: deque[memoryview] = deque()
 
-    def __call__(self, *arguments: Any) -> Any:
-        """What the function returns.
+    @property
+    def is_started(self) -> bool:
+        """Whether there is a process, so that `fileno` names its socket."""
+        return self._socket is not None
+
+    @property
+    def has_unwritten(self) -> bool:
+        """Whether calls wait for room in the socket."""
+        return bool(self._unwritten)
+
+    def fileno(self) -> int:
+        """The socket, for `select`."""
+        assert self._socket is not None
+        return self._socket.fileno()
+
+    def call(self, *arguments: Any) -> None:
+        """Asks for a call, of which `answer` gives the result.
 
         Raises:
-          Exception: What it raises, with its traceback as a note.
-          UnavailableError: If the process ends meanwhile; the next call starts another one.
+          Exception: What pickling an argument raises; then nothing is sent.
         """
+        parts = packed(arguments)
+        if self._socket is None:
+            self._start()
+        self._unwritten.extend(parts)
+        self.write()
+
+    def write(self) -> None:
+        """Sends what waits, as far as there is room; that the process has ended shows in its answers."""
+        assert self._socket is not None
         try:
-            if self._socket is None:
-                self._start()
-            assert self._socket is not None
-            send(self._socket, arguments)
-            while (answer := receive(self._socket))[0] == PRINTED:
-                _print(*answer[1])
-        except (OSError, EOFError) as error:
-            raise self._ended() from error
-        kind, value = answer
-        if kind == RETURNED:
-            return value
-        raise _rebuilt(value)
+            while self._unwritten:
+                part = self._unwritten[0]
+                sent = self._socket.send(part, socket.MSG_DONTWAIT)
+                if sent == len(part):
+                    self._unwritten.popleft()
+                else:
+                    self._unwritten[0] = part[sent:]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._unwritten.clear()
+
+    def answer(self) -> Returned | Exception | None:
+        """The next thing that the process sent; waits for it.
+
+        Returns:
+          What the oldest call returned, or what it raised, with its traceback as a note; None for text that it printed.
+
+        Raises:
+          EOFError: if the process has ended.
+          Exception: if what it sent cannot be unpickled here.
+        """
+        assert self._socket is not None
+        try:
+            message = receive(self._socket)
+        except OSError as error:
+            raise EOFError("the other end is gone") from error
+        kind, value = unpacked(message)
+        if kind == PRINTED:
+            _print(*value)
+            return None
+        return Returned(*value) if kind == RETURNED else _rebuilt(value)
+
+    def kill(self) -> None:
+        """Ends the process, from any thread; `answer` raises then."""
+        process = self._process
+        if process is not None:
+            process.kill()
 
     def close(self) -> None:
-        """Ends the process."""
-        self._kill()
+        """Ends the process; the next call starts another one."""
+        self.kill()
+        self._unwritten.clear()
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -100,20 +160,12 @@ class CallProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", program, path], pass_fds=[its.fileno()], stdin=subprocess.DEVNULL
             )
-        if self._threads.closed:  # just before there was anything to kill
-            self._kill()
-        send(mine, self._function)
+        self._unwritten.extend(packed(self._function))
 
-    def _kill(self) -> None:
+    def ended(self) -> Exception:
+        """Closes what has ended, and gives what that is to the call that was under way."""
         process = self._process
-        if process is not None:
-            process.kill()
-
-    def _ended(self) -> Exception:
-        process, closed = self._process, self._threads.closed
         self.close()
-        if closed:
-            return CancelledError(f"{self._what}: the iterator was closed")
         status = None if process is None else process.returncode
         how = "ended" if status is None else f"exited with status {status}"
         if status is not None and status < 0:
@@ -125,16 +177,6 @@ class CallProcess:
         )
 
 
-@contextlib.contextmanager
-def call_process(function: bytes, what: str, threads: Threads) -> Iterator[CallProcess]:
-    """A `CallProcess` until the end of the `with`."""
-    process = CallProcess(function, what, threads)
-    try:
-        yield process
-    finally:
-        process.close()
-
-
 def portable(function: Any) -> bytes:
     """The function as it travels to a process.
 
@@ -144,30 +186,39 @@ def portable(function: Any) -> bytes:
     return cloudpickle.dumps(function, protocol=5)  # type: ignore[no-any-return]
 
 
-def send(sock: socket.socket, value: Any) -> None:
-    """Sends a value, the memory of its arrays as it lies."""
+def packed(value: Any) -> list[memoryview]:
+    """A value as it travels, the memory of its arrays as it lies."""
     buffers: list[pickle.PickleBuffer] = []
     body = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
     parts: list[bytes | memoryview] = [body, *(buffer.raw() for buffer in buffers)]
     first, *others = [len(part) for part in parts]
     head = _HEAD.pack(len(parts), first) + struct.pack(f"<{len(others)}Q", *others)
     if first + sum(others) <= _SMALL_BYTES:  # in one piece: each is a system call, and wakes the other end
-        sock.sendall(b"".join((head, *parts)))
-        return
-    sock.sendall(head)
-    for part in parts:
+        return [memoryview(b"".join((head, *parts)))]
+    return [memoryview(part) for part in (head, *parts) if len(part)]
+
+
+def send(sock: socket.socket, message: list[memoryview]) -> None:
+    """Sends what was packed."""
+    for part in message:
         sock.sendall(part)
 
 
-def receive(sock: socket.socket) -> Any:
-    """A value that the other end sent.
+def receive(sock: socket.socket) -> list[bytearray]:
+    """What the other end sent, to be unpacked.
 
     Raises:
       EOFError: if the other end is gone.
+      OSError: if the connection ended otherwise.
     """
     count, first = _HEAD.unpack(_read(sock, _HEAD.size))
     others = struct.unpack(f"<{count - 1}Q", _read(sock, 8 * (count - 1))) if count > 1 else ()
-    body, *buffers = [_read(sock, size) for size in (first, *others)]
+    return [_read(sock, size) for size in (first, *others)]
+
+
+def unpacked(message: list[bytearray]) -> Any:
+    """The value; raises whatever unpickling raises."""
+    body, *buffers = message
     return pickle.loads(body, buffers=buffers)
 
 

@@ -5,42 +5,66 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import queue
+import select
 import socket
 import sys
 import threading
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
 
-from workbench.data.background.call_process import PRINTED, RAISED, RETURNED, receive, send
+from workbench.data.background.call_process import PRINTED, RAISED, RETURNED, packed, receive, send, unpacked
 from workbench.runtime.comm.failure_report import report
 
-_CHECK_SECONDS = 3600.0
 _LONGEST_LINE = 8192  # characters
 
 
 def serve(sock: socket.socket) -> None:
     """Calls until the other end is gone, which also ends a call that is under way."""
-    calls: queue.SimpleQueue[object] = queue.SimpleQueue()
     sending = threading.Lock()
     sys.stdout, sys.stderr = _Printed("stdout", sock, sending), _Printed("stderr", sock, sending)
-    # The main thread is the function's, as libraries may want; this one notices the end of the other process.
-    threading.Thread(target=_read, args=(sock, calls), daemon=True).start()
-    function = pickle.loads(calls.get(timeout=_CHECK_SECONDS))  # type: ignore[arg-type]
-    while True:
-        try:
-            arguments = calls.get(timeout=_CHECK_SECONDS)
-        except queue.Empty:
-            continue
-        try:
-            answer = RETURNED, function(*arguments)  # type: ignore[misc]
-        except Exception as error:
-            answer = RAISED, report(0, error)
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        with sending:
-            try:
+    threading.Thread(target=_end_with, args=(sock,), daemon=True).start()
+    try:
+        # All on the main thread, as libraries may want. Another one that received would have to wait for the
+        # interpreter's lock, which the function holds.
+        function = _unpickled(unpacked(receive(sock)))
+        while True:
+            answer = _answer(function, receive(sock))
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            with sending:
                 send(sock, answer)
-            except (TypeError, AttributeError, pickle.PicklingError) as error:  # before anything was sent
-                send(sock, (RAISED, report(0, error)))
+    except (OSError, EOFError):
+        os._exit(0)
+
+
+def _unpickled(function: bytes) -> Callable[..., Any]:
+    try:
+        return pickle.loads(function)  # type: ignore[no-any-return]
+    except Exception as error:
+        failure = error
+
+    def fail(*_: Any) -> Any:
+        raise failure
+
+    return fail
+
+
+def _answer(function: Callable[..., Any], message: list[bytearray]) -> list[memoryview]:
+    try:
+        arguments = unpacked(message)
+        began = perf_counter_ns()
+        value = function(*arguments)
+        return packed((RETURNED, (value, perf_counter_ns() - began)))
+    except Exception as error:
+        return packed((RAISED, report(0, error)))
+
+
+def _end_with(sock: socket.socket) -> None:
+    poll = select.poll()
+    poll.register(sock, 0)  # an end of the connection is told in any case
+    poll.poll()
+    os._exit(0)
 
 
 class _Printed(io.TextIOBase):
@@ -71,13 +95,5 @@ class _Printed(io.TextIOBase):
 
     def _send(self) -> None:
         if self._waiting:
-            send(self._sock, (PRINTED, (self._stream, self._waiting)))
+            send(self._sock, packed((PRINTED, (self._stream, self._waiting))))
             self._waiting = ""
-
-
-def _read(sock: socket.socket, calls: queue.SimpleQueue[object]) -> None:
-    try:
-        while True:
-            calls.put(receive(sock))
-    except (OSError, EOFError):
-        os._exit(0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from workbench.data.background.held import held_bytes
@@ -32,7 +31,7 @@ class Crew:
 
     def __init__(
         self,
-        caller: Callable[[Threads], AbstractContextManager[Call]],
+        call: Call,
         count: int,
         *,
         name: str,
@@ -43,7 +42,7 @@ class Crew:
         """The threads start with the first task, so that its owner can close it.
 
         Args:
-          caller: Entered by each thread, gives what it calls; it may start a process for it.
+          call: Makes the result of a task.
           count: How many threads.
           name: Of the threads.
           in_order: Whether results come in the order of the tasks, or as they are there.
@@ -55,7 +54,7 @@ class Crew:
         self._lock, self._changed, self._added = signal.lock, signal.changed, signal.condition()
         self.threads = Threads(signal)
         self.threads.at_end(self._wake)
-        self._caller = caller
+        self._call = call
         self._count = count
         self._name = name
         self._in_order = in_order
@@ -131,15 +130,14 @@ class Crew:
 
     def _work(self) -> None:
         try:
-            with self._caller(self.threads) as call:
-                while self._do_one(call):
-                    pass
+            while self._do_one():
+                pass
         except BaseException as error:  # such as SystemExit in a user's function: it is for the reader
             with self._lock:
                 self._fatal = error
                 self._changed.notify_all()
 
-    def _do_one(self, call: Call) -> bool:
+    def _do_one(self) -> bool:
         """Does the next task; False if the reader is gone.
 
         Nothing of it stays with the thread: the error of a task holds the reader's stack once it is raised, and would
@@ -150,7 +148,7 @@ class Crew:
             return False
         try:
             with self._meter.working():
-                result = call(task.given)
+                result = self._call(task.given)
         except Exception as error:
             result = Failed(error)
         size = held_bytes(result)

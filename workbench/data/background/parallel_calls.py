@@ -5,19 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter, thread_time
 from typing import Any, Final
 
 from workbench.allowance import cores
-from workbench.data.background.call_process import call_process, portable
-from workbench.data.background.crew import Call, Crew
+from workbench.data.background.call_process import portable
+from workbench.data.background.crew import Crew
+from workbench.data.background.process_pool import ProcessPool, Task
 from workbench.data.background.shared_state import shared_state
-from workbench.data.background.threads import Threads
 from workbench.data.meter import StageMeter, Unmeasured
 from workbench.data.options import AUTOTUNE, Options, WorkerKind
-from workbench.data.tables import Failed, Item, Run, single
+from workbench.data.tables import Failed, Run, single
 from workbench.errors import InvalidArgumentError
 
 _UNTUNED_THREADS: Final = 4
@@ -29,9 +29,6 @@ _WAITING_SHARE: Final = 0.5
 _PAIR_GAIN: Final = (
     0.7  # of one thread's time per element, what two must stay below: half of it would be perfect
 )
-
-Task = tuple[int, Item] | Failed
-"""Number of an element and the element; or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +98,19 @@ class ParallelCalls:
             for task in tasks:
                 yield self._attempt(task)
             return
+        if parallelism.kind is WorkerKind.PROCESSES:
+            pool = ProcessPool(
+                self._portable(),
+                self.what,
+                parallelism.count,
+                in_order=self.in_order,
+                most_bytes=self.most_bytes,
+                meter=self.meter,
+            )
+            yield from pool.run(tasks)
+            return
         crew = Crew(
-            self._caller(parallelism.kind),
+            partial(_called, self.call),
             parallelism.count,
             name=f"wb-{self.what.partition('(')[0]}",
             in_order=self.in_order,
@@ -111,17 +119,14 @@ class ParallelCalls:
         )
         yield from crew.run(tasks)
 
-    def _caller(self, kind: WorkerKind) -> Callable[[Threads], AbstractContextManager[Call]]:
-        if kind is not WorkerKind.PROCESSES:
-            return lambda _: nullcontext(lambda task: _called(self.call, task))
+    def _portable(self) -> bytes:
         try:
-            function = portable(self.call)
+            return portable(self.call)
         except Exception as error:
             raise InvalidArgumentError(
                 f"{self.what}: the function cannot be sent to another process: {error}; make what it refers to "
                 "inside of it, or let threads call it: options.threading.worker_kind = 'THREADS'"
             ) from error
-        return lambda threads: _in_process(function, self.what, threads)
 
     def _attempt(self, task: Task) -> Run:
         if isinstance(task, Failed):
@@ -193,9 +198,3 @@ def _called(call: Callable[..., Any], task: Any) -> Run:
     index, (leaves, structure, ids) = task
     result, packed = call(leaves, structure, index)
     return single(result, packed, ids)
-
-
-@contextmanager
-def _in_process(function: bytes, what: str, threads: Threads) -> Iterator[Call]:
-    with call_process(function, what, threads) as process:
-        yield lambda task: _called(process, task)

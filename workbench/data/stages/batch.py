@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from workbench import tree
-from workbench.data.background.parallel_calls import ParallelCalls, Task
+from workbench.data.background.parallel_calls import ParallelCalls
+from workbench.data.background.process_pool import Task
 from workbench.data.blocks.table import is_block
 from workbench.data.options import Options
 from workbench.data.passes import Pass

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from workbench import tree
-from workbench.data.background.parallel_calls import ParallelCalls, Task
+from workbench.data.background.parallel_calls import ParallelCalls
+from workbench.data.background.process_pool import Task
 from workbench.data.passes import Pass
 from workbench.data.spec import STRING, TensorSpec, is_shape
 from workbench.data.stage import Opener, Pipeline, Stage
