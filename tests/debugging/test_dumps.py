@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -115,6 +117,52 @@ def test_each_process_keeps_the_newest_until_they_are_flushed(
     dump = wb.open_dump(tmp_path / "d")
     assert len(dump) == 3 * processes
     assert [row["op"] for row in dump.select()][-1] == "exp"
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_a_cluster_that_closes_before_the_dump_ends_writes_its_newest_operations(
+    processes: bool, tmp_path: Path
+) -> None:
+    enable(tmp_path / "d")
+    with wb.connect(replicas=2, processes=processes, replace=True):
+        strategy = wb.MirroredStrategy()
+        strategy.local_results(strategy.run(_step, args=(_values(),)))
+    disable()
+
+    dump = wb.open_dump(tmp_path / "d")
+    assert [len(dump.select(replica=replica)) for replica in range(2)] == [5, 5]
+    assert any("def _step" in text for text in dump.sources.values())
+
+
+def test_what_cannot_be_written_at_the_end_is_told(tmp_path: Path) -> None:
+    enable(tmp_path / "d")
+    cluster = wb.connect(replicas=1, processes=True, replace=True)
+    try:
+        strategy = wb.MirroredStrategy()
+        strategy.local_results(strategy.run(lambda x: x * 2, args=(np.ones(2),)))
+        shutil.rmtree(tmp_path / "d")
+        with pytest.warns(RuntimeWarning, match=r"has not written all that it kept.*FileNotFoundError"):
+            cluster.close()
+    finally:
+        cluster.close()
+        (tmp_path / "d").mkdir()
+
+
+def test_warnings_of_numpy_name_the_line_of_the_operation(tmp_path: Path) -> None:
+    def bad(x: Any) -> Any:
+        return np.log(x) + np.dot(x, 1e300), np.nanmean(x[:0]), np.var(x[:0])
+
+    def warned() -> list[tuple[str, str, int]]:
+        rows = wb.data.Dataset.from_tensors(np.array([0.0, 1e300]))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            list(rows.map(bad))
+        return [(str(each.message), each.filename, each.lineno) for each in caught]
+
+    ordinary = warned()
+    assert any(path == __file__ for _, path, _ in ordinary)
+    enable(tmp_path / "d")
+    assert warned() == ordinary
 
 
 def test_without_a_buffer_each_operation_is_written_at_once(

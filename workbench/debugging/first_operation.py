@@ -21,11 +21,8 @@ from workbench.backends.users_line import is_users, stands_in
 from workbench.errors import NotFinite
 from workbench.runtime.comm.failure_report import is_users as is_users_file
 
-_HERE: Final = os.path.dirname(os.path.abspath(__file__))
-_BETWEEN: Final = (
-    os.path.dirname(os.path.abspath(np.__file__)) + os.sep,
-    os.path.join(_HERE, "dump", "watched.py"),
-)
+_WATCHED: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dump", "watched.py")
+_BETWEEN: Final = os.path.dirname(os.path.abspath(np.__file__)) + os.sep, _WATCHED
 """Files whose frames may lie between a line and the operation that it calls: those of NumPy, and of recorded arrays."""
 _MAKES: Final = {"invalid value": "a NaN", "divide by zero": "an infinity", "overflow": "an infinity"}
 _OF_JAX: Final = "invalid value ("
@@ -82,7 +79,7 @@ class NotebookErrors:
 def _stop(place: str, kind: str, flag: int) -> None:
     """Called by NumPy, in the thread and below the line whose operation went wrong."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
+    while frame is not None and _is_between(frame):
         frame = frame.f_back
     # Our own arithmetic, maybe for several replicas at once, must not fail half way; its result is looked at.
     if frame is None or not is_users(frame) or stands_in(frame):
@@ -95,6 +92,13 @@ def _stop(place: str, kind: str, flag: int) -> None:
         f"{operation} makes {_MAKES.get(kind, kind)} ({kind}){f' {place}' if place else ''}, at {where}; where that "
         f"is meant: with np.errstate({_SETTING.get(kind, 'all')}='ignore')"
     )
+
+
+def _is_between(frame: FrameType) -> bool:
+    """Whether a frame lies between a line and the operation that it calls: also one that only stands for that line."""
+    if stands_in(frame):
+        return frame.f_back is not None and frame.f_back.f_code.co_filename == _WATCHED
+    return frame.f_code.co_filename.startswith(_BETWEEN)
 
 
 _SETTING: Final = {"invalid value": "invalid", "divide by zero": "divide", "overflow": "over"}

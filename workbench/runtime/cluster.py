@@ -7,6 +7,7 @@ import os
 import secrets
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from distributed import Client
 from workbench import allowance, forks
 from workbench.device_names import SERVICE_JOBS, Device
 from workbench.errors import InvalidArgumentError, UnavailableError, WorkbenchError
-from workbench.runtime.comm.messages import TELEMETRY
+from workbench.runtime.comm.messages import LAST_WRITES, TELEMETRY
 from workbench.runtime.deploy import embedded
 from workbench.runtime.deploy.claiming import Connector
 from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
@@ -41,6 +42,7 @@ from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.formatting import encodable
 
 _LAST_FLUSH_SECONDS = 0.5
+_LAST_WRITES_SECONDS = 30.0  # a dump may hold gigabytes
 
 
 class Cluster:
@@ -228,6 +230,27 @@ class Cluster:
                 self._connector.release(addresses)
         for owned in self._owned:
             owned.close()
+
+    def expect_last_writes(self) -> None:
+        """Workers keep something that they have to write before this cluster closes; see `process/last_writes.py`."""
+        shared = self.gang.shipping.codec.by_reference  # what this very process keeps stays where it is
+        if not shared and self._await_last_writes not in self.closing:
+            self.closing.append(self._await_last_writes)
+
+    def _await_last_writes(self) -> None:
+        end = time.monotonic() + _LAST_WRITES_SECONDS
+        for question in [self.gang.urgent.ask(worker, LAST_WRITES) for worker in self.gang.living()]:
+            try:
+                failures = question.answer(max(0.0, end - time.monotonic()))
+            except WorkbenchError as error:
+                failures = [str(error)]
+            if failures:
+                warnings.warn(
+                    f"worker {question.worker.address} has not written all that it kept, such as the newest rows of a "
+                    f"dump: {'; '.join(failures)}",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
 
     @property
     def status(self) -> str:

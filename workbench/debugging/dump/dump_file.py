@@ -13,6 +13,7 @@ from typing import Any
 
 from workbench.debugging.dump.options import DumpOptions
 from workbench.io.record_writer import TFRecordWriter
+from workbench.runtime.process.last_writes import last_writes
 
 
 class DumpFile:
@@ -113,9 +114,21 @@ def known_file(root: str) -> DumpFile | None:
         return _files.get(root)
 
 
+def flush_all() -> None:
+    """Has every dump of this process written, as if it ended."""
+    with _files_lock:
+        files = list(_files.values())
+    for file in files:
+        file.flush_sources()
+        file.flush()
+
+
 def close_file(root: str) -> None:
     """Ends a dump in this process."""
     with _files_lock:
         file = _files.pop(root, None)
     if file is not None:
         file.close()
+
+
+last_writes.append(flush_all)  # a cluster may be closed before its dump is ended

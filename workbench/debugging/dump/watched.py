@@ -1,16 +1,19 @@
 """Arrays of NumPy whose operations are recorded.
 
 NumPy calls `__array_ufunc__` and `__array_function__` of an operand that has them, so operations on such arrays tell of
-themselves, and their results are such arrays again: a function that is given them need not be changed.
+themselves, and their results are such arrays again: a function that is given them need not be changed. What NumPy
+warns of names the line that called it.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from workbench import tree
+from workbench.backends.users_line import apply_at_users_line
 from workbench.debugging.dump.recording import thread
 
 
@@ -21,13 +24,16 @@ class Watched(np.ndarray):
         out = kwargs.get("out")
         if out is not None:
             kwargs["out"] = tuple(_plain(part) for part in out)
-        result = getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
+        result = apply_at_users_line()(getattr(ufunc, method), *map(_plain, inputs), **kwargs)
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         watched = _recorded(name, result)
         return watched if out is None else out[0] if len(out) == 1 else out
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return _recorded(func.__name__, func(*_plain(args), **_plain(kwargs)))
+        call = functools.partial(
+            func, *_plain(args), **_plain(kwargs)
+        )  # which may have a parameter `function`
+        return _recorded(func.__name__, apply_at_users_line()(call))
 
     def __reduce__(self) -> Any:
         return self.view(np.ndarray).__reduce__()

@@ -257,6 +257,7 @@ class Strategy(DescribedStrategy):
             writer = current_writer()
             if writer is not None:
                 writer.runs_on(self)
+                self.group.gang.cluster.expect_last_writes()
         return self._observed_functions
 
     def flush_dumps(self, root: str, *, sources: bool, executions: bool, close: bool) -> None:

@@ -25,7 +25,7 @@ Steps, host to driver:
   (OUTPUT, rank, stream, line)                      what a replica printed
 Signals, driver to host:
   (ABORT, group, epoch, serial of the failed step, reason)
-  (INTERRUPT, group, epoch)  (DUMP, request)  (TELEMETRY, request)  (STOP,)
+  (INTERRUPT, group, epoch)  (DUMP, request)  (TELEMETRY, request)  (LAST_WRITES, request)  (STOP,)
   (PING, sent_ns)  (CLOCK, offset_ns, error_ns)
 Signals, host to driver:
   (BEAT, [`ReplicaStatus`, ...], [`BesideStatus`, ...])  (REPLY, request, ok, payload)
@@ -49,10 +49,10 @@ from workbench.runtime.comm.failure_report import FailureReport, safe_text
 # Plain numbers: a member of an enumeration takes 2 µs longer to pickle, and 2 to read, four times in a step.
 (SHIP, RUN, PUT, FETCH, RELEASE, ROLLBACK, JOIN, CONNECT, LEAVE, MERGED, CALL, UNSHIP) = range(12)
 (DONE, MERGE, REPLY, STRUCTURE) = range(20, 24)
-(ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK) = range(30, 37)
+(ABORT, INTERRUPT, DUMP, TELEMETRY, STOP, PING, CLOCK, LAST_WRITES) = range(30, 38)
 (BEAT, OUTPUT, PONG, LEAVING) = range(40, 44)
 
-PROTOCOL_VERSION = 7
+PROTOCOL_VERSION = 8
 HEADER = struct.Struct("<I")
 # A leaf up to this size travels with the completion of its step, so that reading it costs nothing.
 INLINE_BYTES = 4096

@@ -19,6 +19,7 @@ from workbench.runtime.comm.messages import (
     CLOCK,
     DUMP,
     INTERRUPT,
+    LAST_WRITES,
     LEAVING,
     PING,
     PONG,
@@ -29,6 +30,7 @@ from workbench.runtime.comm.messages import (
     ReplicaStatus,
 )
 from workbench.runtime.process import beside
+from workbench.runtime.process.last_writes import write_all
 from workbench.runtime.replica.executor import StepInterrupted
 from workbench.runtime.worker.host import ReplicaHost
 from workbench.runtime.worker.lingering import Lingering
@@ -51,8 +53,8 @@ class SignalsThread(threading.Thread):
         self._host = host
         self._telemetry = TelemetryShipper(host, publish)
         self._lingering = Lingering()
-        # Requests for all of it; None to end.
-        self._flushes: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        # Requests that take a while, with what answers them; None to end.
+        self._requests: queue.SimpleQueue[tuple[int, Callable[[], object]] | None] = queue.SimpleQueue()
 
     def run(self) -> None:
         """Until the driver goes, or says goodbye."""
@@ -79,7 +81,7 @@ class SignalsThread(threading.Thread):
                     self._link.send((LEAVING, "failed inside workbench", self._host.failure))
             self._host.close()
             self._link.close()
-            self._flushes.put(None)
+            self._requests.put(None)
 
     def _ship(self) -> None:
         with contextlib.suppress(LinkClosed):
@@ -87,11 +89,14 @@ class SignalsThread(threading.Thread):
                 self._telemetry.ship()
                 self._host.give_back()
                 try:
-                    request = self._flushes.get(timeout=SHIP_SECONDS if self._active() else HEARTBEAT_SECONDS)
+                    request = self._requests.get(
+                        timeout=SHIP_SECONDS if self._active() else HEARTBEAT_SECONDS
+                    )
                 except queue.Empty:
                     continue
                 if request is not None:
-                    self._reply(request, self._telemetry.flush())
+                    number, answer = request
+                    self._reply(number, answer())
 
     def _active(self) -> bool:
         return any(any(group.busy.values()) for group in list(self._host.groups.values()))
@@ -118,7 +123,9 @@ class SignalsThread(threading.Thread):
         elif kind == DUMP:
             self._reply(message[1], self._dump())
         elif kind == TELEMETRY:
-            self._flushes.put(message[1])
+            self._requests.put((message[1], self._telemetry.flush))
+        elif kind == LAST_WRITES:
+            self._requests.put((message[1], write_all))
         elif kind == PING:
             received = time.monotonic_ns()
             self._link.send((PONG, message[1], received, time.monotonic_ns()))
