@@ -157,6 +157,7 @@ VARIABLE: Calls = DISTRIBUTED_VALUES | COMPONENT | {"sparse_read": lambda v: v.s
 CLUSTER: Calls = {
     "close": lambda c: c.close(),
     "disown": lambda c: None,  # for the child of a fork, which has descriptors that its parent uses
+    "expect_last_writes": lambda c: c.expect_last_writes(),
     "flush_telemetry": lambda c: c.flush_telemetry(1.0),
     "group": lambda c: c.group(c.devices[:1], label="inside"),
     "__enter__": lambda c: c.__enter__(),

@@ -77,6 +77,7 @@ class ReportingNanny(Nanny):
     close_reason: str = ""
     _worker_pid: int | None = None
     _restarting: asyncio.Future[Status] | None = None
+    _cluster: weakref.ref[Any] | None = None  # Dask sets it
 
     def __init__(
         self,
@@ -149,9 +150,15 @@ class ReportingNanny(Nanny):
                 starting.cancel()
 
     def close_gracefully(self, reason: str = "nanny-close-gracefully") -> None:
-        """As Dask's: a worker that closes itself asks for it."""
-        self.close_reason = self.close_reason or reason
-        super().close_gracefully(reason)
+        """Goes on while the cluster does, and starts the worker again: one that closes itself asks for the contrary.
+
+        That need not be meant. A worker closes itself when its connection to the scheduler breaks, or when the
+        scheduler forgets its address: that of a worker that was killed, which the next one may get in that moment.
+        """
+        cluster = None if self._cluster is None else self._cluster()
+        if cluster is not None and cluster.status in (Status.closing, Status.closed):
+            self.close_reason = self.close_reason or reason
+            super().close_gracefully(reason)
 
     async def close(self, timeout: float = 5, reason: str = "nanny-close") -> Literal["OK"]:  # type: ignore[override]
         """As Dask's."""

@@ -1,0 +1,45 @@
+"""The nannies of an embedded cluster start their workers again for as long as the cluster is there."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.errors import ReplicaLost
+from workbench.runtime.deploy import embedded
+
+
+def _unregister(cluster: Any, address: str) -> None:
+    """What a nanny does when its worker is gone; the next worker may have got its address meanwhile."""
+    scheduler = cluster.client.scheduler
+    cluster.client.sync(scheduler.unregister, address=address, stimulus_id="nanny-close-test")
+
+
+def _run_until_it_is_noticed(strategy: wb.MirroredStrategy) -> None:
+    """Until the worker has closed itself."""
+    while True:
+        strategy.local_results(strategy.run(os.getpid))
+
+
+def test_a_worker_that_the_scheduler_forgets_is_started_again() -> None:
+    with wb.connect(replicas=2, processes=True, replace=True) as cluster:
+        strategy = wb.MirroredStrategy()
+        before = strategy.local_results(strategy.run(os.getpid))
+        lost = next(iter(cluster.gang.workers.values()))
+        _unregister(cluster, lost.address)
+        with pytest.raises(ReplicaLost):
+            _run_until_it_is_noticed(strategy)
+
+        after = strategy.local_results(strategy.run(os.getpid))
+        assert len(set(before) - set(after)) == 1
+        assert embedded.restart_failure(cluster.client.scheduler.address, "0") == ""
+
+
+def test_a_nanny_ends_with_its_cluster() -> None:
+    with wb.connect(replicas=1, processes=True, replace=True) as cluster:
+        address = cluster.client.scheduler.address
+        assert embedded.restart_failure(address, "0") == ""
+    assert embedded.restart_failure(address, "0").startswith("its nanny was closed (")
