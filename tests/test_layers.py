@@ -72,7 +72,7 @@ ROOMS = {
         "clocks cost_model dataframe events formatting limits records snapshot ← recording ← feed ← export runs"
     ),
     "ui": (
-        "render ← cells models progress ← widgets ← cluster inspect layouts ← sharding ← formatters ← report "
+        "render ← cells models progress transfers ← widgets ← cluster inspect layouts ← sharding ← formatters ← report "
         "← collectives ← magics runs ← notebook"
     ),
 }

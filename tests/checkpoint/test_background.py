@@ -62,13 +62,14 @@ def test_steps_run_while_a_snapshot_is_written(
     assert not (Path(path) / "checkpoint.json").exists()
     assert saving.total_bytes == 8016
 
-    assert repr(saving).endswith("of 0.0 MiB written)")
+    assert "saving" in repr(saving)
+    assert "of 7.83 KiB" in repr(saving)
 
     go.touch()
     checkpoint.sync()
     assert saving.done
-    assert repr(saving).endswith("complete)")
-    assert saving.written_bytes > saving.total_bytes
+    assert "saved" in repr(saving)
+    assert saving.written_bytes == saving.total_bytes
     checkpoint.restore(path)
     assert (w.numpy().sum(), checkpoint.mine.tolist(), checkpoint.epoch) == (0, [0, 0], 0)
 

@@ -42,13 +42,13 @@ class BackgroundSave:
 
     @property
     def written_bytes(self) -> int:
-        """How much is written."""
-        return self._save.written_bytes
+        """How many bytes of the arrays are written, as far as is known."""
+        return self._save.transfer.done_bytes
 
     @property
     def total_bytes(self) -> int:
-        """How much there is to write."""
-        return self._save.total_bytes
+        """How many there are."""
+        return self._save.transfer.total_bytes
 
     @property
     def done(self) -> bool:
@@ -56,11 +56,7 @@ class BackgroundSave:
         return not self._thread.is_alive()
 
     def __repr__(self) -> str:
-        mib = 1 << 20
-        state = f"{self.written_bytes / mib:.1f} of {self.total_bytes / mib:.1f} MiB written"
-        if self.done:
-            state = "complete" if self._error is None else f"failed: {self._error}"
-        return f"BackgroundSave({self.path!r}, {state})"
+        return f"BackgroundSave({self._save.transfer.text()})"
 
     def wait(self, seconds: float | None = None) -> bool:
         """Waits until it has ended; returns whether it has.
@@ -88,9 +84,16 @@ class BackgroundSave:
     def _run(self) -> None:
         try:
             self._save.finish(stop=self._stop)
-            self._then()
         except BaseException as error:  # raised where somebody asks
             self._error = error
+            return
+        try:
+            self._then()
+        except BaseException as error:
+            self._error = error
+            self._save.transfer.alert(
+                f"saved {self.path!r}, but could not remove older ones: {type(error).__name__}: {error}"
+            )
 
 
 def _finish_all() -> None:

@@ -97,8 +97,9 @@ class Checkpoint:
 
         Args:
           path: A folder, or a URL that fsspec can write to.
-          background: Return once there is a snapshot, and write it while training goes on. An error appears with the
-            next call of the checkpoint; `sync` waits for the end.
+          background: Return once there is a snapshot, and write it while training goes on. If that fails, the cell, the
+            log and Python's `logging` show it at once, and the next call of the checkpoint raises it; `sync` waits for
+            the end.
 
         Returns:
           `path`.
@@ -131,7 +132,7 @@ class Checkpoint:
         """
         refuse_on_replica("saving a checkpoint")
         self.sync()
-        save = Save(path, State(self._parts), counter, after_ns=after_ns)
+        save = Save(path, State(self._parts), counter, after_ns=after_ns, background=background)
         save.begin()
         if background:
             self._background = BackgroundSave(save, then)

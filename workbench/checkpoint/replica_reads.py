@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+from typing import Final
 
 from workbench.checkpoint.folder import Folder
 from workbench.checkpoint.manifest import Manifest, SavedArray, Shard
-from workbench.checkpoint.shard_reader import UNSEEN, Wanted, forget_read, read_shards, take_read
+from workbench.checkpoint.shard_reader import (
+    UNSEEN,
+    Wanted,
+    begin_read,
+    forget_read,
+    read_report,
+    take_read,
+)
 from workbench.checkpoint.state import Leaf
+from workbench.checkpoint.transfer import Transfer
 from workbench.distribute.described_strategy import DescribedStrategy
 from workbench.distribute.variables.variable import Variable
 from workbench.errors import CheckpointInvalid, WorkbenchError
+
+_WAIT_SECONDS: Final = 0.2
 
 
 class ReplicaReads:
@@ -21,8 +32,16 @@ class ReplicaReads:
       paths: Of these variables; those that their replicas do not see in the folder are left out.
     """
 
-    def __init__(self, folder: Folder, manifest: Manifest, leaves: dict[str, Leaf]) -> None:
+    def __init__(
+        self, folder: Folder, manifest: Manifest, leaves: dict[str, Leaf], transfer: Transfer
+    ) -> None:
         """Has the replicas read.
+
+        Args:
+          folder: Of the checkpoint.
+          manifest: Of the checkpoint.
+          leaves: What is restored, by path.
+          transfer: Is told how far they are.
 
         Raises:
           CheckpointInvalid: If a file is damaged.
@@ -39,9 +58,8 @@ class ReplicaReads:
                 by_strategy.setdefault(variable.strategy, {})[path] = variable
         try:
             for strategy, variables in by_strategy.items():
-                wanted = _wanted(manifest, variables)
-                told = strategy.run_internal(read_shards, (folder.name, self._name, wanted)).values()
                 self._variables[strategy] = list(variables.values())
+                told = self._read(strategy, folder, _wanted(manifest, variables), transfer)
                 if problem := next((text for text in told if text not in ("", UNSEEN)), ""):
                     raise CheckpointInvalid(problem)
                 if UNSEEN in told:
@@ -52,6 +70,25 @@ class ReplicaReads:
         except BaseException:
             self.forget()
             raise
+
+    def _read(
+        self,
+        strategy: DescribedStrategy,
+        folder: Folder,
+        wanted: list[tuple[int, Shard, list[Wanted]]],
+        transfer: Transfer,
+    ) -> list[str]:
+        """Has the replicas of a strategy read; returns what each of them says is wrong."""
+        files = [(shard, entries) for _, shard, entries in wanted]
+        strategy.run_internal(begin_read, (folder.name, self._name, files))
+        before = transfer.done_bytes
+        while True:
+            told = strategy.run_internal(read_report, (self._name, _WAIT_SECONDS))
+            reports = list(zip(*(part.values() for part in told), strict=True))
+            read = min(read_bytes for _, read_bytes, _, _ in reports)  # each of them reads all
+            transfer.move(before + read, {wanted[number][0] for ended, _, number, _ in reports if not ended})
+            if all(ended for ended, *_ in reports):
+                return [problem for *_, problem in reports]
 
     def take(self) -> None:
         """Gives the variables their values."""
@@ -81,7 +118,7 @@ def _is_read_by_replicas(variable: Variable, saved: SavedArray) -> bool:
     )
 
 
-def _wanted(manifest: Manifest, variables: dict[str, Variable]) -> list[tuple[Shard, list[Wanted]]]:
+def _wanted(manifest: Manifest, variables: dict[str, Variable]) -> list[tuple[int, Shard, list[Wanted]]]:
     by_shard: dict[int, list[Wanted]] = {}
     for path, variable in variables.items():
         (part,) = manifest.arrays[path].parts
@@ -89,4 +126,4 @@ def _wanted(manifest: Manifest, variables: dict[str, Variable]) -> list[tuple[Sh
         by_shard.setdefault(part.shard, []).append(entry)
     for entries in by_shard.values():
         entries.sort(key=lambda entry: entry.stored.offset)
-    return [(manifest.shards[number], entries) for number, entries in sorted(by_shard.items())]
+    return [(number, manifest.shards[number], entries) for number, entries in sorted(by_shard.items())]

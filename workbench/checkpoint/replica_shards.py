@@ -54,6 +54,11 @@ class ReplicaShards:
         """How much they have written, as far as is known."""
         return sum(self._written)
 
+    @property
+    def under_way(self) -> list[int]:
+        """The numbers of the files that are being written."""
+        return [self._first + rank for rank in self._waiting]
+
     def begin(self, folder: str, state: State) -> list[tuple[str, Variable]]:
         """Has the replicas begin; returns the variables of those that do not see the folder."""
         assigned = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from workbench.checkpoint.shard_reader import (
 )
 from workbench.checkpoint.state import Leaf, State, like
 from workbench.checkpoint.tensor_file import read_array
+from workbench.checkpoint.transfer import Transfer
 from workbench.distribute.arrays.as_array import Array
 from workbench.distribute.servers.sharded_variable import ShardedVariable
 from workbench.distribute.values.distributed_values import PerReplica
@@ -96,10 +98,26 @@ def restore(
     different = [text for path, leaf in both.items() if (text := _difference(path, leaf, manifest))]
     if different or ((missing or unexpected) and not expect_partial):
         raise InvalidArgumentError(_told(folder.name, different, missing, unexpected, expect_partial))
-    on_replicas = ReplicaReads(folder, manifest, both)
+    transfer = Transfer("restore", folder.name, state.strategies())
+    try:
+        new = _restored(folder, manifest, both, transfer)
+    except BaseException as error:
+        transfer.end(error)
+        raise
+    transfer.end()
+    return Restored(folder.name, missing, unexpected), new
+
+
+def _restored(
+    folder: Folder, manifest: Manifest, both: dict[str, Leaf], transfer: Transfer
+) -> dict[str, Any]:
+    """Restores what program and checkpoint have; returns what is no variable and no iterator, by path."""
+    parts = [part for path in both if path in manifest.arrays for part in manifest.arrays[path].parts]
+    transfer.begin(sum(part.stored.bytes for part in parts), len({part.shard for part in parts}))
+    on_replicas = ReplicaReads(folder, manifest, both, transfer)
     try:
         here = [path for path in both if path in manifest.arrays and path not in on_replicas.paths]
-        arrays = read_arrays(folder, manifest, here)
+        arrays = read_arrays(folder, manifest, here, transfer)
     except BaseException:
         on_replicas.forget()
         raise
@@ -115,11 +133,17 @@ def restore(
     for path, leaf in both.items():
         if leaf.kind == "iterator":
             leaf.value.go_to(manifest.positions[path])
-    return Restored(folder.name, missing, unexpected), new
+    return new
 
 
-def read_arrays(folder: Folder, manifest: Manifest, paths: list[str]) -> dict[str, Array]:
+def read_arrays(folder: Folder, manifest: Manifest, paths: list[str], transfer: Transfer) -> dict[str, Array]:
     """Arrays of a checkpoint, by path.
+
+    Args:
+      folder: Of the checkpoint.
+      manifest: Of the checkpoint.
+      paths: Which ones.
+      transfer: Is told how far it is.
 
     Raises:
       CheckpointInvalid: If a file is damaged or missing.
@@ -130,12 +154,16 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str]) -> dict[st
         for number, part in enumerate(manifest.arrays[path].parts):
             by_shard.setdefault(part.shard, []).append((path, number))
     for shard, wanted in sorted(by_shard.items()):
+
+        def count(count_bytes: int, shard: int = shard) -> None:
+            transfer.move(transfer.done_bytes + count_bytes, (shard,))
+
         name = manifest.shards[shard].name
         try:
             with open_shard(folder, manifest.shards[shard]) as file:
                 wanted.sort(key=lambda one: manifest.arrays[one[0]].parts[one[1]].stored.offset)
                 for path, number in wanted:
-                    _place(arrays, path, manifest.arrays[path], number, file)
+                    _place(arrays, path, manifest.arrays[path], number, file, count)
         except (CheckpointInvalid, ValueError, OSError) as error:
             raise CheckpointInvalid(damaged(folder, manifest.shards[shard], error), file=name) from error
     return {path: arrays[path] if path in arrays else _empty(manifest.arrays[path]) for path in paths}
@@ -165,9 +193,16 @@ def assign(variable: Variable | ShardedVariable, array: Array, saved: SavedArray
         variable.assign(array)
 
 
-def _place(arrays: dict[str, Array], path: str, saved: SavedArray, number: int, file: Any) -> None:
+def _place(
+    arrays: dict[str, Array],
+    path: str,
+    saved: SavedArray,
+    number: int,
+    file: Any,
+    count_bytes: Callable[[int], None],
+) -> None:
     part = saved.parts[number]
-    array = read_array(file, part.stored, dtype_of(saved.dtype), part.shape)
+    array = read_array(file, part.stored, dtype_of(saved.dtype), part.shape, count_bytes)
     if part.shape == saved.shape:
         arrays[path] = array
         return

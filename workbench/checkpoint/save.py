@@ -30,6 +30,7 @@ from workbench.checkpoint.shard_writer import (
 )
 from workbench.checkpoint.state import Leaf, State, host_array
 from workbench.checkpoint.tensor_file import TensorFile, stored_form
+from workbench.checkpoint.transfer import Transfer
 from workbench.data.stored.locks import FileLock
 from workbench.distribute.arrays.as_array import Array
 from workbench.distribute.described_strategy import DescribedStrategy
@@ -47,10 +48,12 @@ class Save:
 
     Attributes:
       path: Where it is going to be.
-      total_bytes: Of all arrays.
+      transfer: How far it is.
     """
 
-    def __init__(self, path: str, state: State, save_counter: int, *, after_ns: int = 0) -> None:
+    def __init__(
+        self, path: str, state: State, save_counter: int, *, after_ns: int = 0, background: bool = False
+    ) -> None:
         """Prepares to save.
 
         Args:
@@ -58,6 +61,7 @@ class Save:
           state: What to save.
           save_counter: For the manifest.
           after_ns: The time in the manifest is later than this one.
+          background: Whether training goes on while it is written.
 
         Raises:
           TypeError: If a value is of a dtype that cannot be saved.
@@ -77,16 +81,11 @@ class Save:
         self._values: dict[str, Any] = {}
         self._kinds: dict[str, tuple[str, str, tuple[int, ...]]] = {}
         self._writer: ShardWriter | None = None
+        self._own_number = 0
         for name, leaf in state.leaves.items():
             if leaf.kind in ("variable", "array"):
                 _check_dtype(name, leaf)
-        self.total_bytes = 0
-
-    @property
-    def written_bytes(self) -> int:
-        """How much is written."""
-        own = 0 if self._writer is None else self._writer.written_bytes
-        return own + sum(one.written_bytes for one in self._replicas)
+        self.transfer = Transfer("save", self.path, state.strategies(), background=background)
 
     def begin(self) -> None:
         """Takes the snapshot: what is assigned from now on is not in the checkpoint.
@@ -95,8 +94,12 @@ class Save:
           FailedPreconditionError: If somebody else is writing there, or the path is that of a file.
           StorageFull: If no space is left.
         """
-        self._folder.make()
-        self._take_lock()
+        try:
+            self._folder.make()
+            self._take_lock()
+        except BaseException as error:
+            self.transfer.end(error)
+            raise
         try:
             fault("checkpoint.made")
             pieces: dict[DescribedStrategy, list[tuple[str, Piece]]] = defaultdict(list)
@@ -117,15 +120,19 @@ class Save:
                 for name, variable in shards.begin(self.path, self._state):
                     self._hold(name, "variable", variable.numpy())
                 number += strategy.num_replicas_in_sync
-            self.total_bytes = sum(
-                int(np.prod(shape, dtype=np.int64)) * _item_bytes(self._state.leaves[name])
-                for name, (_, _, shape) in self._kinds.items()
-            )
             if self._own:
                 own = list(self._own.values())
                 self._writer = ShardWriter(self._folder, shard_name(self._id, number), own)
-        except BaseException:
+                self._own_number = number
+            total_bytes = sum(
+                int(np.prod(shape, dtype=np.int64)) * _item_bytes(self._state.leaves[name])
+                for name, (_, _, shape) in self._kinds.items()
+            )
+            files = sum(len(one.under_way) for one in self._replicas) + bool(self._own)
+            self.transfer.begin(total_bytes, files)
+        except BaseException as error:
             self._discard()
+            self.transfer.end(error)
             raise
 
     def finish(self, wait_seconds: float = 0.0, stop: threading.Event | None = None) -> None:
@@ -144,25 +151,39 @@ class Save:
         try:
             for shards in self._replicas:
                 while not shards.poll(wait_seconds):
+                    self._move()
                     if stop.wait(0 if wait_seconds else _POLL_SECONDS):
                         raise WorkbenchError(f"saving {self.path!r} was given up: the program ended")
                 for number, file, entries in shards.files():
                     self._add_file(number, shard_name(self._id, number), file, entries)
             if self._writer is not None:
                 while not self._writer.wait(_POLL_SECONDS):
+                    self._move()
                     if stop.is_set():
                         raise WorkbenchError(f"saving {self.path!r} was given up: the program ended")
                 if self._writer.error is not None:
                     raise self._writer.error
                 assert self._writer.file is not None
-                number = max(self._shards, default=-1) + 1
-                self._add_file(
-                    number, self._writer.name, self._writer.file, [(name, None) for name in self._own]
-                )
+                own: list[Entry] = [(name, None) for name in self._own]
+                self._add_file(self._own_number, self._writer.name, self._writer.file, own)
             self._commit()
-        except BaseException:
+        except BaseException as error:
             self._discard()
+            self.transfer.end(error)
             raise
+        self.transfer.end()
+
+    def _under_way(self) -> list[int]:
+        """The numbers of the files that are being written."""
+        numbers = [number for shards in self._replicas for number in shards.under_way]
+        if self._writer is not None and not self._writer.wait(0.0):
+            numbers.append(self._own_number)
+        return numbers
+
+    def _move(self) -> None:
+        own = 0 if self._writer is None else self._writer.written_bytes
+        written = own + sum(one.written_bytes for one in self._replicas)
+        self.transfer.move(written, self._under_way())
 
     def _commit(self) -> None:
         for shard in self._shards.values():

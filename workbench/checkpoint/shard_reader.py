@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
 
 UNSEEN = "unseen"
-_read: dict[tuple[str, int], dict[str, Array]] = {}
+_under_way: dict[tuple[str, int], ShardReader] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,44 +41,91 @@ class Wanted:
     stored: StoredArray
 
 
-def read_shards(
+class ShardReader:
+    """Reads values of variables in a thread, and keeps them apart."""
+
+    def __init__(self, folder: Folder, wanted: Sequence[tuple[Shard, Sequence[Wanted]]]) -> None:
+        """Begins to read `wanted`, file by file.
+
+        Attributes:
+          arrays: What was read, by the name in the store.
+          problem: What is wrong with a file, in words; "unseen" if this process does not see it.
+          read_bytes: How much was read.
+          number: The place in `wanted` of the file that is read.
+        """
+        self.arrays: dict[str, Array] = {}
+        self.problem = ""
+        self.read_bytes = 0
+        self.number = 0
+        self._folder = folder
+        self._wanted = wanted
+        self._dropped = False
+        self._thread = threading.Thread(target=self._run, name="wb-restore", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it has ended, after waiting for that for some time."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def drop(self) -> None:
+        """Ends it before its time."""
+        self._dropped = True
+
+    def _run(self) -> None:
+        for number, (shard, entries) in enumerate(self._wanted):
+            self.number = number
+            try:
+                with open_shard(self._folder, shard) as file:
+                    for entry in entries:
+                        if self._dropped:
+                            return
+                        array = read_array(file, entry.stored, entry.dtype, entry.shape, self._count)
+                        self.arrays[entry.key] = array
+            except NotFoundError:
+                self.problem = UNSEEN
+                return
+            except Exception as error:  # told where the result is asked for
+                self.problem = damaged(self._folder, shard, error)
+                return
+
+    def _count(self, count: int) -> None:
+        self.read_bytes += count
+
+
+def begin_read(
     env: ReplicaEnv, folder: str, restore: str, wanted: Sequence[tuple[Shard, Sequence[Wanted]]]
-) -> str:
-    """Reads the values of variables, and keeps them apart.
+) -> None:
+    """Begins to read the values of variables.
 
     Args:
       env: The replica.
       folder: Of the checkpoint.
       restore: A name for `take_read`.
       wanted: What to read from each file.
-
-    Returns:
-      What is wrong with a file, in words; "unseen" if this process does not see the folder, "" if all was read.
     """
-    here = folder_at(folder)
-    arrays: dict[str, Array] = {}
-    for shard, entries in wanted:
-        try:
-            with open_shard(here, shard) as file:
-                for entry in entries:
-                    arrays[entry.key] = read_array(file, entry.stored, entry.dtype, entry.shape)
-        except NotFoundError:
-            return UNSEEN
-        except (CheckpointInvalid, ValueError, OSError) as error:
-            return damaged(here, shard, error)
-    _read[restore, env.rank] = arrays
-    return ""
+    _under_way[restore, env.rank] = ShardReader(folder_at(folder), wanted)
+
+
+def read_report(env: ReplicaEnv, restore: str, wait_seconds: float) -> tuple[bool, int, int, str]:
+    """How far this replica is, after waiting for its end for some time: whether it has ended, bytes, file, problem."""
+    reader = _under_way[restore, env.rank]
+    ended = reader.wait(wait_seconds)
+    return ended, reader.read_bytes, reader.number, reader.problem
 
 
 def take_read(env: ReplicaEnv, restore: str, library: Library) -> None:
     """Gives variables the values that were read."""
-    for key, array in _read.pop((restore, env.rank)).items():
+    for key, array in _under_way.pop((restore, env.rank)).arrays.items():
         env.store[key] = array if library == "numpy" else owned(library, array)
 
 
 def forget_read(env: ReplicaEnv, restore: str) -> None:
     """Forgets what was read."""
-    _read.pop((restore, env.rank), None)
+    reader = _under_way.pop((restore, env.rank), None)
+    if reader is not None:
+        reader.drop()
+        reader.wait(10.0)
 
 
 def open_shard(folder: Folder, shard: Shard) -> Any:

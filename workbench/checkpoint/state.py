@@ -14,6 +14,7 @@ import numpy as np
 
 from workbench.data.iterator import DatasetIterator
 from workbench.distribute.arrays.as_array import Array, as_array, namespace_of
+from workbench.distribute.described_strategy import DescribedStrategy
 from workbench.distribute.input.distributed_dataset import DistributedIterator
 from workbench.distribute.servers.sharded_variable import ShardedVariable
 from workbench.distribute.variables.variable import Variable
@@ -64,6 +65,15 @@ class State:
                 if text in self.leaves:
                     raise ValueError(f"two values of the checkpoint have the path {text!r}; rename a key")
                 self.leaves[text] = leaf
+
+    def strategies(self) -> list[DescribedStrategy]:
+        """The strategies that have variables in it."""
+        found = {
+            id(strategy): strategy
+            for leaf in self.leaves.values()
+            if leaf.kind == "variable" and (strategy := leaf.value.strategy) is not None
+        }
+        return list(found.values())
 
     def put(self, new: Mapping[str, Any]) -> dict[str, Any]:
         """The parts with new values by path; dicts, lists and objects are changed in place."""

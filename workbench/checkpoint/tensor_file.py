@@ -119,8 +119,21 @@ def write_tensors(
     return TensorFile(place, len(head), crc32c(head), tuple(stored))
 
 
-def read_array(file: Readable, stored: StoredArray, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+def read_array(
+    file: Readable,
+    stored: StoredArray,
+    dtype: np.dtype[Any],
+    shape: Sequence[int],
+    count_bytes: Callable[[int], object] = int,
+) -> Array:
     """An array out of an open file.
+
+    Args:
+      file: The file.
+      stored: Where the array is in it.
+      dtype: Its dtype.
+      shape: Its shape.
+      count_bytes: Called with the number of bytes of each piece that was read.
 
     Raises:
       ValueError: If its checksum is wrong, or the file ends before it; the text says which.
@@ -137,6 +150,7 @@ def read_array(file: Readable, stored: StoredArray, dtype: np.dtype[Any], shape:
             raise ValueError(f"it ends at byte {stored.offset + place:,}, inside of {stored.tensor!r}")
         checksum = crc32c(data[place : place + count], checksum)
         place += count
+        count_bytes(count)
     if checksum != stored.checksum:
         raise ValueError(f"the checksum of {stored.tensor!r}, at byte {stored.offset:,}, is wrong")
     return array

@@ -1,4 +1,4 @@
-"""What happens in a notebook by itself: objects are drawn, magics are there, and a cell ends when its steps have.
+"""What happens in a notebook by itself: objects and checkpoints are drawn, and a cell ends when its steps have.
 
 Importing this must stay cheap: it happens with `import workbench`, before anything else is loaded.
 """
@@ -9,6 +9,7 @@ import importlib
 import sys
 from typing import Any, Final
 
+from workbench.checkpoint.listeners import listeners
 from workbench.ui import formatters
 
 _PATIENCE_SECONDS: Final = 0.5
@@ -22,6 +23,13 @@ def install() -> None:
         formatters.register_live(shell.display_formatter.mimebundle_formatter)
         shell.events.register("post_run_cell", wait_for_steps)
         importlib.import_module("workbench.ui.magics").register(shell)  # which needs IPython
+        if getattr(shell, "kernel", None) is not None and show_transfer not in listeners:
+            listeners.append(show_transfer)
+
+
+def show_transfer(transfer: Any) -> None:
+    """Shows how far a checkpoint is that is saved or restored."""
+    importlib.import_module("workbench.ui.transfers").show(transfer)
 
 
 def wait_for_steps(result: Any) -> None:
