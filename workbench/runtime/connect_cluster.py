@@ -9,7 +9,7 @@ import atexit
 import contextlib
 import functools
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from workbench import cluster_listeners, forks
 from workbench.errors import InvalidArgumentError
@@ -28,7 +28,7 @@ from workbench.runtime.layout import (
 )
 from workbench.runtime.process import fork_server
 from workbench.runtime.process.gpus import worker_environment as gpu_environment
-from workbench.runtime.process.tpu import keep_notebook_off, worker_environment
+from workbench.runtime.process.tpu import devices_here, keep_notebook_off, worker_environment
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -49,7 +49,7 @@ def connect(
     replicas_per_host: int | None = None,
     replicas_per_worker: int = 1,
     processes: bool = True,
-    tpu: int | None = None,
+    tpu: int | Literal["auto"] | None = None,
     gpus: int | None = None,
     gpu_replicas: int | None = None,
     stall_seconds: float = 10.0,
@@ -84,7 +84,8 @@ def connect(
       processes: False runs all replicas as threads of this process: functions share its objects; for
         debugging.
       tpu: TPU cores of each host, for `TPUStrategy`: those of this machine, or emulated ones on the CPU where it has
-        none; with `hosts`, one worker process for each. With an address, those of each worker there.
+        none; with `hosts`, one worker process for each. With an address, those of each worker there. "auto"
+        takes as many as there are: chips, or where JAX_PLATFORMS is "cpu", as many as JAX_NUM_CPU_DEVICES says.
       gpus: So many NVIDIA GPUs of this machine, one replica and worker process on each; 0 leaves them alone. Workers of
         an address are on GPUs if CUDA_VISIBLE_DEVICES is set for them, as dask-cuda does; 0 uses their CPUs.
       gpu_replicas: So many replicas on the first GPU, as threads of one worker process, to learn and to test with: they
@@ -139,8 +140,9 @@ def connect(
             if replace and _current is not None:
                 _current.close()
             kind = "TPU" if tpu else "CPU" if gpus == 0 else ""
+            devices = replicas_per_worker if tpu is None else 0 if tpu == "auto" else tpu
             cluster = attached_cluster(
-                address, tpu or replicas_per_worker, stall_seconds, kind, timeout_seconds, minimum_replicas
+                address, devices, stall_seconds, kind, timeout_seconds, minimum_replicas
             )
             with delayed_interrupt():
                 _take(cluster, asked)
@@ -148,8 +150,9 @@ def connect(
             kind, variables = "CPU", environment or {}
             on: tuple[str, ...] = ()
             if tpu is not None:
-                kind, variables = "TPU", worker_environment(tpu) | variables
-                workers = layout(None, hosts, tpu, tpu, processes)
+                cores = devices_here() if tpu == "auto" else tpu
+                kind, variables = "TPU", worker_environment(cores) | variables
+                workers = layout(None, hosts, cores, cores, processes)
             elif on := gpus_asked(gpus, gpu_replicas, layout_given or replicas_per_worker > 1, processes):
                 kind, variables = "GPU", gpu_environment() | variables
                 workers = {str(index): ("a", gpu_replicas or 1) for index in range(len(on))}

@@ -43,11 +43,11 @@ def gpus_asked(
     return () if gpus == 0 or otherwise or not processes else default()
 
 
-def check_tpu(tpu: int, replicas: int | None, per_host: int | None, per_worker: int, processes: bool) -> None:
+def check_tpu(tpu: Any, replicas: int | None, per_host: int | None, per_worker: int, processes: bool) -> None:
     """Refuses numbers of TPU cores that are none, and what cannot be said together with them."""
-    if not isinstance(tpu, int) or isinstance(tpu, bool) or tpu < 1:
+    if tpu != "auto" and (not isinstance(tpu, int) or isinstance(tpu, bool) or tpu < 1):
         raise InvalidArgumentError(
-            f"tpu must be an integer of at least 1, the TPU cores of a host; got {tpu!r}"
+            f"tpu must be an integer of at least 1, the TPU cores of a host, or 'auto' for all there are; got {tpu!r}"
         )
     if replicas is not None or per_host is not None or per_worker != 1 or not processes:
         raise InvalidArgumentError(

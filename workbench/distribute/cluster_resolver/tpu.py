@@ -193,7 +193,7 @@ class TPUClusterResolver(ClusterResolver):
 
 
 def _system() -> TPUSystemMetadata:
-    devices = [device for device in runtime.auto_connect(None).devices if device.kind == "tpu"]
+    devices = [device for device in runtime.auto_connect(None).devices if device.kind == "TPU"]
     if not devices:
         raise NotFoundError(
             "workbench is connected to a cluster without TPUs: wb.connect(tpu=8) emulates one"

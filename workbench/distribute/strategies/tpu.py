@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench import runtime
 from workbench.debugging import numerics, observing
-from workbench.device_names import Device
+from workbench.device_names import SERVICE_JOBS, Device
 from workbench.distribute.function import Function, plain_function
 from workbench.distribute.replica.replica_context import ReplicaProgram
 from workbench.distribute.strategies.device_assignment import DeviceAssignment
@@ -16,6 +16,7 @@ from workbench.distribute.strategies.tpu_sampling import SampledCollective, samp
 from workbench.distribute.value_context import RunOptions
 from workbench.distribute.variables.programs import forget
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
+from workbench.runtime.joining.roster import Resolver
 from workbench.runtime.traced.program import Traced
 
 if TYPE_CHECKING:
@@ -33,11 +34,12 @@ class TPUStrategy(Strategy):
     NumPy. Variables are inputs and outputs of the program and stay on the cores.
 
     Args:
-      tpu_cluster_resolver: Describes the TPU to code that asks for it; None for the cluster that is connected.
+      tpu_cluster_resolver: Where no cluster is connected, the tasks that have formed one by `workbench join`, one on
+        each host of the TPU. Code that asks for the resolver gets it.
       device_assignment: Which cores the replicas run on; None for all of them.
 
     Raises:
-      FailedPreconditionError: If the connected cluster has no TPU devices.
+      FailedPreconditionError: If the cluster has no TPU devices.
       InvalidArgumentError: If `device_assignment` names cores that there are not.
 
     >>> wb.connect(tpu=8)  # doctest: +SKIP
@@ -48,8 +50,11 @@ class TPUStrategy(Strategy):
         self, tpu_cluster_resolver: Any = None, device_assignment: DeviceAssignment | None = None
     ) -> None:
         cluster = runtime.current_cluster()
+        unconnected = cluster is None or cluster.closed
+        if unconnected and isinstance(tpu_cluster_resolver, Resolver) and tpu_cluster_resolver.cluster_spec():
+            cluster = runtime.connect(tpu_cluster_resolver, tpu="auto")
         found = () if cluster is None or cluster.closed else cluster.devices
-        cores = tuple(device for device in found if device.kind == "TPU")
+        cores = tuple(device for device in found if device.kind == "TPU" and device.job not in SERVICE_JOBS)
         if cluster is None or not cores:
             there = (
                 "no cluster is connected"

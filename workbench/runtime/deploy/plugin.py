@@ -26,7 +26,7 @@ from workbench.runtime.comm.links import Link, LinkClosed, MemoryLink
 from workbench.runtime.comm.messages import LEAVING, PROTOCOL_VERSION
 from workbench.runtime.comm.unix_endpoint import UnixEndpoint
 from workbench.runtime.deploy import host_probe
-from workbench.runtime.process import blas, gpus, stack_dump
+from workbench.runtime.process import blas, gpus, stack_dump, tpu
 from workbench.runtime.worker.host import ReplicaHost
 from workbench.runtime.worker.signals_thread import SignalsThread
 
@@ -42,7 +42,7 @@ class WorkbenchPlugin(WorkerPlugin):
     Attributes:
       layout: worker name -> (host label, number of devices); workers not named get their machine's name and
         `devices`.
-      devices: Devices of a worker that `layout` does not name.
+      devices: Devices of a worker that `layout` does not name; 0: as many TPU devices as it has.
       device_kind: "CPU"; "GPU"; "" for GPUs on workers that were started for one, else CPU; or "TPU" for workers that
         trace replica functions and run them on all of their devices.
       embedded: The worker processes belong to one driver: they leave the terminal's process group, so that
@@ -115,6 +115,9 @@ class WorkerSide:
 
     def take_shape(self, devices: int, kind: str) -> None:
         """So many devices of this kind, see `WorkbenchPlugin`, for the next driver that opens links."""
+        if kind == "TPU":
+            devices = devices or tpu.devices_here()
+            tpu.give_threads(devices)
         self._device_count = devices
         self._device_kind = kind or ("GPU" if gpus.assigned() else "CPU")
 

@@ -14,11 +14,33 @@ from workbench.runtime.process import gloo_output_filter
 # Programs of a few steps are on their way at once, each with a thread per device: an emulated device that finds no
 # thread while the others wait for it in a collective would deadlock them all.
 _THREADS_PER_DEVICE = 4
+_EMULATED = "cpu"  # in JAX_PLATFORMS
+
+
+def chips() -> int:
+    """How many TPU chips this machine has, without taking them."""
+    if importlib.util.find_spec("libtpu") is None:
+        return 0
+    return len(list(Path("/dev").glob("accel[0-9]*")))
 
 
 def has_tpu() -> bool:
-    """Whether this machine has TPU chips, without taking them."""
-    return any(Path("/dev").glob("accel[0-9]*")) and importlib.util.find_spec("libtpu") is not None
+    """Whether this machine has TPU chips."""
+    return chips() > 0
+
+
+def devices_here() -> int:
+    """How many TPU devices a worker in this process can have: its chips, or emulated ones as JAX's environment says."""
+    if os.environ.get("JAX_PLATFORMS") != _EMULATED:
+        return max(1, chips())
+    found = os.environ.get("JAX_NUM_CPU_DEVICES", "")
+    return int(found) if found.isdecimal() and int(found) else 1
+
+
+def give_threads(devices: int) -> None:
+    """Has JAX start threads enough for so many devices in this process, where they are emulated."""
+    if os.environ.get("JAX_PLATFORMS") == _EMULATED:
+        os.environ.setdefault("NPROC", str(_THREADS_PER_DEVICE * devices))
 
 
 def worker_environment(devices: int) -> dict[str, str]:
@@ -33,12 +55,12 @@ def worker_environment(devices: int) -> dict[str, str]:
         )
     if has_tpu():
         return {"JAX_PLATFORMS": "tpu,cpu"}
-    return {"JAX_PLATFORMS": "cpu", "NPROC": str(_THREADS_PER_DEVICE * devices)}
+    return {"JAX_PLATFORMS": _EMULATED, "NPROC": str(_THREADS_PER_DEVICE * devices)}
 
 
 def before_meeting() -> None:
     """Prepares this worker for JAX's connecting it with those of other hosts."""
-    if os.environ.get("JAX_PLATFORMS") == "cpu":
+    if os.environ.get("JAX_PLATFORMS") == _EMULATED:
         gloo_output_filter.leave_out()
 
 
