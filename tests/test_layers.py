@@ -43,7 +43,10 @@ RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 ROOMS = {
     "compat": "modern_spelling ← tower_context tower_variables ← tower_strategy v1 ← towers",
     "communicators": "core ← communicator ring threads ← gpu shm ← bootstrap",
-    "cli": "dashboard data_dispatcher demo digits findings join working_copy ← data_worker doctor lab machine software",
+    "cli": (
+        "dashboard data_dispatcher demo digits findings join working_copy ← data_worker doctor lab machine software "
+        "← guide_site ← docs"
+    ),
     "dashboards": (
         "address aside connections dask_pages pace recordings sources ← gate pane target ← serving shell "
         "← dashboard page"

@@ -1,4 +1,4 @@
-"""What README.md says of the state of the project, held to what there is."""
+"""What README.md and the guide say of the state of the project, held to what there is."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from tests.reference.standing import standings
 
 PACKAGE = Path(workbench.__file__).parent
 ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "notebooks" / "guide"
+STATUS = GUIDE / "reference" / "status.md"
 BEYOND_VECTORS = {"checkpoints": ("Checkpoint", "train.Checkpoint", "distribute.Checkpoint", "saved_model")}
 """What no vector asks for: in words, and the public names of which one exists once it is built."""
 
 
 def not_built() -> list[str]:
-    """What README.md has to call not built, in the words of the table."""
+    """What the table of features has to call not built, in its words."""
     areas = [standing.later for _, standing in sorted(standings().items()) if standing.missing]
     # An area may wait for what another one is about.
     return [*dict.fromkeys(areas), *(words for words, names in BEYOND_VECTORS.items() if not exists(*names))]
@@ -27,13 +29,11 @@ def not_built() -> list[str]:
 
 def documents() -> list[Path]:
     """The texts that people read first."""
-    return [ROOT / "README.md", ROOT / "ARCHITECTURE.md"]
+    return [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted(GUIDE.rglob("*.md"))]
 
 
 def test_what_is_not_built_is_said_line_by_line() -> None:
-    row = re.search(
-        r"^\| not built yet \| (.*) \|$", documents()[0].read_text(encoding="utf-8"), re.MULTILINE
-    )
+    row = re.search(r"^\| not built yet \| (.*) \|$", STATUS.read_text(encoding="utf-8"), re.MULTILINE)
 
     if not not_built():
         assert row is None, "everything is built: leave the row out"
@@ -64,3 +64,12 @@ def test_nothing_advises_what_is_not_built(words: str) -> None:
                 advice += [f"{path.relative_to(PACKAGE)}:{node.lineno}"]
 
     assert advice == []
+
+
+def test_the_readme_has_what_never_ran() -> None:
+    readme, status = (path.read_text(encoding="utf-8") for path in (ROOT / "README.md", STATUS))
+    never = re.findall(r"\| ([^|(]+?)(?: \([^|]*)? \|[^|]*\*\*(?:never|nothing) ", status)
+
+    assert {"several hosts", "NVIDIA GPUs", "TPUs"} <= set(never)
+    said = re.findall(r"^\| ([^|]+) \|.*\*\*(?:never|not) ", readme, re.MULTILINE)
+    assert {"several hosts", "NVIDIA GPUs", "TPUs"} <= set(said)

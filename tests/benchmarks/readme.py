@@ -1,4 +1,4 @@
-"""The benchmarks of README.md, made of the results files in the repository; nothing there is written by hand.
+"""The page of benchmarks in the guide, made of the results files in the repository; nothing there is written by hand.
 
     python -m tests.benchmarks.readme     # after `python -m tests.benchmarks`, with the results file committed
 
@@ -21,7 +21,7 @@ from tests.benchmarks.ours.timeline import CALLS, CALLS_ON_REPLICA, ON_REPLICA, 
 from tests.benchmarks.summary import QUIET_CORES, Figure, Key, figures
 
 RESULTS = Path(__file__).parent / "results"
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "notebooks" / "guide" / "benchmarks.md"
 BEGIN, END = "<!-- benchmarks: begin -->\n", "<!-- benchmarks: end -->"
 
 
@@ -190,9 +190,9 @@ def _met(bars: Sequence[Bar], found: Mapping[Key, Figure]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Writes the section into README.md."""
-    text = README.read_text(encoding="utf-8")
-    README.write_text(replaced(text, section(newest())), encoding="utf-8")
+    """Writes the section into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(replaced(text, section(newest())), encoding="utf-8")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""README.md's table of benchmarks is what the committed results say, and says when something was not measured."""
+"""The guide's table of benchmarks is what the committed results say, and says when something was not measured."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.benchmarks import bars
 from tests.benchmarks import input_cases as cases
 from tests.benchmarks.bars import BARS
 from tests.benchmarks.ours import timeline, training
-from tests.benchmarks.readme import README, between, newest, replaced, section
+from tests.benchmarks.readme import PAGE, between, newest, replaced, section
 from tests.benchmarks.summary import Key, figures
 from tests.benchmarks.test_summary import MACHINE, OURS, row
 
@@ -37,10 +37,8 @@ def line_of(what: str, text: str) -> list[str]:
     return [cell.strip() for cell in found.strip("| ").split("|")]
 
 
-def test_the_readme_says_what_the_results_say() -> None:
-    assert between(README.read_text(encoding="utf-8")) == section(newest()), (
-        "python -m tests.benchmarks.readme"
-    )
+def test_the_guide_says_what_the_results_say() -> None:
+    assert between(PAGE.read_text(encoding="utf-8")) == section(newest()), "python -m tests.benchmarks.readme"
 
 
 def test_bars_have_the_unit_of_their_figures() -> None:

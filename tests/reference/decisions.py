@@ -1,4 +1,4 @@
-"""Where workbench decides against the recorded run; README.md has the list, ARCHITECTURE.md the reasons."""
+"""Where workbench decides against the recorded run; the guide (`explanation/decisions.md`) has the reasons."""
 
 from __future__ import annotations
 

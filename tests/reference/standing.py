@@ -1,4 +1,4 @@
-"""What of the reference is built: `standing.toml`, by area, which the vectors and the README are held to."""
+"""What of the reference is built: `standing.toml`, by area, which the vectors and the guide are held to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Standing:
     Attributes:
       passed: Cases that are met; fewer are a failure.
       not_expressible: Cases that one controller cannot say.
-      later: What the missing names amount to, for the README; empty if nothing is missing.
+      later: What the missing names amount to, for the table of features; empty if nothing is missing.
       missing: Public names of later work, and how many cases lack each. Any other name that is missing is a failure.
     """
 

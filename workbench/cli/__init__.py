@@ -1,4 +1,4 @@
-"""The command line: `workbench lab`, `demo`, `dashboard`, `data-dispatcher`, `data-worker`, `join` and `doctor`.
+"""The command line: `workbench lab`, `demo`, `dashboard`, `docs`, `data-dispatcher`, `data-worker`, `join`, `doctor`.
 
 Each command lives in a file of its own, which is imported when the command is used.
 """
@@ -85,6 +85,8 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_data_service(commands)
     _add_join(commands)
+    docs = commands.add_parser("docs", help="open the guide: tutorials, how-to, reference; works offline")
+    docs.add_argument("--no-browser", action="store_true", help="print where it is instead of opening it")
     commands.add_parser("doctor", help="what is installed, which devices there are, what is missing")
     return parser
 

@@ -1,0 +1,165 @@
+"""The guide: it builds without a warning, its code runs, and it describes all that there is."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import workbench
+from tests.commands import output_of
+from workbench.cli.guide_site import build
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "notebooks" / "guide"
+PACKAGE = Path(workbench.__file__).parent
+PAGES = sorted(GUIDE.rglob("*.md"))
+ENTRANCES = [
+    ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "notebooks/README.md")
+]
+IDS = [str(path.relative_to(GUIDE).with_suffix("")) for path in PAGES]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The code of a page: "python" is run, "py" needs hardware, other machines or other libraries."""
+    found = re.findall(
+        rf"^( *)(?:[*-] )*```{language}\n(.*?)^ *```$", page.read_text(encoding="utf-8"), re.M | re.S
+    )
+    return [code for _, code in found]
+
+
+RUN = [page for page in (*PAGES, ROOT / "README.md") if blocks(page, "python")]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site."""
+    pytest.importorskip("sphinx", reason="Sphinx builds the guide: it comes with the extra `docs`")
+    target = tmp_path_factory.mktemp("guide") / "site"
+    build(ROOT / "notebooks", target, "-W", "--keep-going")  # a link that leads nowhere is a warning
+    return target
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_page_of_the_guide_is_built(site: Path) -> None:
+    built = {
+        str(path.relative_to(site / "guide").with_suffix("")) for path in (site / "guide").rglob("*.html")
+    }
+
+    assert set(IDS) <= built
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_site_needs_no_network(site: Path) -> None:
+    loads = re.compile(r"<(?:script|link|img|iframe|source)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"")
+    other = {
+        f"{path.relative_to(site)}: {found}"
+        for path in site.rglob("*.html")
+        for found in loads.findall(path.read_text(encoding="utf-8"))
+    }
+
+    assert other == set()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_reference_describes_every_public_name(site: Path) -> None:
+    text = "".join(
+        page.read_text(encoding="utf-8") for page in (site / "guide" / "reference").glob("wb*.html")
+    )
+    modules = [importlib.import_module(name) for name in namespaces()]
+    missing = [
+        f"{module.__name__}.{name}"
+        for module in modules
+        for name in module.__all__
+        if f"{module.__name__}.{name}" not in text and not isinstance(getattr(module, name), ModuleType)
+    ]
+
+    assert len(modules) >= 20
+    assert missing == []
+
+
+def namespaces() -> list[str]:
+    """The packages and modules that pages of the reference are about."""
+    pages = (GUIDE / "reference").glob("wb*.md")
+    return [
+        name
+        for page in sorted(pages)
+        for name in re.findall(r"{namespace} (\S+)", page.read_text(encoding="utf-8"))
+    ]
+
+
+def test_every_list_of_public_names_has_a_page() -> None:
+    stubs = {
+        ".".join(path.parent.relative_to(PACKAGE.parent).parts) for path in PACKAGE.rglob("__init__.pyi")
+    }
+
+    assert stubs - {"workbench.runtime"} <= set(namespaces())
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
+def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    program = tmp_path / "page.py"
+    program.write_text("\n\n".join(blocks(page, "python")), encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+
+    output_of([sys.executable, program], environment=environment, timeout_seconds=100, folder=tmp_path)
+
+
+def test_code_that_is_not_run_is_python_at_least() -> None:
+    found = [(page, code) for page in PAGES for code in blocks(page, "py")]
+
+    assert found
+    for page, code in found:
+        plain = re.sub(r"^( *)%.*$", r"\1pass", code, flags=re.M)
+        ast.parse(re.sub(r"^ {4,6}(?=\S| )", "", plain, flags=re.M) if page.stem == "coming-from" else plain)
+
+
+@pytest.mark.parametrize("page", ENTRANCES, ids=lambda page: page.name)
+def test_a_link_in_a_text_of_the_repository_leads_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", text)
+
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_environment_variable_is_described() -> None:
+    named = {
+        variable
+        for path in PACKAGE.rglob("*.py")
+        for variable in re.findall(r"[\"'$](W(?:ORKBENCH|B)_[A-Z_]+)\b", path.read_text(encoding="utf-8"))
+    }
+    text = (GUIDE / "reference" / "environment.md").read_text(encoding="utf-8")
+
+    assert {"WORKBENCH_SECRET", "WORKBENCH_RUNTIME_DIR"} <= named
+    assert {name for name in named if f"`{name}`" not in text} == {
+        "WB_FAULTS"
+    }  # for tests of workbench itself
+
+
+def test_every_command_and_magic_is_described() -> None:
+    from workbench.cli import _parser
+
+    commands = next(action for action in _parser()._actions if action.dest == "command").choices
+    text = (GUIDE / "reference" / "command-line.md").read_text(encoding="utf-8")
+    magics = (GUIDE / "reference" / "magics.md").read_text(encoding="utf-8")
+
+    assert {name for name in commands if f"{{command-help}} {name}\n" not in text} == set()
+    assert {
+        name for name in ("replica", "collectives", "workbench") if f"{{magic-help}} {name}\n" not in magics
+    } == set()
+
+
+def test_the_entrances_stay_short() -> None:
+    lines = {page.name: len(page.read_text(encoding="utf-8").splitlines()) for page in ENTRANCES[:2]}
+
+    assert lines["README.md"] <= 120
+    assert lines["ARCHITECTURE.md"] <= 150
