@@ -72,7 +72,8 @@ ROOMS = {
         "← announcing clusters ← session workers ← client_socket ← handlers ← extension"
     ),
     "telemetry": (
-        "clocks cost_model dataframe events formatting limits records snapshot ← recording ← feed ← export runs"
+        "clocks cost_model dataframe events formatting limits records snapshot ← recording ← feed ← verdicts "
+        "← export runs"
     ),
     "ui": (
         "render ← cells models progress transfers ← widgets ← cluster inspect layouts ← sharding ← formatters ← report "

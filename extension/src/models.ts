@@ -398,6 +398,17 @@ export interface LaneItem {
   version: number;
 }
 
+/** A replica that is late step after step. */
+export interface Late {
+  replica: number;
+  steps: number;
+  of_steps: number;
+  by_us: number;
+  share: number;
+  compute_us: number;
+  others_us: number;
+}
+
 /** Heat map: how late each replica came in each step, summed over its collectives. */
 export interface Lateness {
   replicas: number[];
@@ -406,6 +417,7 @@ export interface Lateness {
   stragglers: number[];
   slow_steps: number[];
   text: string;
+  late: Late[];
 }
 
 /** The newest collective that a replica recorded; op "" if it recorded none. */
@@ -430,6 +442,18 @@ export interface Stuck {
   last: LastSeen[];
   state: string;
   reached: number[];
+  seconds: number;
+}
+
+/** How fast a group went in its newest steps. */
+export interface Pace {
+  steps: number;
+  last_step: number;
+  end_ns: number;
+  step_us: number;
+  waited_share: number | null;
+  sent_share: number | null;
+  read_share: number;
 }
 
 /** One group of replicas in its newest generation. */
@@ -444,6 +468,9 @@ export interface GroupView {
   lateness: Lateness;
   stuck: Stuck | null;
   not_finite: Onset | null;
+  not_finite_now: Onset | null;
+  pace: Pace;
+  cores: number;
 }
 
 /** An event as shown in the log; fields as in `events.Event`. */

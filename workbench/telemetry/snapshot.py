@@ -129,6 +129,29 @@ class LaneItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """A replica that is late step after step.
+
+    Attributes:
+      replica: Its number.
+      steps: In how many of the newest steps it was late, by more than clocks err and a twentieth of the step.
+      of_steps: How many those are.
+      by_us: By how much in the median step, beyond the median replica.
+      share: The same as a part of a step, 0 to 1.
+      compute_us: How long it computes in a step, on average.
+      others_us: How long the median replica does.
+    """
+
+    replica: int
+    steps: int
+    of_steps: int
+    by_us: float
+    share: float
+    compute_us: float
+    others_us: float
+
+
+@dataclass(frozen=True, slots=True)
 class Lateness:
     """Heat map: how late each replica came in each step, summed over its collectives.
 
@@ -139,6 +162,7 @@ class Lateness:
       stragglers: Replicas that are late step after step, by enough to matter; see `lateness.lateness`.
       slow_steps: Steps in which everybody was late, not one replica.
       text: Who is late and by how much, and whether replicas have too few cores; "" if nothing is to be said.
+      late: The stragglers, with figures.
     """
 
     replicas: tuple[int, ...] = ()
@@ -147,6 +171,30 @@ class Lateness:
     stragglers: tuple[int, ...] = ()
     slow_steps: tuple[int, ...] = ()
     text: str = ""
+    late: tuple[Late, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a group went in its newest steps.
+
+    Attributes:
+      steps: How many those are.
+      last_step: The newest, -1 before the first.
+      end_ns: Its last result was there; driver's clock.
+      step_us: How long a step takes, from one step's first collective to the next step's; the median.
+      waited_share: The part of a step, 0 to 1, that replicas wait for the last one; None if that is not known.
+      sent_share: The part in which data move, likewise.
+      read_share: The part of what replicas gave to collectives, 0 to 1, that was looked through and found finite.
+    """
+
+    steps: int = 0
+    last_step: int = -1
+    end_ns: int = 0
+    step_us: float = 0.0
+    waited_share: float | None = None
+    sent_share: float | None = None
+    read_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +228,7 @@ class Stuck:
       since_ns: The first replica entered; driver's clock.
       last: What the missing ones did last.
       reached: Missing replicas that had come to it, but were lost in it.
+      seconds: How long the first replica has waited, in whole seconds; 0 unless state is "waiting".
     """
 
     step: int
@@ -192,6 +241,7 @@ class Stuck:
     last: tuple[LastSeen, ...]
     state: str = "waiting"
     reached: tuple[int, ...] = ()
+    seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +279,9 @@ class GroupView:
       lateness: Heat map over the same replicas as the lanes.
       stuck: The collective that does not get on, if there is one.
       not_finite: Where NaN or infinity first went into a collective, if that is known.
+      not_finite_now: The same of what still goes into collectives in the newest steps.
+      pace: How fast the newest steps were.
+      cores: How many cores its replicas have together; 0 if that is not known.
     """
 
     run_id: str
@@ -241,6 +294,9 @@ class GroupView:
     lateness: Lateness
     stuck: Stuck | None
     not_finite: Onset | None
+    not_finite_now: Onset | None = None
+    pace: Pace = Pace()
+    cores: int = 0
 
 
 @dataclass(frozen=True, slots=True)

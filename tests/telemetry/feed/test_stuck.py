@@ -8,8 +8,8 @@ import pytest
 
 from tests.telemetry.simulation import MS, Call, Replicas, steps
 from workbench.telemetry.events import Event
-from workbench.telemetry.feed.feed import STUCK_AFTER_NS, Feed
-from workbench.telemetry.feed.stuck import stuck_text
+from workbench.telemetry.feed.feed import Feed
+from workbench.telemetry.feed.stuck import STUCK_AFTER_NS, stuck_text
 from workbench.telemetry.snapshot import Stuck
 
 LONG_AFTER = 100_000 * MS

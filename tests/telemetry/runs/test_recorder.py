@@ -20,6 +20,7 @@ from workbench.errors import ClusterClosed, DataCorruption, InvalidArgumentError
 from workbench.telemetry.clocks import Anchor
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed.feed import Feed
+from workbench.telemetry.feed.stuck import STUCK_AFTER_NS
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.records import ADDED_COLUMNS, COLUMNS
 from workbench.telemetry.runs import recorder as recorder_module
@@ -29,7 +30,7 @@ from workbench.telemetry.runs.recorded_run import open_run
 from workbench.telemetry.runs.recorder import Recorder
 from workbench.telemetry.runs.saved_models import LOOKS_KEY, MAX_MODEL_BYTES
 
-LATE = 10**12
+LATE = 91 * MS + STUCK_AFTER_NS
 
 
 def record(path: Path, *, count: int = 40) -> Feed:

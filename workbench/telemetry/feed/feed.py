@@ -49,7 +49,6 @@ _MAX_EVENT_CHARACTERS: Final = 256 << 10
 """Of their messages together: every page that opens gets them all."""
 _MAX_GROUPS: Final = 8
 _MAX_SOURCES: Final = 4096
-STUCK_AFTER_NS: Final = 1_000_000_000
 
 
 class Feed:
@@ -272,6 +271,14 @@ class Feed:
             failed=frozenset(event.step for event in told if event.name == "step_failed"),
         )
 
+    def _not_finite(self, key: GroupKey) -> tuple[Onset | None, Onset | None]:
+        """The first onset of a group, and the first of those that last."""
+        complete, newest = self._is_complete(), self._members.newest_step(key)
+        return (
+            self._onsets.of(key[:2], complete=complete),
+            self._onsets.of(key[:2], complete=complete, since=max(0, newest - 1)),
+        )
+
     def _is_complete(self) -> bool:
         return not self._counts["dropped"] and not self._counts["incomplete"]
 
@@ -361,10 +368,10 @@ class Feed:
                 texts=self._texts,
                 choice=self._choice,
                 version=self._version,
-                stuck_before_ns=self._now_ns() - STUCK_AFTER_NS,
+                now_ns=self._now_ns(),
                 ends=self._ends(key),
                 cores=self._cores.get(self._texts[key[1]], 0),
-                not_finite=self._onsets.of(key[:2], complete=self._is_complete()),
+                not_finite=self._not_finite(key),
             )
             for key in keys
         )

@@ -1,4 +1,4 @@
-"""The views of one group of replicas: lanes, lateness, and what is stuck."""
+"""The views of one group of replicas: lanes, lateness, pace, and what is stuck."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from workbench.telemetry.feed.history import Texts, picked, selected
 from workbench.telemetry.feed.lane_choice import Chosen, GroupKey, LaneChoice
 from workbench.telemetry.feed.lateness import lateness
+from workbench.telemetry.feed.pace import pace
+from workbench.telemetry.feed.step_window import step_window
 from workbench.telemetry.feed.stuck import Ends, find_stuck
 from workbench.telemetry.snapshot import GroupView, Lane, LaneItem, LastSeen, Onset
 
@@ -34,8 +36,8 @@ def group_view(
     texts: Texts,
     choice: LaneChoice,
     version: int,
-    stuck_before_ns: int,
-    not_finite: Onset | None,
+    now_ns: int,
+    not_finite: tuple[Onset | None, Onset | None],
     ends: Ends,
     cores: int,
 ) -> GroupView:
@@ -50,8 +52,8 @@ def group_view(
       texts: What the numbers mean.
       choice: Chooses the replicas that get a lane.
       version: Of the feed.
-      stuck_before_ns: A collective first entered before this time counts as stuck.
-      not_finite: Where NaN or infinity first went into one of its collectives.
+      now_ns: The time, by the driver's clock; decides what counts as stuck.
+      not_finite: Where NaN or infinity first went into one of its collectives, and where first of what still does.
       ends: What the driver has told of this generation.
       cores: How many cores its replicas have together; 0 if that is not known.
     """
@@ -60,6 +62,7 @@ def group_view(
     records = _of_user(records, key)
     waiting = pending[belongs(pending, key)]
     chosen = choice.of(key, known=last, records=records, version=version)
+    window = step_window(records)
     return GroupView(
         run_id=texts[key[0]],
         group=texts[key[1]],
@@ -68,9 +71,12 @@ def group_view(
         lanes=_lanes(records, chosen.replicas, texts),
         hidden_lanes=chosen.hidden,
         items=_items(collectives[-_MAX_ITEMS:], records, chosen, texts),
-        lateness=lateness(records, chosen.replicas, cores),
-        stuck=find_stuck(waiting, last, texts, before_ns=stuck_before_ns, ends=ends),
-        not_finite=not_finite,
+        lateness=lateness(window, chosen.replicas, cores),
+        stuck=find_stuck(waiting, last, texts, now_ns=now_ns, ends=ends),
+        not_finite=not_finite[0],
+        not_finite_now=not_finite[1],
+        pace=pace(window, finite=texts.number("finite")),
+        cores=cores,
     )
 
 

@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from workbench.telemetry.feed.history import selected
-from workbench.telemetry.snapshot import Lateness
+from workbench.telemetry.feed.pace import computing_ns
+from workbench.telemetry.feed.step_window import StepWindow
+from workbench.telemetry.snapshot import Late, Lateness
 
-_STEPS: Final = 64
-_MIN_STEPS: Final = 20
+MIN_STEPS: Final = 20
 _RATIO: Final = 1.5
 _MIN_SHARE: Final = 0.1
 _MIN_LATE_NS: Final = 100_000
@@ -23,7 +23,7 @@ _CHANCE: Final = 1e-3
 """How probable it may be that any replica at all is named where all are late by chance."""
 
 
-def lateness(records: np.ndarray, replicas: np.ndarray, cores: int = 0) -> Lateness:
+def lateness(window: StepWindow | None, replicas: np.ndarray, cores: int = 0) -> Lateness:
     """The heat map over the newest steps.
 
     A replica is a straggler if, over at least 20 steps,
@@ -39,33 +39,25 @@ def lateness(records: np.ndarray, replicas: np.ndarray, cores: int = 0) -> Laten
     above, while no replica stands out in it.
 
     Args:
-      records: Rows of `history.RECORD` of one group and generation, joined.
+      window: The newest steps of one group; None without records.
       replicas: The replicas to show, sorted; shape `(rows,)`.
       cores: How many cores all replicas of the group have together; 0 if that is not known.
     """
-    if not len(records):
+    if window is None:
         return Lateness()
-    step = records["step"]
-    records = selected(records, step > step.max() - _STEPS)
-    everyone, row = np.unique(records["replica"], return_inverse=True)
-    steps, column = np.unique(records["step"], return_inverse=True)
-    cell = row * len(steps) + column
-    shape = (len(everyone), len(steps))
-    late = np.bincount(cell, weights=records["late_ns"], minlength=shape[0] * shape[1]).reshape(shape)
-    known = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape) > 0
+    everyone, steps, late, step_ns = window.replicas, window.steps, window.late_ns, window.step_ns
+    records = window.records
     shown = np.isin(everyone, replicas)
-    cells = np.where(known, np.round(late / 1000, 3), -1)[shown]
-    several_hosts = records["host"].min() != records["host"].max()
-    noise = 2 * records["clock_err_ns"].max() if several_hosts else 0
+    cells = np.where(window.known, np.round(late / 1000, 3), -1)[shown]
     spent = np.maximum(records["t_end_ns"] - records["t_enter_ns"], 0).sum()
     waited = (records["ready_ns"] - records["t_enter_ns"] - records["clock_offset_ns"]).sum()
-    matters = len(everyone) > 1 and len(steps) >= _MIN_STEPS and waited >= _MIN_SHARE * spent
-    step_ns = _step_ns(records, column)
+    matters = len(everyone) > 1 and len(steps) >= MIN_STEPS and waited >= _MIN_SHARE * spent
     crowded = 0 < cores < len(everyone)
-    enough = max(noise, _MIN_LATE_NS, _MIN_LATE_OF_STEP * step_ns)
+    enough = max(window.noise_ns, _MIN_LATE_NS, _MIN_LATE_OF_STEP * step_ns)
     much = max(enough, _CROWDED_LATE_OF_STEP * step_ns) if crowded else enough
     named = _stragglers(late, much) if matters else {}
     stragglers = {int(everyone[index]): late_ns for index, late_ns in named.items()}
+    clear = np.maximum(window.noise_ns, _MIN_LATE_OF_STEP * step_ns)
     return Lateness(
         replicas=tuple(everyone[shown].tolist()),
         steps=tuple(steps.tolist()),
@@ -73,6 +65,25 @@ def lateness(records: np.ndarray, replicas: np.ndarray, cores: int = 0) -> Laten
         stragglers=tuple(stragglers),
         slow_steps=tuple(steps[_slow_steps(late, enough)].tolist()) if matters else (),
         text=_text(stragglers, step_ns, _sharing(len(everyone), cores) if crowded else ""),
+        late=_late(window, named, clear) if named else (),
+    )
+
+
+def _late(window: StepWindow, named: dict[int, float], clear_ns: float) -> tuple[Late, ...]:
+    """The figures of stragglers: by index, how many ns a step; those that cost most first."""
+    compute = computing_ns(window)
+    often = (_excess(window.late_ns) > clear_ns).sum(axis=1)
+    return tuple(
+        Late(
+            replica=int(window.replicas[index]),
+            steps=int(often[index]),
+            of_steps=len(window.steps),
+            by_us=late_ns / 1000,
+            share=min(1.0, late_ns / window.step_ns),
+            compute_us=float(compute[index]) / 1000,
+            others_us=float(np.median(np.delete(compute, index))) / 1000,
+        )
+        for index, late_ns in sorted(named.items(), key=lambda item: -item[1])
     )
 
 
@@ -101,23 +112,22 @@ def _milliseconds(ns: float) -> str:
     return f"{ns / 1e6:.0f}" if ns >= 1e7 else f"{ns / 1e6:.2g}"
 
 
-def _step_ns(records: np.ndarray, column: np.ndarray) -> float:
-    """How long a step takes: the median time from one step's first collective to the next step's."""
-    first = np.full(column.max() + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, column, records["t_enter_ns"] + records["clock_offset_ns"])
-    return float(np.median(np.diff(first))) if len(first) > 1 else 0.0
-
-
 def _stragglers(late: np.ndarray, enough: float) -> dict[int, float]:
     """Indices of rows that stand out, and by how many ns a step; `late` has shape `(replicas, steps)`, ns."""
     replicas, steps = late.shape
-    median = np.sort(late, axis=0)[(replicas - 1) // 2]  # of two replicas the earlier one
-    excess = late - median
+    excess = _excess(late)
     above = excess > enough / 2
     often = above.sum(axis=1) >= _more_than_chance(steps, replicas)
     throughout = np.all([part.mean(axis=1) > 0.5 for part in np.array_split(above, 4, axis=1)], axis=0)
     by = np.median(excess, axis=1)
     return {int(index): float(by[index]) for index in np.flatnonzero(often & throughout & (by > enough))}
+
+
+def _excess(late: np.ndarray) -> np.ndarray:
+    """How much later than the median replica each came; of two replicas the earlier one is that."""
+    middle = (len(late) - 1) // 2
+    excess: np.ndarray = late - np.partition(late, middle, axis=0)[middle]
+    return excess
 
 
 @cache

@@ -67,6 +67,10 @@ class Members:
         group = self._groups.get(key)
         return (-1, -1) if group is None else group.last.get(replica, (-1, -1, 0, 0))[:2]
 
+    def newest_step(self, key: GroupKey) -> int:
+        """The newest step in which a replica of a group has come to a collective, -1 before the first."""
+        return max((position[0] for position in self._groups[key].last.values()), default=-1)
+
     def last(self, key: GroupKey, texts: Texts) -> dict[int, LastSeen]:
         """The newest collective of each replica of a group."""
         return {

@@ -12,6 +12,7 @@ import numpy as np
 from workbench.telemetry.feed.history import Texts
 from workbench.telemetry.snapshot import LastSeen, Stuck
 
+STUCK_AFTER_NS: Final = 1_000_000_000
 _NEEDS_ALL: Final = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
 
 
@@ -35,7 +36,7 @@ class Ends:
 
 
 def find_stuck(
-    pending: np.ndarray, last: dict[int, LastSeen], texts: Texts, *, before_ns: int, ends: Ends = Ends()
+    pending: np.ndarray, last: dict[int, LastSeen], texts: Texts, *, now_ns: int, ends: Ends = Ends()
 ) -> Stuck | None:
     """The oldest collective that replicas wait in, or could not complete as others were lost or late; else None.
 
@@ -49,8 +50,8 @@ def find_stuck(
       pending: Rows of `history.RECORD` of one group and generation of which some replica's record is missing.
       last: The newest collective of every replica of that generation.
       texts: What the numbers in them mean.
-      before_ns: Only a collective first entered before this time, driver's clock, counts; a younger one may
-        merely not have been reported yet.
+      now_ns: The time, by the driver's clock; a collective first entered less than a second ago may merely not have
+        been reported yet.
       ends: What the driver knows of replicas and steps.
     """
     pending = _after(pending, last)
@@ -83,10 +84,14 @@ def find_stuck(
             state = "waiting"
         else:
             state = "failed" if (part["state"] == timeout).any() else ""
-        if missing and state and (state != "waiting" or since <= before_ns):
+        waited = now_ns - since if state == "waiting" else 0
+        if missing and state and (state != "waiting" or waited >= STUCK_AFTER_NS):
             did = tuple(newest[replica] for replica in missing)
             op, site = texts[first["op"]], texts[first["site"]]
-            return Stuck(*key, op, site, waiting, missing, since, did, state, ends.were_in(key, missing))
+            reached = ends.were_in(key, missing)
+            return Stuck(
+                *key, op, site, waiting, missing, since, did, state, reached, seconds=waited // 1_000_000_000
+            )
     return None
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from workbench import forks
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
 from workbench.telemetry.dataframe import to_pandas
-from workbench.telemetry.feed.feed import STUCK_AFTER_NS, Feed
+from workbench.telemetry.feed.feed import Feed
+from workbench.telemetry.feed.stuck import STUCK_AFTER_NS
 from workbench.telemetry.recording import arrow, batches
 from workbench.telemetry.records import ADDED_COLUMNS, COLUMNS, schema
 from workbench.telemetry.runs.run_metadata import RUN_KEY, Facts

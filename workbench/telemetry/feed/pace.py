@@ -1,0 +1,54 @@
+"""How fast a group goes: how long its steps take, and which part of that is computing, waiting and sending."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.telemetry.feed.step_window import StepWindow
+from workbench.telemetry.snapshot import Pace
+
+
+def pace(window: StepWindow | None, *, finite: int) -> Pace:
+    """The pace over the newest steps.
+
+    Waited is the time from a replica's own arrival at a collective to the last one's, averaged over the replicas that
+    were not last. Sent is the time from the last one's arrival to a replica's result. Both are parts of a step, which
+    lasts from its first collective to the next step's; what the notebook pauses between two cells does not count.
+
+    Args:
+      window: The newest steps of one group; None without records.
+      finite: Number of the text "finite".
+    """
+    if window is None:
+        return Pace()
+    records = window.records
+    others = max(1, len(window.replicas) - 1)
+    enter = records["t_enter_ns"] + records["clock_offset_ns"]
+    end = records["t_end_ns"] + records["clock_offset_ns"]
+    ready = records["ready_ns"]
+    waited = window.by_step(np.maximum(ready - enter, 0)) / others
+    sent = window.by_step(np.maximum(end - ready, 0)) / len(window.replicas)
+    return Pace(
+        steps=len(window.steps),
+        last_step=int(window.steps[-1]),
+        end_ns=int(end.max()),
+        step_us=window.step_ns / 1000,
+        waited_share=_share(waited, window.length_ns),
+        sent_share=_share(sent, window.length_ns),
+        read_share=float((records["inputs"] == finite).mean()),
+    )
+
+
+def computing_ns(window: StepWindow) -> np.ndarray:
+    """How long each replica computes in a step on average: what it is not in collectives; shape `(replicas,)`."""
+    records, steps = window.records, len(window.length_ns)
+    if not steps:
+        return np.zeros(len(window.replicas))
+    spent = window.by_cell(np.maximum(records["t_end_ns"] - records["t_enter_ns"], 0))[:, :-1]
+    computing: np.ndarray = np.maximum(window.length_ns - spent, 0).mean(axis=1)
+    return computing
+
+
+def _share(part_ns: np.ndarray, length_ns: np.ndarray) -> float | None:
+    whole = float(length_ns.sum())
+    return float(np.minimum(part_ns[:-1], length_ns).sum()) / whole if whole else None

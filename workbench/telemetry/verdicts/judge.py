@@ -1,0 +1,69 @@
+"""Judges a run: everything that is to be said about it, the most important first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from workbench.telemetry.snapshot import EventItem, GroupView, Snapshot
+from workbench.telemetry.verdicts import failures, numbers, speed
+from workbench.telemetry.verdicts.verdict import Verdict
+from workbench.telemetry.verdicts.words import evidence, percent, sentence, time_text
+
+PRIORITY: Final = ("gone", "stuck", "mismatch", "nan", "failed", "late", "good", "watching")
+"""Codes of verdicts, the most important first."""
+
+MIN_STEPS: Final = 20
+_TOGETHER_NS: Final = 10_000_000_000
+"""A strategy that has been idle for so much longer than another one is over: what it was like is no news."""
+
+
+def verdicts(snapshot: Snapshot) -> tuple[Verdict, ...]:
+    """All that is to be said about a run, in the order of `PRIORITY`: one at least.
+
+    The first is the one to show. A pure function of what was folded, so a recorded run is judged as a live one.
+
+    Args:
+      snapshot: As `Feed.snapshot` and `Run.snapshot` give it.
+    """
+    groups = _current(snapshot.groups)
+    found = [verdict for group in groups for verdict in _of_group(group, snapshot.events)]
+    if not any(verdict.severity in ("error", "warning") for verdict in found):
+        found.append(_healthy(groups))
+    return tuple(sorted(found, key=lambda verdict: PRIORITY.index(verdict.code)))
+
+
+def _current(groups: tuple[GroupView, ...]) -> tuple[GroupView, ...]:
+    newest = max((group.pace.end_ns for group in groups), default=0)
+    return tuple(
+        group
+        for number, group in enumerate(groups)
+        if number == 0 or group.stuck is not None or group.pace.end_ns >= newest - _TOGETHER_NS
+    )
+
+
+def _of_group(group: GroupView, events: tuple[EventItem, ...]) -> Iterator[Verdict]:
+    told = [event for event in events if event.generation == group.generation]
+    yield from failures.gone(group, told)
+    yield from failures.stuck(group)
+    yield from failures.failed(group, told)
+    yield from numbers.not_finite(group, told)
+    yield from speed.late(group)
+
+
+def _healthy(groups: tuple[GroupView, ...]) -> Verdict:
+    """Nothing is wrong, or too little was seen to tell."""
+    steps = max((group.pace.steps for group in groups), default=0)
+    if steps < MIN_STEPS:
+        told = "" if steps else "no collective was recorded yet"
+        wording = sentence(f"Watching: {steps} of {MIN_STEPS} steps")
+        return Verdict("watching", "watching", wording, evidence(told), "lanes")
+    pace = max((group.pace for group in groups), key=lambda pace: pace.end_ns)
+    looked = "no NaN" if pace.read_share else ""
+    waited = "" if pace.waited_share is None else f"{percent(pace.waited_share)} waited"
+    wording = ", ".join(filter(None, (looked, waited)))
+    told = evidence(
+        f"{percent(pace.read_share)} of what went into collectives was looked through",
+        f"the newest {pace.steps} steps take {time_text(pace.step_us)} each",
+    )
+    return Verdict("good", "good", sentence(f"{wording}; copies not compared yet"), told, "lanes")

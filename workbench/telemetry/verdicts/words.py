@@ -1,0 +1,75 @@
+"""The words and figures of verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from workbench.telemetry.formatting import printable, shorten, significant, time_unit
+from workbench.telemetry.verdicts.verdict import MOST_CHARACTERS
+
+_NAMED: Final = 3
+_EVIDENCE: Final = 240  # characters: one line of a wide pane
+
+
+def percent(share: float) -> str:
+    """A share from 0 to 1, with a thin space.
+
+    >>> [percent(x).replace(chr(0x2009), " ") for x in (0.0, 0.004, 0.0151, 0.93)]
+    ['0 %', '<1 %', '2 %', '93 %']
+    """
+    value = 100 * share
+    shown = "0" if value <= 0 else "<1" if value < 1 else f"{value:.0f}"
+    return f"{shown}\N{THIN SPACE}%"
+
+
+def duration(seconds: int) -> str:
+    """How long something takes.
+
+    >>> [duration(n) for n in (7, 125, 7300)]
+    ['7 s', '2 min', '2 h']
+    """
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"
+
+
+def time_text(time_us: float) -> str:
+    """A time with its unit.
+
+    >>> time_text(5400.0)
+    '5.40 ms'
+    """
+    unit, per_us = time_unit([time_us])
+    return f"{significant(time_us / per_us)} {unit}"
+
+
+def replicas_text(replicas: Sequence[int]) -> str:
+    """Some replicas by number.
+
+    >>> replicas_text([1]), replicas_text([1, 2]), replicas_text(range(9))
+    ('replica 1', 'replicas 1 and 2', 'replicas 0, 1, 2 and 6 more')
+    """
+    if len(replicas) == 1:
+        return f"replica {replicas[0]}"
+    numbers = [str(replica) for replica in replicas[:_NAMED]]
+    if more := len(replicas) - len(numbers):
+        numbers.append(f"{more} more")
+    return f"replicas {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def capital(text: str) -> str:
+    """The text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def sentence(*choices: str) -> str:
+    """The first of some wordings that is short enough, or the last one cut; what acts on a terminal is escaped."""
+    wordings = [printable(capital(choice)) for choice in choices]
+    fitting = (wording for wording in wordings if len(wording) <= MOST_CHARACTERS)
+    return next(fitting, shorten(wordings[-1], MOST_CHARACTERS))
+
+
+def evidence(*parts: str) -> str:
+    """What there is of some parts as one line."""
+    return shorten(printable("; ".join(filter(None, parts))), _EVIDENCE)
