@@ -18,8 +18,9 @@ DEBUGGING = "05_debugging.ipynb"
 FRAMEWORKS = "06_bring_your_framework.ipynb"
 RUNS = "07_recorded_runs.ipynb"
 TPU = "08_tpu_emulated.ipynb"
+SERVERS = "09_parameter_servers.ipynb"
 TERMINALS = "10_several_terminals.ipynb"
-COURSE = [SHARDING, VARIABLES, DEBUGGING, RUNS, TERMINALS]
+COURSE = [SHARDING, VARIABLES, DEBUGGING, RUNS, SERVERS, TERMINALS]
 """Those of which the outputs are looked at here; the others have tests of their own."""
 BEGIN, END = "BEGIN SOLUTION", "END SOLUTION"
 
@@ -59,6 +60,13 @@ PLAUSIBLE: dict[str, dict[str, tuple[str, str]]] = {
         "kept-waiting": ("idxmax", "idxmin"),
         "folder": ('wb.dashboard("runs")', 'wb.dashboard("runs/slow.parquet")'),
     },
+    SERVERS: {
+        "divided": ("FixedShardsPartitioner(2)", "FixedShardsPartitioner(1)"),
+        "batch": ("default_rng(number)", "default_rng()"),
+        "step": ("            (wb.IndexedSlices(d_noise, noise), outputs),\n", ""),
+        "due": ("batch(number)[0]", "batch(number)[1]"),
+        "restored": ("manager.restore_or_initialize()", "manager.latest_checkpoint"),
+    },
     TERMINALS: {
         "how-many": ("replicas = 2", "replicas = 3"),
         "where": ('.cluster_spec().task_address("worker", 0)', ".master()"),
@@ -95,6 +103,11 @@ SAID = {
     "kept-waiting-check": "was not the one that the others waited for",
     "folder-check": "is one file; name the folder",
     "retry-check": "only the loss of a replica is worth another try",
+    "divided-check": "'vectors' has parts of [1000] rows, not two halves",
+    "batch-check": "comes out different each time",
+    "step-check": "rows of the batch have not changed in 'outputs'",
+    "due-check": "words were met another number of times, such as",
+    "restored-check": "the counter says 0 steps, the checkpoint was saved after 600",
     "how-many-check": "which of the three jobs computes?",
     "where-check": "is no task, worker 0 is at 127.0.0.1:",
     "counted-check": "how does `steps` combine what replicas add?",
@@ -164,6 +177,14 @@ def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]
             "folder": "<Dashboard: .*, live>",
             "folder-check": "stopped",
             "share": "nranks 3",
+        },
+        SERVERS: {
+            "divided-check": r"ps:0 (.|\n)* ps:1 ",
+            "train": r"loss 6\.\d+ -> 3\.\d(.|\n)*ran worker 0: \d{2,}, worker 1: \d{2,}, worker 2: \d{2,}",
+            "kill": r"worker:1 was killed, .*\nps:0 was killed, .*\nloss 3\.\d+ -> 2\.\d",
+            "due-check": "600 steps and 614400 words: each counted once",
+            "restored-check": r"\[334, 333, 333\] rows on the three servers",
+            "goon": r"-> 2\.\d+\n +two: .*three.*\n *finally: .*try.*\n(.|\n)*1000 steps",
         },
         TERMINALS: {
             "terminals": "1 of 3 tasks, waiting for (.|\n)*all 3 tasks are there",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from workbench.device_names import Device
     from workbench.distribute.input.registry import InputRegistry
     from workbench.distribute.variables.registry import VariableRegistry
+    from workbench.runtime.driver.gang.gang import Gang
     from workbench.runtime.driver.group import Group
     from workbench.runtime.restorer import Restorer
     from workbench.runtime.shipping.function_registry import Prepared
@@ -125,6 +126,11 @@ class DescribedStrategy:
         if self._group is None:
             raise RuntimeError(f"{self!r} can only be used in the notebook, not on a replica")
         return self._group
+
+    @property
+    def gang(self) -> Gang[Group]:
+        """The workers of the cluster that it runs on; raises as `group`."""
+        return self.group.gang
 
     def next_server(self) -> int:
         """The parameter server of a variable that is being created, for strategies that have some."""

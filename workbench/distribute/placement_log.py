@@ -39,16 +39,14 @@ def log_placement(strategy: DescribedStrategy, text: Callable[[], str]) -> None:
     """
     if not get_log_device_placement() or strategy.is_default or strategy.stands_for_another:
         return
-    group = strategy.group
     event = Event(
         "lifecycle",
         "placement",
-        f"{group.label}: {text()}",
+        f"{type(strategy).__name__}: {text()}",
         time.monotonic_ns(),
         site=users_call_site(),
-        generation=group.generation,
     )
-    group.gang.notify(event)
+    strategy.gang.notify(event)
 
 
 def log_function(strategy: DescribedStrategy, fn: Callable[..., Any], arguments: Any) -> None:

@@ -91,7 +91,7 @@ def cluster_bundle(cluster: Cluster, include: Any = None, exclude: Any = None) -
 
 def strategy_bundle(strategy: Strategy, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """A strategy: the topology of its cluster."""
-    cluster = None if strategy.is_default else strategy.group.gang.cluster
+    cluster = None if strategy.is_default else strategy.gang.cluster
     text, html_ = repr(strategy), strategy_html(strategy)
     if cluster is None:
         return {"text/plain": text, "text/html": html_}

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from workbench.device_names import Device
     from workbench.distribute.partitioners import Partitioner
     from workbench.distribute.value_context import RunOptions
+    from workbench.runtime.driver.gang.gang import Gang
+    from workbench.runtime.driver.group import Group
 
 _JOBS = frozenset(("chief", "worker", "ps", "evaluator"))
 
@@ -124,6 +126,23 @@ class ParameterServerStrategy(Strategy):
         if self._hosting is None:
             raise RuntimeError(f"{self!r} can only be used like this in the notebook, not on a worker")
         return self._hosting
+
+    @property
+    def group(self) -> Group:
+        """There is none: workers run functions each on its own.
+
+        Raises:
+          RuntimeError: Always.
+        """
+        raise RuntimeError(
+            f"{self!r} has no replicas that run steps together; ClusterCoordinator(strategy).schedule(fn) runs "
+            f"functions on its workers"
+        )
+
+    @property
+    def gang(self) -> Gang[Group]:
+        """See `DescribedStrategy.gang`."""
+        return self.hosting.cluster.gang
 
     @property
     def extended(self) -> StrategyExtended:

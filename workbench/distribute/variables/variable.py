@@ -153,7 +153,10 @@ class Variable(DescribedVariable, DistributedValues):
         d, strategy = self.description, self._strategy
         assert strategy is not None
         shape = ",".join(map(str, d.shape))
-        return f"variable {self.name!r} {d.dtype.name}[{shape}] is on {places(strategy.parameter_devices)}"
+        where = (
+            self.whereabouts if self.kind == "ServerVariable" else f"on {places(strategy.parameter_devices)}"
+        )
+        return f"variable {self.name!r} {d.dtype.name}[{shape}] is {where}"
 
     def _create_inside(self, array: Array) -> None:
         """In a replica function: all replicas stop, and the driver creates one variable for them."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, get_args
 
+from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.errors import CaptureError, FailedPreconditionError, InvalidArgumentError, WorkbenchError
 from workbench.runtime.user_code.notebook_cells import with_cells
@@ -187,6 +188,8 @@ def only_strategy(namespace: Mapping[str, Any], name: str = "") -> Strategy:
     names: dict[int, str] = {}
     closed: list[str] = []
     for each, value in namespace.items():
+        if isinstance(value, ParameterServerStrategy):
+            continue  # has no replicas that a cell could run on
         if isinstance(value, Strategy) and not value.is_default and not each.startswith("_"):
             if value.group.gang.closed:
                 closed.append(each)
@@ -226,6 +229,11 @@ def named_values(namespace: Mapping[str, Any], names: str) -> dict[str, Any]:
 def _checked(strategy: Strategy, replicas: Iterable[int] | None, group: str) -> tuple[int, ...]:
     if not isinstance(strategy, Strategy) or strategy.is_default:
         raise InvalidArgumentError(f"a cell runs on the replicas of a strategy, got {strategy!r}")
+    if isinstance(strategy, ParameterServerStrategy):
+        raise InvalidArgumentError(
+            f"a cell runs on replicas that run steps together, and {strategy!r} has none: schedule functions with "
+            f"ClusterCoordinator(strategy).schedule(fn)"
+        )
     if strategy.devices[0].kind == "TPU":
         raise InvalidArgumentError(
             "a TPU strategy compiles functions and cannot run a cell line by line: use strategy.run(fn)"

@@ -140,7 +140,7 @@ def cluster_of(of: Strategy | Cluster | None, view: str) -> Cluster:
         raise FailedPreconditionError(
             f"the default strategy computes in the notebook, without a cluster; write wb.{view}() for the current one"
         )
-    cluster = of.group.gang.cluster if isinstance(of, Strategy) else of or current_cluster()
+    cluster = of.gang.cluster if isinstance(of, Strategy) else of or current_cluster()
     if cluster is None:
         raise FailedPreconditionError(
             f"there is no cluster for wb.{view}() to show: call wb.connect(...), or make a strategy and run something"

@@ -18,7 +18,7 @@ from workbench.telemetry.snapshot import Onset
 from workbench.ui.inspect.differences import Apart, apart, differences
 from workbench.ui.inspect.first_bad import origin_hints
 from workbench.ui.inspect.not_finite import tell_not_finite
-from workbench.ui.inspect.replica_places import central_device, place_of
+from workbench.ui.inspect.replica_places import central_device, place_of, server_of
 from workbench.ui.inspect.since_step import UNKNOWN, Since, empty_input, result_since, variable_since
 from workbench.ui.inspect.spread import spread_of
 from workbench.ui.inspect.summaries import assigned, described, summarise
@@ -96,10 +96,11 @@ class _Found:
         return tuple(self._replica(leaf, rank, rank, group.devices[rank]) for rank in ranks)
 
     def _here(self, leaf: Any) -> tuple[ReplicaSummary, ...]:
-        """A leaf whose components, or only value, are in the notebook."""
+        """A leaf whose components, or only value, are in the notebook, or on a parameter server."""
         components = enumerate(leaf.values) if isinstance(leaf, PerReplica | Mirrored) else [(-1, leaf)]
         return tuple(
-            ReplicaSummary(rank, "", "", described(part, exact=self._exact)) for rank, part in components
+            ReplicaSummary(rank, *server_of(part), described(part, exact=self._exact))
+            for rank, part in components
         )
 
     def _replica(self, leaf: Any, rank: int, shown: int, device: Device) -> ReplicaSummary:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import optree
 
+from workbench.distribute.servers.sharded_variable import ShardedVariable
 from workbench.distribute.values.distributed_values import DistributedValues
 from workbench.distribute.variables.component import VariableComponent
 
@@ -17,7 +18,7 @@ Path = tuple[Any, ...]
 
 
 def leaves_of(tree: Any) -> Iterator[tuple[Path, Any]]:
-    """Where a leaf is, and the leaf, in the order of `optree`; distributed values are leaves.
+    """Where a leaf is, and the leaf, in the order of `optree`; distributed values are leaves, and so are shards.
 
     A container inside of itself is a leaf, too, and so is one that is more than 64 deep.
     """
@@ -43,6 +44,8 @@ def _children(path: Path, node: Any) -> Iterator[tuple[Path, Any]] | None:
     """Those of a container, None if it is none."""
     if isinstance(node, DistributedValues | VariableComponent):
         return None
+    if isinstance(node, ShardedVariable):
+        return (((*path, number), shard) for number, shard in enumerate(node.variables))
     if type(node) is dict and len(node) > _LARGE:  # `optree` would make several lists of them
         try:
             return (((*path, key), node[key]) for key in sorted(node))

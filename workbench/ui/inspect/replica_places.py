@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from workbench.distribute.servers.on_servers import OnServers
 from workbench.distribute.values.distributed_values import DistributedValues
 from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.variable import Variable
@@ -15,16 +16,27 @@ if TYPE_CHECKING:
 
 
 def place_of(leaf: Any) -> tuple[Group, Handle | str] | None:
-    """The replicas that hold a leaf, and how they know it; None for what is here."""
+    """The replicas that hold a leaf, and how they know it; None for what no replica holds."""
     if isinstance(leaf, VariableComponent):
         leaf = leaf.variable
     if isinstance(leaf, Variable):
-        return None if leaf.strategy is None else (leaf.strategy.group, leaf.description.key)
+        if leaf.strategy is None or isinstance(leaf.placement, OnServers):
+            return None
+        return leaf.strategy.group, leaf.description.key
     if isinstance(leaf, DistributedValues) and leaf.handle is not None:
         handle = leaf.handle
         # Others take part since it was made: no program can look at it where it is.
         return (group_of(handle), handle) if handle.places is handle.group.places else None
     return None
+
+
+def server_of(leaf: Any) -> tuple[str, str]:
+    """Host and name of the parameter server that holds a variable, ("", "") for everything else."""
+    if not isinstance(leaf, Variable) or not isinstance(leaf.placement, OnServers):
+        return "", ""
+    strategy: Any = leaf.strategy  # with servers, as the placement says
+    server = strategy.hosting.servers[leaf.description.server]
+    return server.device.host, server.name
 
 
 def central_device(leaf: Any) -> Device | None:
