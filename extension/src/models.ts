@@ -244,6 +244,7 @@ export interface StageFlow {
   elements: number;
   failures: number;
   elements_per_second: number;
+  recent_per_second: number | null;
   bytes_per_second: number | null;
   own_seconds: number;
   own_us: number | null;
@@ -257,6 +258,7 @@ export interface StageFlow {
   queue_capacity: number | null;
   queue_chosen: boolean;
   held_bytes: number;
+  block_rows: number;
   note: string;
 }
 
@@ -266,6 +268,7 @@ export interface PipelineFlow {
   name: string;
   processes: number;
   elements_per_second: number;
+  recent_per_second: number | null;
   stages: StageFlow[];
   bottleneck: number;
 }

@@ -603,6 +603,7 @@ test("while a dataset is gone through it is shown where each replica is, and whi
   assert.match(textOf(shown.root), /epoch0begun4 of 7 steps/);
   assert.match(textOf(shown.root), /behindreplica 2, at step 2/);
   assert.match(textOf(shown.root), /waited for input▲5% to 50% of 2.00 s/);
+  assert.match(textOf(shown.root), /what takes that timesee the view Input, or explain\(\)/);
   assert.equal(written.filter((text) => text === "▼").length, 4);
   assert.ok(written.some((text) => text.endsWith("rows · ▲ waits 50%")));
 
@@ -762,6 +763,7 @@ test("input marks the bottleneck, the queue, what AUTOTUNE chose and who starves
 
   assert.equal(cards.length, 2); // one per host
   assert.match(cards[0]!, /^map\(augment\).*2 processes \(AUTOTUNE\).*12 failures.*bottleneck$/);
+  assert.match(cards[0]!, /4,712\/s, now 3,927\/s/);
   assert.match(textOf(shown.root), /queue 3\.70 of 8 \(AUTOTUNE\), 3 MiB/);
   assert.match(textOf(shown.root), /Replica 3 waits 47 % of the time for input/);
   const starving = [...shown.root.querySelectorAll(".wb-waits li")].filter((li) =>

@@ -15,7 +15,9 @@ import workbench as wb
 from workbench.data.cost.bottleneck import verdict
 from workbench.data.cost.flow import PipelineFlow, ReplicaWait, pipeline_flow, replica_waits
 from workbench.data.cost.profile import PipelineProfile, QueueProfile, StageProfile, Workers
+from workbench.data.cost.recent import Told
 from workbench.data.dataset import Dataset
+from workbench.data.explanation import InputExplanation, input_flow
 
 
 def _flow(*stages: StageProfile, elapsed_seconds: float = 10, name: str = "here") -> PipelineFlow:
@@ -214,12 +216,50 @@ def test_workers_are_judged_by_how_busy_each_is_and_said_to_be_chosen() -> None:
 
     assert flow.stages[flow.bottleneck].busy_share == pytest.approx(0.9)
     assert verdict([flow], [])[0] == "map(parse) keeps its 4 threads busy 90 % of the time."
-    from workbench.data.explanation import InputExplanation, input_flow
-
     text = repr(InputExplanation(input_flow([flow], elapsed_seconds=10)))
     assert "4 threads (AUTOTUNE)" in text
     assert "3.00 of 4 (AUTOTUNE), 2 KiB" in text
     assert max(map(len, text.splitlines())) <= 88
+
+
+def test_a_map_that_is_computed_in_blocks_gets_other_advice_than_one_that_is_called_for_each_element() -> (
+    None
+):
+    blocks = Dataset.range(100_000).map(lambda x: x * 2 + 1).explain().flow.pipelines[0].stages[1]
+    each = Dataset.range(100).map(lambda x: int(x)).explain().flow.pipelines[0].stages[1]
+
+    assert blocks.block_rows > 1
+    assert each.block_rows == 0
+    sentence, advice = verdict([_flow(_stage("range"), _stage("map(scale)", 7, block_rows=4096))], [])
+    assert sentence == "map(scale) takes 70 % of the time."
+    assert "computed for 4,096 rows at a time already" in advice
+    assert "num_parallel_calls" not in advice
+
+
+def test_rates_of_the_last_seconds_stand_beside_the_averages() -> None:
+    def profile(elapsed_seconds: float, elements: int) -> tuple[PipelineProfile, ...]:
+        inner = PipelineProfile((_stage("records", elements=10 * elements),), elapsed_seconds)
+        source = _stage("interleave(read)", elements=elements, inputs=(inner,))
+        return (PipelineProfile((source, _stage("batch(4)", elements=elements // 4)), elapsed_seconds),)
+
+    told = Told().and_now(profile(1, 1000), at=101)
+    assert told.recent(101) is None  # the averages are those of the last seconds
+    for second in range(2, 11):
+        told = told.and_now(profile(second, 1000 + 80 * (second - 1)), at=100 + second)
+    (recent,) = told.recent(110) or ()
+    (newest,) = told.newest
+
+    flow = pipeline_flow(newest, recent)
+
+    assert [stage.name for stage in flow.stages] == ["records", "interleave(read)", "batch(4)"]
+    assert [stage.recent_per_second for stage in flow.stages] == [800, 80, 20]
+    assert flow.stages[1].elements_per_second == 172
+    text = repr(InputExplanation(input_flow([flow], elapsed_seconds=10)))
+    assert re.search(r"^  interleave\(read\)\s+172\s+80", text, re.M)
+    assert "now: elements/s in the last 5 s." in text
+    assert "now" not in repr(InputExplanation(input_flow([pipeline_flow(newest)], elapsed_seconds=10)))
+    assert told.recent(130) is None  # nobody has told anything for long
+    assert told.and_now(profile(1, 10), at=131).recent(131) is None  # another process reads
 
 
 def test_replicas_that_hardly_wait_need_no_advice() -> None:
@@ -256,8 +296,6 @@ def test_replicas_that_all_wait_alike_are_named_together() -> None:
 
 
 def test_many_hosts_and_replicas_are_bounded() -> None:
-    from workbench.data.explanation import InputExplanation, input_flow
-
     pipelines = [_flow(_stage("range"), name=f"host {host}") for host in range(40)]
     waits = replica_waits([float(replica) for replica in range(100)], [0] * 100, 1000)
     flow = input_flow(pipelines, waits, status="live", elapsed_seconds=1000)

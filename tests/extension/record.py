@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -151,35 +152,36 @@ def inputs() -> dict[str, InputFlow]:
         queue = QueueProfile(8, chosen=True, fills=4000 - 300 * number, looks=1000, held_bytes=3 << 20)
         read = PipelineProfile(
             (
-                StageProfile("records", 61_000, 0, 244_000_000, own_seconds=1.1),
-                StageProfile(
+                _stage("records", 61_000, 244_000_000, 1.1),
+                _stage(
                     "map(inflate)",
                     61_000,
-                    0,
                     488_000_000,
-                    own_seconds=2.5,
-                    note="called on blocks of 64 rows",
+                    2.5,
+                    block_rows=64,
+                    note="computed for 64 rows at a time, which gives the same as row by row",
                 ),
             ),
             elapsed_seconds,
         )
         stages = (
-            StageProfile("memory", 16, 0, 1_600, own_seconds=0.001),
-            StageProfile("interleave(read)", 61_000, 0, 488_000_000, 0.4, workers=Workers(4), inputs=(read,)),
-            StageProfile("shuffle(2000)", 59_000, 0, 472_000_000, own_seconds=0.3),
-            StageProfile(
+            _stage("memory", 16, 1_600, 0.001),
+            _stage("interleave(read)", 61_000, 488_000_000, 0.4, workers=Workers(4), inputs=(read,)),
+            _stage("shuffle(2000)", 59_000, 472_000_000, 0.3),
+            _stage(
                 "map(augment)",
                 58_900,
-                12,
                 942_000_000,
                 slow_seconds,
+                failures=12,
                 workers=Workers(2, "processes", chosen=True),
             ),
-            StageProfile("batch(128)", 460, 0, 942_000_000, own_seconds=0.7),
-            StageProfile("prefetch", 456, 0, 934_000_000, own_seconds=0.01, workers=Workers(1), queue=queue),
-            StageProfile("even_split(2)", 912, 0, 934_000_000, own_seconds=0.2),
+            _stage("batch(128)", 460, 942_000_000, 0.7),
+            _stage("prefetch", 456, 934_000_000, 0.01, workers=Workers(1), queue=queue),
+            _stage("even_split(2)", 912, 934_000_000, 0.2),
         )
-        return pipeline_flow(PipelineProfile(stages, elapsed_seconds), host=number, name=name)
+        whole = PipelineProfile(stages, elapsed_seconds)
+        return pipeline_flow(whole, _newest(whole), host=number, name=name)
 
     waits = replica_waits([1.1, 0.9, 5.6, 5.9], [0, 0, 1, 1], elapsed_seconds)
     live = input_flow(
@@ -190,19 +192,32 @@ def inputs() -> dict[str, InputFlow]:
         limit="epoch 3",
     )
     sides = [
-        PipelineProfile(
-            (StageProfile(name, 1000, own_seconds=0.01), StageProfile(f"map({fn})", 1000, 0, 8_000, own)), 1.0
-        )
+        PipelineProfile((_stage(name, 1000, None, 0.01), _stage(f"map({fn})", 1000, 8_000, own)), 1.0)
         for name, fn, own in (("text lines", "tokens", 0.12), ("range", "<lambda>", 0.02))
     ]
     zipped = (
-        StageProfile("zip", 1000, 0, 16_000, 0.02, inputs=tuple(sides)),
-        StageProfile("batch(32)", 31, 0, 15_872, 0.63),
+        _stage("zip", 1000, 16_000, 0.02, inputs=tuple(sides)),
+        _stage("batch(32)", 31, 15_872, 0.63),
     )
     measured = input_flow(
         [pipeline_flow(PipelineProfile(zipped, 1.0))], elapsed_seconds=1.0, limit="the first 1 s of a pass"
     )
     return {"input_starving": live, "input_measured": measured}
+
+
+def _stage(
+    name: str, elements: int, produced_bytes: int | None, own_seconds: float, **more: Any
+) -> StageProfile:
+    return StageProfile(name, elements, produced_bytes=produced_bytes, own_seconds=own_seconds, **more)
+
+
+def _newest(pipeline: PipelineProfile) -> PipelineProfile:
+    """What was added in the last seconds: less than before, as the input slows down."""
+    stages = tuple(
+        replace(stage, elements=stage.elements // 3, inputs=tuple(map(_newest, stage.inputs)))
+        for stage in pipeline.stages
+    )
+    return replace(pipeline, stages=stages, elapsed_seconds=5.0)
 
 
 def services() -> dict[str, ServiceStatus]:

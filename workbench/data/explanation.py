@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from workbench.data.cost.bottleneck import verdict
 from workbench.data.cost.flow import InputFlow, PipelineFlow, ReplicaWait, StageFlow, pipeline_flow
+from workbench.data.cost.recent import RECENT_SECONDS
 from workbench.data.meter import Meter
 from workbench.data.passes import Pass
 from workbench.data.tables import Failed, attempts
@@ -23,7 +24,7 @@ _WIDTH: Final = 88
 _NAME_WIDTH: Final = 30
 _MOST_PIPELINES: Final = 16
 _MOST_REPLICAS: Final = 32
-_HEADINGS: Final = ("stage", "elements/s", "MB/s", "busy", "own/element", "queue", "workers")
+_HEADINGS: Final = ("stage", "elements/s", "now", "MB/s", "busy", "own/element", "queue", "workers")
 DEFAULT_SECONDS: Final = 1.0
 listeners: Final[list[Callable[[InputExplanation], object]]] = []
 """Each is called with what was explained, and must return at once: so this layer needs to know no view."""
@@ -171,7 +172,7 @@ def verdict_line(flow: InputFlow) -> str:
 
 
 def _title(flow: InputFlow) -> str:
-    where = "" if len(flow.pipelines) == 1 else f" of {len(flow.pipelines) + flow.hidden_pipelines} hosts"
+    where = "" if len(flow.pipelines) <= 1 else f" of {len(flow.pipelines) + flow.hidden_pipelines} hosts"
     measured = f"{flow.elapsed_seconds:.3g} s"
     return f"Input{where}: {flow.status}, {measured}" + (f", {flow.limit}" if flow.limit else "")
 
@@ -188,6 +189,8 @@ def _more(flow: InputFlow) -> str:
         hidden = f", and {flow.hidden_replicas} more that waited less" if flow.hidden_replicas else ""
         parts.append(f"Waited for input, by replica: {shares}{hidden}.")
         parts.append("wb.explain_sharding tells who reads what.")
+    if any(pipeline.recent_per_second is not None for pipeline in flow.pipelines):
+        parts.append(f"now: elements/s in the last {RECENT_SECONDS:g} s.")
     parts += [
         printable(f"{stage.name}: {stage.note}.")
         for pipeline in flow.pipelines[:1]
@@ -221,6 +224,7 @@ def _cells(pipeline: PipelineFlow) -> list[list[str]]:
         [
             shorten(printable("  " * stage.depth + stage.name), _NAME_WIDTH),
             _rate(stage.elements_per_second),
+            NOTHING if stage.recent_per_second is None else _rate(stage.recent_per_second),
             NOTHING if stage.bytes_per_second is None else significant(stage.bytes_per_second / 1e6),
             _percent(stage.busy_share),
             NOTHING if stage.own_us is None else own_text(stage.own_us),

@@ -84,6 +84,9 @@ class Unmeasured:
     def left_out(self) -> None:
         """As `StageMeter.left_out`."""
 
+    def blocks(self, rows: int) -> None:
+        """As `StageMeter.blocks`."""
+
     def note(self, text: str) -> None:
         """As `StageMeter.note`."""
 
@@ -187,6 +190,7 @@ class StageMeter:
         self._sampled = self._sampled_bytes = 0
         self._workers: Workers | None = None
         self._queue: QueueProfile | None = None
+        self._block_rows = 0
         self._note = ""
         self._inputs: dict[object, list[StageMeter]] = {}
 
@@ -238,6 +242,11 @@ class StageMeter:
         """An element that could not be made is left out here, and nobody else hears of it."""
         with self._watch.lock:
             self._left_out += 1
+
+    def blocks(self, rows: int) -> None:
+        """The function of the stage is computed for so many rows at a time; 0 if it is called for each again."""
+        with self._watch.lock:
+            self._block_rows = rows
 
     def note(self, text: str) -> None:
         """Tells how the stage works, in a few words that explanations show."""
@@ -326,6 +335,7 @@ class StageMeter:
             blocked_seconds=seconds(self._idle),
             workers=self._workers,
             queue=self._queue,
+            block_rows=self._block_rows,
             note=self._note,
             inputs=tuple(_profile(meters, elapsed_seconds, under_way) for meters in self._inputs.values()),
         )

@@ -66,6 +66,7 @@ function ProgressFacts({ progress, model }: { progress: InputProgress; model: Da
         text={`${percent(100 * Math.min(...shares))} to ${percent(100 * most)} of ${timeText(progress.elapsed_seconds * 1e6)}`}
         bad={most >= MUCH_WAITING}
       />
+      {most >= MUCH_WAITING && <Fact name="what takes that time" text="see the view Input, or explain()" />}
     </>
   );
 }

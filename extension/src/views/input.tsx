@@ -42,7 +42,11 @@ function Picture({ model, context }: { model: InputFlow; context: Context }) {
         >
           {many && (
             <h4>
-              {pipeline.name} <span class="wb-quiet">{perSecond(pipeline.elements_per_second)}</span>
+              {pipeline.name}{" "}
+              <span class="wb-quiet">
+                {perSecond(pipeline.elements_per_second)}
+                {nowOf(pipeline)}
+              </span>
             </h4>
           )}
           <Flow stages={nested(pipeline)} />
@@ -112,7 +116,10 @@ function Card({ step: { stage, bottleneck } }: { step: Step }) {
   return (
     <div class="wb-stage" data-bottleneck={bottleneck ? "yes" : undefined}>
       <code title={stage.name}>{stage.name}</code>
-      <b>{perSecond(stage.elements_per_second)}</b>
+      <b>
+        {perSecond(stage.elements_per_second)}
+        {nowOf(stage)}
+      </b>
       <span>
         <Bar share={stage.busy_share} {...(bottleneck ? { colour: BAD } : {})} />
         {share(stage.busy_share)} busy
@@ -233,6 +240,13 @@ const STAGES: Column<Line>[] = [
     order: ({ stage }) => stage.elements_per_second,
   },
   {
+    title: "now/s",
+    help: "elements per second in the last seconds",
+    rank: 1,
+    text: ({ stage }) => (stage.recent_per_second === null ? NOTHING : amount(stage.recent_per_second)),
+    order: ({ stage }) => stage.recent_per_second ?? -1,
+  },
+  {
     title: "data rate",
     rank: 4,
     text: ({ stage }) => rateText(stage.bytes_per_second === null ? null : stage.bytes_per_second / 1e9),
@@ -283,6 +297,10 @@ function amount(value: number): string {
 
 function perSecond(rate: number): string {
   return `${amount(rate)}/s`;
+}
+
+function nowOf({ recent_per_second }: { recent_per_second: number | null }): string {
+  return recent_per_second === null ? "" : `, now ${perSecond(recent_per_second)}`;
 }
 
 function share(value: number): string {

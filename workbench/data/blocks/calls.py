@@ -101,6 +101,7 @@ class BlockCalls:
         if structure is None:
             return None
         if not first:
+            self.meter.blocks(len(part))
             self.meter.note(f"computed for {len(part):,} rows at a time, which gives the same as row by row")
         table = BlockTable(columns, structure, part, captured, self.call, first)
         return Run(table, range(len(part)))
@@ -157,6 +158,7 @@ class BlockCalls:
 
     def _give_up(self, why: str) -> None:
         self._obstacle = why
+        self.meter.blocks(0)
         self._note(why)
 
     def _note(self, why: str) -> None:

@@ -14,6 +14,7 @@ _PARALLEL: Final = "give it num_parallel_calls=wb.data.AUTOTUNE"
 _AHEAD: Final = (
     "end the dataset with prefetch(wb.data.AUTOTUNE), so that this happens while the last batch is used"
 )
+_CHEAPER: Final = "make it cheaper, or keep its results with cache()"
 _ADVICE: Final = {
     "map": _PARALLEL,
     "interleave": _PARALLEL,
@@ -41,6 +42,8 @@ def verdict(pipelines: Sequence[PipelineFlow], replicas: Sequence[ReplicaWait]) 
       pipelines: One per host.
       replicas: How long each waited; none where nobody but this process reads.
     """
+    if not pipelines:
+        return "Nothing was read yet.", "numbers come with the first batches"
     if not any(stage.elements or stage.failures for pipeline in pipelines for stage in pipeline.stages):
         return "Nothing was read yet.", ""
     longest = max((each.waited_share for each in replicas), default=1.0)
@@ -80,6 +83,8 @@ def _advice(stage: StageFlow, pipeline: PipelineFlow) -> str:
                 "with cache()"
             )
         return f"{stage.workers} {stage.worker_kind} are not enough: {_PARALLEL}"
+    if stage.block_rows:
+        return f"its function is computed for {stage.block_rows:,} rows at a time already; {_CHEAPER}"
     if kind in _READERS:
         return _FILES
     advice = _ADVICE.get(kind, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from workbench.data.cost.profile import PipelineProfile, StageProfile
@@ -23,7 +23,8 @@ class StageFlow:
       elements: How many it gave.
       failures: How many it could not make.
       elements_per_second: Rate at which it gave them.
-      bytes_per_second: The same in bytes, or None where sizes are not known.
+      recent_per_second: The same in the last seconds, or None where that is the same or not known.
+      bytes_per_second: Rate in bytes over the whole time, or None where sizes are not known.
       own_seconds: Time of its own work, over all of its workers.
       own_us: The same per element, in µs, or None before the first.
       busy_share: The part of the time, 0 to 1, in which its workers worked; of several workers the average.
@@ -36,6 +37,7 @@ class StageFlow:
       queue_capacity: Most that may wait, or None.
       queue_chosen: Whether AUTOTUNE chose that.
       held_bytes: Memory of those that wait; 0 where it is not known.
+      block_rows: Rows for which its function is computed at a time; 0 where it is called for each element.
       note: How it works, and how many elements it left out; or "".
     """
 
@@ -45,6 +47,7 @@ class StageFlow:
     elements: int
     failures: int
     elements_per_second: float
+    recent_per_second: float | None
     bytes_per_second: float | None
     own_seconds: float
     own_us: float | None
@@ -58,6 +61,7 @@ class StageFlow:
     queue_capacity: int | None
     queue_chosen: bool
     held_bytes: int
+    block_rows: int
     note: str
 
 
@@ -70,6 +74,7 @@ class PipelineFlow:
       name: What it is called.
       processes: How many processes read it.
       elements_per_second: Rate at which elements come out.
+      recent_per_second: The same in the last seconds, or None where that is the same or not known.
       stages: Source first.
       bottleneck: Index of the stage that holds back the others, -1 if none does.
     """
@@ -78,6 +83,7 @@ class PipelineFlow:
     name: str
     processes: int
     elements_per_second: float
+    recent_per_second: float | None
     stages: tuple[StageFlow, ...]
     bottleneck: int
 
@@ -128,21 +134,25 @@ class InputFlow:
     hidden_replicas: int
 
 
-def pipeline_flow(profile: PipelineProfile, *, host: int = 0, name: str = "here") -> PipelineFlow:
+def pipeline_flow(
+    profile: PipelineProfile, recent: PipelineProfile | None = None, *, host: int = 0, name: str = "here"
+) -> PipelineFlow:
     """The model of one pipeline.
 
     Args:
       profile: What it has cost.
+      recent: What of that was added in the last seconds, or None where that is all of it or nobody knows.
       host: Number of its host.
       name: What the host is called.
     """
-    stages = tuple(_rows(profile, profile.elapsed_seconds, 0))
+    stages = tuple(_rows(profile, recent, 0))
     busiest = max(range(len(stages)), key=lambda index: stages[index].busy_share)
     return PipelineFlow(
         host=host,
         name=name,
         processes=profile.processes,
         elements_per_second=stages[-1].elements_per_second,
+        recent_per_second=stages[-1].recent_per_second,
         stages=stages,
         bottleneck=busiest if stages[-1].elements and stages[busiest].busy_share >= _BUSY else -1,
     )
@@ -170,39 +180,51 @@ def replica_waits(
     )
 
 
-def _rows(profile: PipelineProfile, elapsed_seconds: float, depth: int) -> Iterator[StageFlow]:
+def _rows(profile: PipelineProfile, recent: PipelineProfile | None, depth: int) -> Iterator[StageFlow]:
     for number, stage in enumerate(profile.stages):
-        for pipeline in stage.inputs:
-            yield from _rows(pipeline, elapsed_seconds, depth + 1)
-        place = _Place(depth, number == 0, profile.processes)
-        yield _row(stage, elapsed_seconds, place)
+        added = None if recent is None else recent.stages[number]
+        for index, pipeline in enumerate(stage.inputs):
+            inner = None if recent is None or added is None else added.inputs[index]
+            yield from _rows(
+                replace(pipeline, elapsed_seconds=profile.elapsed_seconds),
+                None
+                if recent is None or inner is None
+                else replace(inner, elapsed_seconds=recent.elapsed_seconds),
+                depth + 1,
+            )
+        rate = None if recent is None or added is None else _rate(added.elements, recent.elapsed_seconds)
+        yield _row(stage, profile, rate, _Place(depth, number == 0))
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
     depth: int
     is_source: bool
-    processes: int
 
 
-def _row(stage: StageProfile, elapsed_seconds: float, place: _Place) -> StageFlow:
-    def rate(amount: float) -> float:
-        return amount / elapsed_seconds if elapsed_seconds else 0.0
+def _rate(amount: float, seconds: float) -> float:
+    return amount / seconds if seconds else 0.0
 
+
+def _row(
+    stage: StageProfile, profile: PipelineProfile, recent_per_second: float | None, place: _Place
+) -> StageFlow:
+    seconds = profile.elapsed_seconds
     workers, queue = stage.workers, stage.queue
     produced = stage.produced_bytes
-    at_once = place.processes if workers is None else max(1, workers.count)
+    at_once = profile.processes if workers is None else max(1, workers.count)
     return StageFlow(
         name=stage.name,
         depth=place.depth,
         is_source=place.is_source,
         elements=stage.elements,
         failures=stage.failures,
-        elements_per_second=rate(stage.elements),
-        bytes_per_second=None if produced is None else rate(produced),
+        elements_per_second=_rate(stage.elements, seconds),
+        recent_per_second=recent_per_second,
+        bytes_per_second=None if produced is None else _rate(produced, seconds),
         own_seconds=stage.own_seconds,
         own_us=1e6 * stage.own_seconds / stage.elements if stage.elements else None,
-        busy_share=min(1.0, rate(stage.own_seconds) / at_once),
+        busy_share=min(1.0, _rate(stage.own_seconds, seconds) / at_once),
         waited_seconds=stage.waited_seconds,
         blocked_seconds=stage.blocked_seconds,
         workers=0 if workers is None else workers.count,
@@ -212,6 +234,7 @@ def _row(stage: StageProfile, elapsed_seconds: float, place: _Place) -> StageFlo
         queue_capacity=None if queue is None else queue.capacity,
         queue_chosen=queue is not None and queue.chosen,
         held_bytes=0 if queue is None else queue.held_bytes,
+        block_rows=stage.block_rows,
         note=_note(stage),
     )
 

@@ -68,6 +68,7 @@ class StageProfile:
       blocked_seconds: Time that its workers waited until somebody took what they had made.
       workers: Who works for it; None for the thread that asks for elements.
       queue: What waits behind it; None if nothing may.
+      block_rows: Rows for which its function is computed at a time; 0 where it is called for each element.
       note: How it works, in words, if there is something to say.
       inputs: The pipelines that it reads by itself: inputs of a combination, datasets that its function gave.
     """
@@ -82,6 +83,7 @@ class StageProfile:
     blocked_seconds: float = 0.0
     workers: Workers | None = None
     queue: QueueProfile | None = None
+    block_rows: int = 0
     note: str = ""
     inputs: tuple[PipelineProfile, ...] = ()
 
@@ -188,6 +190,7 @@ def _together(stages: tuple[StageProfile, ...]) -> StageProfile:
         blocked_seconds=sum(stage.blocked_seconds for stage in stages),
         workers=replace(workers[0], count=sum(each.count for each in workers)) if workers else None,
         queue=_one_queue(queues) if queues else None,
+        block_rows=max(stage.block_rows for stage in stages),
         note=next((stage.note for stage in stages if stage.note), ""),
         inputs=tuple(merged(group) for group in inputs.values()),
     )

@@ -5,14 +5,16 @@ A Trail has the log of a distributed dataset's newest epoch.
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from workbench.data.cost.flow import InputFlow, pipeline_flow, replica_waits
 from workbench.data.cost.profile import PipelineProfile, merged
+from workbench.data.cost.recent import Told
 from workbench.data.explanation import input_flow
 from workbench.data.sharding.progress import InputProgress
 
@@ -31,7 +33,7 @@ class ProgressLog:
         self._began = self._latest = time.monotonic()
         self._turns: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._waited_ns = (0,) * replicas
-        self._profiles: dict[tuple[int, str], tuple[PipelineProfile, ...]] = {}
+        self._told: dict[tuple[int, str], Told] = {}
 
     def give(self, next_step: int) -> None:
         """The notebook gets an element; the user's next step, whose number is told, may work with it."""
@@ -56,19 +58,19 @@ class ProgressLog:
         for data in told:
             if data:
                 host, worker, profiles = pickle.loads(data)
+                before = self._told.get((host, worker), Told())
+                now = before.and_now(pickle.loads(profiles), time.monotonic())
                 # Replaced, not changed: other threads go through it.
-                self._profiles = {**self._profiles, (host, worker): pickle.loads(profiles)}
+                self._told = {**self._told, (host, worker): now}
 
     @property
-    def profiles(self) -> dict[int, tuple[PipelineProfile, ...]]:
-        """By host, what each of its datasets has cost, in all processes that read it."""
-        hosts: dict[int, list[tuple[PipelineProfile, ...]]] = {}
-        for (host, _), profiles in sorted(self._profiles.items()):
-            hosts.setdefault(host, []).append(profiles)
-        return {
-            host: tuple(merged(column) for column in zip(*found, strict=True))
-            for host, found in hosts.items()
-        }
+    def costs(self) -> dict[int, tuple[tuple[PipelineProfile, PipelineProfile | None], ...]]:
+        """By host, what each of its datasets has cost in all processes that read it; and in the last seconds."""
+        hosts: dict[int, list[Told]] = {}
+        for (host, _), told in sorted(self._told.items()):
+            hosts.setdefault(host, []).append(told)
+        now = time.monotonic()
+        return {host: tuple(_costs(found, now)) for host, found in hosts.items()}
 
     def now(self, group: Group) -> InputProgress:
         """How far the replicas of `group` are."""
@@ -85,6 +87,13 @@ class ProgressLog:
             steps=steps,
             waited_seconds=tuple(waited / 1e9 for waited in self._waited_ns),
         )
+
+
+def _costs(readers: Sequence[Told], now: float) -> Iterator[tuple[PipelineProfile, PipelineProfile | None]]:
+    recent = [found for told in readers if (found := told.recent(now)) is not None]
+    columns = zip(*recent, strict=True) if len(recent) == len(readers) else itertools.repeat(None)
+    for column, added in zip(zip(*(told.newest for told in readers), strict=True), columns, strict=False):
+        yield merged(column), None if added is None else merged(added)
 
 
 class Trail:
@@ -119,9 +128,11 @@ class Trail:
             progress.elapsed_seconds,
         )
         pipelines = [
-            pipeline_flow(profile, host=host, name=hosts[host] if host < len(hosts) else f"host {host}")
-            for host, profiles in log.profiles.items()
-            for profile in profiles
+            pipeline_flow(
+                profile, recent, host=host, name=hosts[host] if host < len(hosts) else f"host {host}"
+            )
+            for host, costs in log.costs.items()
+            for profile, recent in costs
         ]
         return input_flow(
             pipelines,

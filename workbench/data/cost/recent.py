@@ -1,0 +1,51 @@
+"""What pipelines did in the last seconds: profiles that their readers told, as far back as that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from workbench.data.cost.profile import PipelineProfile
+
+RECENT_SECONDS: Final = 5.0
+"""Rates of the last seconds are those of so many at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one process told of the pipelines that it reads, now and then.
+
+    Attributes:
+      history: Profiles by pipeline, oldest first; the oldest are `RECENT_SECONDS` old, or all that there are.
+      at: When it last told, as `time.monotonic`.
+    """
+
+    history: tuple[tuple[PipelineProfile, ...], ...] = ()
+    at: float = 0.0
+
+    def and_now(self, profiles: tuple[PipelineProfile, ...], at: float) -> Told:
+        """With what it tells now."""
+        history = (*self.history, profiles)
+        now = _elapsed(profiles)
+        if self.history and _elapsed(self.history[-1]) > now:  # another process reads since
+            history = (profiles,)
+        while len(history) > 2 and now - _elapsed(history[1]) >= RECENT_SECONDS:
+            history = history[1:]
+        return Told(history, at)
+
+    @property
+    def newest(self) -> tuple[PipelineProfile, ...]:
+        """What it told last."""
+        return self.history[-1]
+
+    def recent(self, now: float) -> tuple[PipelineProfile, ...] | None:
+        """What was added in the last seconds; None while those are all, or when it has told nothing for long."""
+        oldest, newest = self.history[0], self.history[-1]
+        seconds = _elapsed(newest) - _elapsed(oldest)
+        if seconds < RECENT_SECONDS or now - self.at > 2 * seconds:
+            return None
+        return tuple(new.since(old) for new, old in zip(newest, oldest, strict=True))
+
+
+def _elapsed(profiles: tuple[PipelineProfile, ...]) -> float:
+    return max((profile.elapsed_seconds for profile in profiles), default=0.0)
