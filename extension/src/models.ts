@@ -334,6 +334,72 @@ export interface ServiceStatus {
   advice: string;
 }
 
+/** A variable, or a shard of one, on a parameter server. */
+export interface HeldVariable {
+  name: string;
+  dtype: string;
+  shape: number[];
+  size_bytes: number;
+  slot_bytes: number;
+  updates: number;
+}
+
+/** A parameter server. */
+export interface ServerStatus {
+  name: string;
+  host: string;
+  address: string;
+  state: string;
+  detail: string;
+  restarts: number;
+  variables: HeldVariable[];
+  hidden_variables: number;
+  size_bytes: number;
+  updates: number;
+  updates_per_second: number;
+  repeated: number;
+  left_out: number;
+  newest_staleness: number | null;
+  typical_staleness: number | null;
+}
+
+/** A worker, and the functions that it runs. */
+export interface WorkerFunctions {
+  name: string;
+  host: string;
+  state: string;
+  detail: string;
+  restarts: number;
+  done: number;
+  functions_per_second: number;
+  running: string;
+  running_together: number;
+  running_seconds: number;
+}
+
+/** Functions that were scheduled. */
+export interface FunctionQueue {
+  waiting: number;
+  blocked: number;
+  running: number;
+  done: number;
+  failed: number;
+  cancelled: number;
+  run_again: number;
+  capacity: number;
+  error: string;
+}
+
+/** Parameter servers and their workers at one moment. `str` and the notebook show it as tables. */
+export interface ServersStatus {
+  servers: ServerStatus[];
+  workers: WorkerFunctions[];
+  queue: FunctionQueue | null;
+  status: string;
+  sentence: string;
+  advice: string;
+}
+
 /** How much was seen, and how much is missing; counts are since the feed began. */
 export interface Counters {
   records: number;
@@ -626,6 +692,7 @@ export interface Replay {
   dataset_sharding: DatasetSharding | null;
   input: InputFlow | null;
   data_service: ServiceStatus | null;
+  servers: ServersStatus | null;
   notes: string[];
 }
 
@@ -637,6 +704,7 @@ export interface Models {
   dataset_sharding: DatasetSharding;
   input: InputFlow;
   data_service: ServiceStatus;
+  servers: ServersStatus;
   collectives: Collectives;
   collective_table: Collectives;
   lanes: Collectives;

@@ -42,6 +42,11 @@ export const SHAPES: Record<string, Record<string, Shape>> = {
   JobStatus: {"name": "string", "iteration": "integer", "processing_mode": "string", "consumers": "integer", "num_consumers": "integer", "missing": {"list": "integer"}, "cached": "boolean", "lanes": "integer", "lanes_complete": "integer", "moves": "integer", "splits_done": "integer", "splits_leased": "integer", "splits_left": "integer", "elements": "integer", "elements_per_second": "number", "complete": "boolean"},
   WorkerStatus: {"address": "string", "lanes": "integer", "elements": "integer", "elements_per_second": "number"},
   ServiceStatus: {"address": "string", "datasets": "integer", "jobs": {"list": {"object": "JobStatus"}}, "workers": {"list": {"object": "WorkerStatus"}}, "status": "string", "sentence": "string", "advice": "string"},
+  HeldVariable: {"name": "string", "dtype": "string", "shape": {"list": "integer"}, "size_bytes": "integer", "slot_bytes": "integer", "updates": "integer"},
+  ServerStatus: {"name": "string", "host": "string", "address": "string", "state": "string", "detail": "string", "restarts": "integer", "variables": {"list": {"object": "HeldVariable"}}, "hidden_variables": "integer", "size_bytes": "integer", "updates": "integer", "updates_per_second": "number", "repeated": "integer", "left_out": "integer", "newest_staleness": {"either": ["integer", "null"]}, "typical_staleness": {"either": ["integer", "null"]}},
+  WorkerFunctions: {"name": "string", "host": "string", "state": "string", "detail": "string", "restarts": "integer", "done": "integer", "functions_per_second": "number", "running": "string", "running_together": "integer", "running_seconds": "number"},
+  FunctionQueue: {"waiting": "integer", "blocked": "integer", "running": "integer", "done": "integer", "failed": "integer", "cancelled": "integer", "run_again": "integer", "capacity": "integer", "error": "string"},
+  ServersStatus: {"servers": {"list": {"object": "ServerStatus"}}, "workers": {"list": {"object": "WorkerFunctions"}}, "queue": {"either": [{"object": "FunctionQueue"}, "null"]}, "status": "string", "sentence": "string", "advice": "string"},
   Counters: {"records": "integer", "collectives": "integer", "internal": "integer", "failed": "integer", "pending": "integer", "incomplete": "integer", "dropped": "integer", "dropped_events": "integer", "duplicates": "integer"},
   TableRow: {"key": "string", "op": "string", "redop": "string", "dtype": "string", "group": "string", "n": "integer", "count": "integer", "algorithm": "string", "packs": "integer", "transport": "string", "purpose": "string", "size_bytes": "integer", "bucket_bytes": "integer", "samples": "integer", "last_us": "number", "p50_us": "number", "p99_us": "number", "cv_percent": "number", "algbw": {"either": ["number", "null"]}, "busbw": {"either": ["number", "null"]}, "limit_percent": {"either": ["number", "null"]}, "wait_percent": "number", "skew_us": "number", "skew_err_us": "number", "late_replica": {"either": ["integer", "null"]}, "late_host": {"either": ["string", "null"]}, "recent_us": {"list": "number"}, "version": "integer"},
   Lane: {"replica": "integer", "label": "string"},
@@ -64,7 +69,7 @@ export const SHAPES: Record<string, Record<string, Shape>> = {
   Spread: {"samples": "integer", "p25_us": "number", "p50_us": "number", "p75_us": "number", "busbw": {"either": ["number", "null"]}},
   ComparedRow: {"key": "string", "op": "string", "redop": "string", "dtype": "string", "n": "integer", "size_bytes": "integer", "first": {"either": [{"object": "Spread"}, "null"]}, "second": {"either": [{"object": "Spread"}, "null"]}, "ratio": {"either": ["number", "null"]}, "difference_seconds": {"either": ["number", "null"]}, "verdict": "string"},
   Runs: {"folder": "string", "runs": {"list": {"object": "RunEntry"}}, "compared": {"list": "string"}, "rows": {"list": {"object": "ComparedRow"}}},
-  Replay: {"run": {"object": "RunEntry"}, "first_step": "integer", "last_step": "integer", "shown_from": "integer", "shown_to": "integer", "collectives": {"object": "Collectives"}, "topology": {"either": [{"object": "Topology"}, "null"]}, "devices": {"either": [{"object": "Devices"}, "null"]}, "values": {"either": [{"object": "Values"}, "null"]}, "array_sharding": {"either": [{"object": "ArraySharding"}, "null"]}, "dataset_sharding": {"either": [{"object": "DatasetSharding"}, "null"]}, "input": {"either": [{"object": "InputFlow"}, "null"]}, "data_service": {"either": [{"object": "ServiceStatus"}, "null"]}, "notes": {"list": "string"}},
+  Replay: {"run": {"object": "RunEntry"}, "first_step": "integer", "last_step": "integer", "shown_from": "integer", "shown_to": "integer", "collectives": {"object": "Collectives"}, "topology": {"either": [{"object": "Topology"}, "null"]}, "devices": {"either": [{"object": "Devices"}, "null"]}, "values": {"either": [{"object": "Values"}, "null"]}, "array_sharding": {"either": [{"object": "ArraySharding"}, "null"]}, "dataset_sharding": {"either": [{"object": "DatasetSharding"}, "null"]}, "input": {"either": [{"object": "InputFlow"}, "null"]}, "data_service": {"either": [{"object": "ServiceStatus"}, "null"]}, "servers": {"either": [{"object": "ServersStatus"}, "null"]}, "notes": {"list": "string"}},
 };
 
 /** View -> the class that it draws. */
@@ -75,6 +80,7 @@ export const DRAWN = {
   dataset_sharding: "DatasetSharding",
   input: "InputFlow",
   data_service: "ServiceStatus",
+  servers: "ServersStatus",
   collectives: "Collectives",
   collective_table: "Collectives",
   lanes: "Collectives",

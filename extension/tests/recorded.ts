@@ -4,6 +4,7 @@ import type {
   ArraySharding,
   Collectives,
   DatasetSharding,
+  ServersStatus,
   ServiceStatus,
   InputFlow,
   Devices,
@@ -21,6 +22,8 @@ import datasetMemoryJson from "./recorded/dataset_memory.json" with { type: "jso
 import datasetRunningJson from "./recorded/dataset_running.json" with { type: "json" };
 import serviceLiveJson from "./recorded/service_live.json" with { type: "json" };
 import serviceWaitingJson from "./recorded/service_waiting.json" with { type: "json" };
+import serversLiveJson from "./recorded/servers_live.json" with { type: "json" };
+import serversLostJson from "./recorded/servers_lost.json" with { type: "json" };
 import devicesJson from "./recorded/devices.json" with { type: "json" };
 import inputMeasuredJson from "./recorded/input_measured.json" with { type: "json" };
 import inputStarvingJson from "./recorded/input_starving.json" with { type: "json" };
@@ -53,6 +56,8 @@ export const datasetRunning =
 export const devices: Devices = devicesJson;
 export const serviceLive: ServiceStatus = serviceLiveJson;
 export const serviceWaiting: ServiceStatus = serviceWaitingJson;
+export const serversLive: ServersStatus = serversLiveJson;
+export const serversLost: ServersStatus = serversLostJson;
 export const inputMeasured: InputFlow = inputMeasuredJson;
 export const inputStarving: InputFlow = inputStarvingJson;
 export const lost: Collectives = lostJson;
@@ -77,5 +82,6 @@ export const replay: Replay = {
   dataset_sharding: datasetMemory,
   input: { ...inputStarving, status: "replay" },
   data_service: { ...serviceLive, status: "replay" },
+  servers: { ...serversLive, status: "replay" },
   notes: ["devices: too large to be recorded"],
 };

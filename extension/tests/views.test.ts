@@ -15,6 +15,7 @@ const MODELS: { [K in ViewName]: Models[K] } = {
   dataset_sharding: recorded.datasetFiles,
   input: recorded.inputStarving,
   data_service: recorded.serviceLive,
+  servers: recorded.serversLive,
   collectives: recorded.stuck,
   collective_table: recorded.collectives,
   lanes: recorded.collectives,
@@ -84,6 +85,7 @@ for (const name of NAMES) {
         dataset_sharding: null,
         input: null,
         data_service: null,
+        servers: null,
         notes: [],
         first_step: -1,
         last_step: -1,
@@ -92,6 +94,7 @@ for (const name of NAMES) {
       dataset_sharding: { ...recorded.datasetFiles, readers: [], counts: [], positions: 0, marks: [] },
       input: { ...recorded.inputMeasured, sentence: "Nothing was read yet.", advice: "", pipelines: [] },
       data_service: { ...recorded.serviceWaiting, jobs: [], workers: [], datasets: 0 },
+      servers: { ...recorded.serversLive, servers: [], workers: [], queue: null },
     };
     const shown = show(name, empty[name] ?? nothing);
 
@@ -106,6 +109,7 @@ for (const name of [
   "dataset_sharding",
   "input",
   "data_service",
+  "servers",
   "lanes",
   "sweep",
   "heat_map",
@@ -424,6 +428,7 @@ test("a recorded run has a page for each view that was recorded, and asks for ot
     "Array",
     "Input",
     "Data service",
+    "Servers",
   ]);
   assert.match(textOf(shown.root), /devices: too large to be recorded/);
 
@@ -822,4 +827,40 @@ test("a data service that cannot go on says what is missing and what helps", () 
   );
   assert.match(textOf(shown.root), /1 of 3 consumers, in rounds/);
   shown.unmount();
+});
+
+test("servers say what they hold, how stale updates are, and what each worker runs and for how long", () => {
+  const shown = show("servers", recorded.serversLive);
+
+  assert.match(textOf(shown.root), /1,214 functions under way, 494 functions\/s/);
+  const held = [...shown.root.querySelectorAll("[aria-label='ps:1'] .wb-held li")].map(
+    (row) => row.textContent,
+  );
+  assert.equal(held.length, 3);
+  assert.match(held[0]!, /table\/part_1.*500,000 rows × 64 f32.*122 MiB \+ 244 MiB slots.*48,209 updates/);
+  const server = shown.root.querySelector("[aria-label='ps:1']")!.textContent;
+  assert.match(server, /staleness 0, typically 1.*17 left out as too stale.*4 came again.*restarted 1×/);
+  const workers = [...shown.root.querySelectorAll(".wb-worker-rows li")].map((row) => row.textContent);
+  assert.match(workers[1]!, /worker:1.*167\/s.*evaluate, for 12\.4 s.*8,090 functions/);
+  assert.match(workers[2]!, /train_step and 5 more/);
+  assert.match(
+    shown.root.querySelector(".wb-queue")!.textContent,
+    /1,204waiting2for results8running24,096done/,
+  );
+  shown.unmount();
+});
+
+test("servers show which of them is lost and what comes of it; figures that nobody has seen are no zeros", () => {
+  const shown = show("servers", recorded.serversLost);
+
+  assert.match(textOf(shown.root), /ps:1 is lost: worker 4 on node-1 was killed by SIGKILL/);
+  assert.match(textOf(shown.root), /The next function that needs it has it started again/);
+  assert.equal(shown.root.querySelectorAll("[data-state='lost']").length, 1);
+  shown.unmount();
+
+  const [server] = recorded.serversLive.servers;
+  const fresh = { ...server!, newest_staleness: null, typical_staleness: null, variables: [] };
+  const before = show("servers", { ...recorded.serversLive, servers: [fresh], queue: null, workers: [] });
+  assert.match(textOf(before.root), /staleness –.*holds no variable/);
+  before.unmount();
 });

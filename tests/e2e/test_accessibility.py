@@ -36,6 +36,12 @@ with wb.record("runs/looked.parquet"):
     wb.data.Dataset.range(100).map(lambda x: x).batch(4).prefetch(2).explain(seconds=0.2)
     service = wb.data.service.start(workers=1)
     list(wb.data.Dataset.range(100).apply(wb.data.service.distribute("distributed_epoch", service.address, "job")))
+    served = wb.distribute.ParameterServerStrategy(servers=1)
+    with served.scope():
+        table = wb.Variable(np.zeros((64, 4), np.float32), name="table")
+    coordinator = wb.distribute.coordinator.ClusterCoordinator(served)
+    coordinator.schedule(lambda: table.assign_add(np.ones((64, 4), np.float32)))
+    coordinator.join()
     wb.inspect(loss)
 try:
     strategy.run(lambda: 1 / wb.distribute.get_replica_context().replica_id_in_sync_group)

@@ -12,7 +12,7 @@ from tests.e2e.conftest import TOKEN, Lab, command, expect, open_notebook, wait_
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 OVERVIEW = {"topology", "devices", "collectives", "log"}
-DATA = {"dataset_sharding", "input", "data_service", "array_sharding", "values"}
+DATA = {"dataset_sharding", "input", "data_service", "array_sharding", "values", "servers"}
 PANES = """() => [...window.jupyterapp.shell.widgets('main')].filter((one) => one.hasClass('wb-pane'))
   .map((one) => one.args.view).sort().join()"""
 

@@ -158,6 +158,13 @@ class Crowd:
         ]
         return one | {"jobs": jobs, "workers": workers}
 
+    def servers(self) -> dict[str, Any]:
+        """Parameter servers, and workers that run functions: as many of each as there are replicas."""
+        one = model("servers_live")
+        servers = [one["servers"][0] | {"name": f"ps:{replica}"} for replica in range(self.replicas)]
+        workers = [one["workers"][0] | {"name": f"worker:{replica}"} for replica in range(self.replicas)]
+        return one | {"servers": servers, "workers": workers}
+
     def values(self) -> dict[str, Any]:
         """A value that differs from replica to replica."""
         shown = model("values")

@@ -23,6 +23,7 @@ SHOWN: Final = {
     "dataset_sharding": ("dataset_files", "dataset_memory", "dataset_running"),
     "input": ("input_starving", "input_measured"),
     "data_service": ("service_live", "service_waiting"),
+    "servers": ("servers_live", "servers_lost"),
     "collectives": ("stuck",),
     "collective_table": ("collectives",),
     "lanes": ("collectives", "lost"),
@@ -65,6 +66,7 @@ def _replay() -> dict[str, Any]:
     parts = {"array_sharding": model("array_uneven"), "dataset_sharding": model("dataset_memory")}
     parts["input"] = model("input_starving") | {"status": "replay"}
     parts["data_service"] = model("service_live") | {"status": "replay"}
+    parts["servers"] = model("servers_live") | {"status": "replay"}
     for view in ("collectives", "topology", "devices", "values"):
         parts[view] = model(view) | ({} if view == "values" else {"status": "replay"})
     return {"run": run, **steps, **parts, "notes": []}

@@ -25,6 +25,13 @@ from workbench.data.explanation import input_flow
 from workbench.data.service.overview import ServiceStatus
 from workbench.data.sharding.explain import explain_sharding
 from workbench.data.sharding.model import Shape
+from workbench.distribute.servers.overview import (
+    FunctionQueue,
+    HeldVariable,
+    ServersStatus,
+    ServerStatus,
+    WorkerFunctions,
+)
 from workbench.errors import WorkbenchError
 from workbench.telemetry.snapshot import delta
 from workbench.ui.cluster.cluster_model import DeviceHistory, topology_model
@@ -282,6 +289,72 @@ def services() -> dict[str, ServiceStatus]:
     }
 
 
+def parameter_servers() -> dict[str, ServersStatus]:
+    """Two parameter servers and three workers at work, and after a server was lost; made up."""
+    table = [
+        HeldVariable(f"table/part_{n}", "float32", (500_000, 64), 128_000_000, 256_000_000, 48_210 - n)
+        for n in (0, 1)
+    ]
+    dense = HeldVariable("dense/kernel", "float32", (64, 32), 8192, 16_384, 24_104)
+    bias = HeldVariable("dense/bias", "float32", (32,), 128, 256, 24_104)
+    count = HeldVariable("examples", "int64", (), 8, 0, 24_104)
+    common = {"host": "node-1", "hidden_variables": 0, "detail": ""}
+    first = ServerStatus(
+        **common,
+        name="ps:0",
+        address="127.0.0.1:40511",
+        state="live",
+        restarts=0,
+        variables=(table[0], dense),
+        size_bytes=384_024_576,
+        updates=72_314,
+        updates_per_second=1480.5,
+        repeated=0,
+        left_out=0,
+        newest_staleness=3,
+        typical_staleness=2,
+    )
+    second = ServerStatus(
+        **common,
+        name="ps:1",
+        address="127.0.0.1:40523",
+        state="live",
+        restarts=1,
+        variables=(table[1], bias, count),
+        size_bytes=384_000_392,
+        updates=96_417,
+        updates_per_second=1973.2,
+        repeated=4,
+        left_out=17,
+        newest_staleness=0,
+        typical_staleness=1,
+    )
+    workers = [
+        WorkerFunctions("worker:0", "node-1", "live", "", 0, 8131, 168.4, "train_step", 1, 0.0),
+        WorkerFunctions("worker:1", "node-1", "live", "", 0, 8090, 166.9, "evaluate", 1, 12.4),
+        WorkerFunctions("worker:2", "node-2", "live", "", 1, 7883, 159.2, "train_step", 6, 0.0),
+    ]
+    queue = FunctionQueue(
+        waiting=1204,
+        blocked=2,
+        running=8,
+        done=24_096,
+        failed=0,
+        cancelled=0,
+        run_again=9,
+        capacity=262_144,
+        error="",
+    )
+    gone = "worker 4 on node-1 was killed by SIGKILL"
+    ended = WorkerFunctions("worker:2", "node-2", "lost", gone, 1, 7883, 0.0, "", 0, 0.0)
+    lost = replace(second, state="lost", detail=gone, updates_per_second=0.0)
+    failed = replace(queue, waiting=0, blocked=0, running=0, failed=1, cancelled=1206)
+    return {
+        "servers_live": ServersStatus.of((first, second), tuple(workers), queue, "live"),
+        "servers_lost": ServersStatus.of((first, lost), (*workers[:2], ended), failed, "live"),
+    }
+
+
 def record(folder: Path) -> dict[str, Any]:
     """All models by file name."""
     models = datasets(folder)
@@ -317,7 +390,7 @@ def record(folder: Path) -> dict[str, Any]:
             strategy.run(die)
         except WorkbenchError:
             models["lost"], models["topology_lost"] = collectives(cluster), topology_model(cluster)
-    models |= inputs() | services()
+    models |= inputs() | services() | parameter_servers()
     paths = str(folder / "baseline.parquet"), str(folder / "second.parquet")
     models["runs"] = runs_model(folder, paths)
     return models

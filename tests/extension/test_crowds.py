@@ -28,6 +28,7 @@ MODELS: dict[str, tuple[str, Callable[[Crowd], dict[str, Any]]]] = {
     "dataset_sharding": ("dataset_sharding", Crowd.dataset),
     "input": ("input", Crowd.input),
     "data_service": ("data_service", Crowd.data_service),
+    "servers": ("servers", Crowd.servers),
 }
 TOGETHER = ("topology", "lanes", "collective_table", "heat_map", "devices", "log")
 

@@ -30,6 +30,8 @@ VIEW_OF = {
     "input_starving": "input",
     "service_live": "data_service",
     "service_waiting": "data_service",
+    "servers_live": "servers",
+    "servers_lost": "servers",
     "lost": "collectives",
     "runs": "runs",
     "stuck": "collectives",

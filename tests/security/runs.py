@@ -29,6 +29,7 @@ LOOKED_AT = {
     "dataset_sharding": "dataset_files",
     "input": "input_starving",
     "data_service": "service_live",
+    "servers": "servers_live",
 }
 """View -> the recorded model whose texts are replaced."""
 

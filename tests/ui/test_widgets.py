@@ -153,6 +153,7 @@ def pushes(message: dict[str, Any]) -> dict[str, Any] | None:
         ("wb.explain_sharding(wb.data.Dataset.range(10).batch(4), 2)", "dataset_sharding"),
         ("wb.data.Dataset.range(10).batch(4).explain()", "input"),
         ("wb.data.service.DispatchServer()", "data_service"),
+        ("wb.distribute.ParameterServerStrategy(servers=1)", "servers"),
         ("strategy.run(lambda: np.ones(3))", "values"),
         ("wb.distribute.Mirrored((np.ones(2), np.ones(2)))", "values"),
         ("with strategy.scope(): w = wb.Variable(1.0)\nw", "values"),

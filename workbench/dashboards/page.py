@@ -25,7 +25,7 @@ _JOB_TABS: Final = {
     "Overview": ("collective_table", "topology", "devices", "log"),
     "Timing": ("lanes", "heat_map", "sweep"),
     "Values": ("values", "array_sharding"),
-    "Data": ("input", "dataset_sharding", "data_service"),
+    "Data": ("input", "dataset_sharding", "data_service", "servers"),
     "Log": ("log",),
 }
 _RUNS_TAB: Final = "Runs"
@@ -37,7 +37,17 @@ _GRID: Final = {
     "padding": "12px 16px",
 }
 _WIDE: Final = frozenset(
-    {"collective_table", "lanes", "log", "dataset_sharding", "input", "data_service", "runs", "replay"}
+    {
+        "collective_table",
+        "lanes",
+        "log",
+        "dataset_sharding",
+        "input",
+        "data_service",
+        "servers",
+        "runs",
+        "replay",
+    }
 )
 _CARD: Final = {
     "border": "1px solid var(--jp-border-color2)",

@@ -14,6 +14,7 @@ _ASKED_FOR: Final = {
     "dataset_sharding": "nothing yet: wb.explain_sharding(dataset) in the job shows it here",
     "input": "nothing yet: dataset.explain() in the job shows it here, of a distributed dataset while it trains",
     "data_service": "nothing yet: wb.data.service.start(cluster) in the job shows it here",
+    "servers": "nothing yet: a strategy with parameter servers in the job shows itself here",
 }
 assert set(_ASKED_FOR) == SHOWN
 

@@ -14,6 +14,7 @@ CHANNEL_OF: Final[dict[str, str]] = {
     "dataset_sharding": "dataset_sharding",
     "input": "input",
     "data_service": "data_service",
+    "servers": "servers",
     "collective_table": FEED,
     "lanes": FEED,
     "sweep": FEED,
@@ -25,7 +26,7 @@ CHANNEL_OF: Final[dict[str, str]] = {
 }
 """View -> channel; `runs` and `replay` are none of a cluster."""
 
-SHOWN: Final = frozenset({"values", "array_sharding", "dataset_sharding", "input", "data_service"})
+SHOWN: Final = frozenset({"values", "array_sharding", "dataset_sharding", "input", "data_service", "servers"})
 """Views of what a person has asked for in the notebook; the others can be looked at whenever somebody wants to."""
 CHANNELS: Final = frozenset(CHANNEL_OF.values())
 RUNS: Final = ("", "runs")

@@ -6,7 +6,6 @@ to be imported before there is something to draw. What is drawn is known here al
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
     from workbench.data.service.overview import ServiceStatus
     from workbench.data.service.roles import Service
     from workbench.data.sharding.model import Sharding
+    from workbench.distribute.coordinator.cluster_coordinator import ClusterCoordinator
     from workbench.distribute.input.distributed_dataset import DistributedDataset
+    from workbench.distribute.servers.overview import ServersStatus
     from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
     from workbench.distribute.strategies.strategy import Strategy
     from workbench.distribute.values.distributed_values import DistributedValues
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 DRAWN: Final = (
     ("workbench.runtime.cluster", "Cluster", "cluster_html"),
     ("workbench.distribute.strategies.strategy", "Strategy", "strategy_html"),
+    ("workbench.distribute.strategies.parameter_server", "ParameterServerStrategy", "servers_html"),
+    ("workbench.distribute.coordinator.cluster_coordinator", "ClusterCoordinator", "coordinator_html"),
+    ("workbench.distribute.servers.overview", "ServersStatus", "servers_status_html"),
     ("workbench.distribute.values.distributed_values", "DistributedValues", "values_html"),
     ("workbench.distribute.variables.variable", "Variable", "variable_html"),
     ("workbench.distribute.input.distributed_dataset", "DistributedDataset", "distributed_dataset_html"),
@@ -36,6 +40,9 @@ DRAWN: Final = (
 LIVE: Final = (
     ("workbench.runtime.cluster", "Cluster", "cluster_bundle"),
     ("workbench.distribute.strategies.strategy", "Strategy", "strategy_bundle"),
+    ("workbench.distribute.strategies.parameter_server", "ParameterServerStrategy", "servers_bundle"),
+    ("workbench.distribute.coordinator.cluster_coordinator", "ClusterCoordinator", "coordinator_bundle"),
+    ("workbench.distribute.servers.overview", "ServersStatus", "servers_status_bundle"),
     ("workbench.distribute.values.distributed_values", "DistributedValues", "values_bundle"),
     ("workbench.distribute.variables.variable", "Variable", "variable_bundle"),
     ("workbench.distribute.input.distributed_dataset", "DistributedDataset", "distributed_dataset_bundle"),
@@ -162,6 +169,42 @@ def service_status_bundle(status: ServiceStatus, include: Any = None, exclude: A
     )
 
 
+def servers_bundle(
+    strategy: ParameterServerStrategy, include: Any = None, exclude: Any = None
+) -> dict[str, Any]:
+    """A strategy with parameter servers: what they hold, and what runs."""
+    from workbench.ui.widgets.bundle import mimebundle
+    from workbench.ui.widgets.servers_source import servers_source
+
+    if strategy.stands_for_another:
+        return {"text/plain": repr(strategy)}
+    watched = strategy.hosting.watched
+    now = watched.now()
+    return mimebundle(
+        servers_source(watched),
+        text=f"{strategy!r}\n{now}",
+        html=_servers_html(strategy, now),
+        include=include,
+    )
+
+
+def coordinator_bundle(
+    coordinator: ClusterCoordinator, include: Any = None, exclude: Any = None
+) -> dict[str, Any]:
+    """A coordinator: what its workers run, and the servers."""
+    return servers_bundle(coordinator.strategy, include)
+
+
+def servers_status_bundle(status: ServersStatus, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    """How parameter servers were when somebody looked."""
+    from workbench.ui.widgets.bundle import mimebundle
+    from workbench.ui.widgets.sources import Fixed
+
+    return mimebundle(
+        Fixed("servers", status), text=str(status), html=servers_status_html(status), include=include
+    )
+
+
 def values_bundle(value: DistributedValues, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """A PerReplica or Mirrored: facts about its components."""
     return _looked_at(value, repr(value), values_html(value), include)
@@ -243,10 +286,6 @@ def strategy_html(strategy: Strategy) -> str:
     facts = [placement(strategy.devices, "replica")]
     if strategy.is_default:
         return html.card(name, facts)
-    from workbench.distribute.strategies.parameter_server import ParameterServerStrategy
-
-    if isinstance(strategy, ParameterServerStrategy):
-        return _servers_html(strategy)
     group = strategy.group
     if how := transport(strategy.devices):
         facts.append(f"all_reduce: {how}")
@@ -267,34 +306,33 @@ def strategy_html(strategy: Strategy) -> str:
     return html.card(name, facts, word=group.status, parts=parts)
 
 
-def _servers_html(strategy: ParameterServerStrategy) -> str:
-    """A strategy with parameter servers: which there are, and what they hold."""
-    from workbench.runtime.placement_text import counted
-    from workbench.telemetry.formatting import size_text
+def servers_html(strategy: ParameterServerStrategy) -> str:
+    """A strategy with parameter servers: what they hold, and what runs."""
+    if strategy.stands_for_another:
+        return html.card(type(strategy).__name__, ["on a worker"])
+    return _servers_html(strategy, strategy.status())
 
-    hosting = strategy.hosting
-    facts = [counted(len(hosting.workers), "worker"), counted(len(hosting.servers), "parameter server")]
-    rows = []
-    for number, server in enumerate(hosting.servers[:_MAX_ROWS]):
-        held = [each.description for each in strategy.variables if each.description.server == number]
-        nbytes = sum(each.dtype.itemsize * math.prod(each.shape) for each in held)
-        rows.append(
-            [
-                server.name,
-                server.device.host,
-                str(len(held)),
-                size_text(nbytes),
-                server.gone or str(server.restarts),
-            ]
-        )
-    parts = _table(
-        ["server", "host", "variables", "size", "restarts"],
-        rows,
-        left=2,
-        hidden=len(hosting.servers) - len(rows),
-    )
-    word = "stopped" if hosting.cluster.closed else "live"
-    return html.card(type(strategy).__name__, facts, word=word, parts=parts)
+
+def coordinator_html(coordinator: ClusterCoordinator) -> str:
+    """A coordinator: what its workers run, and the servers."""
+    return servers_html(coordinator.strategy)
+
+
+def servers_status_html(status: ServersStatus) -> str:
+    """How parameter servers were when somebody looked."""
+    return _status_card("Servers", [], status)
+
+
+def _servers_html(strategy: ParameterServerStrategy, now: ServersStatus) -> str:
+    from workbench.runtime.placement_text import counted
+
+    return _status_card(type(strategy).__name__, [counted(len(strategy.hosting.workers), "worker")], now)
+
+
+def _status_card(title: str, facts: list[str], now: ServersStatus) -> str:
+    advice = [html.alert(f"{now.advice[0].upper()}{now.advice[1:]}.")] if now.advice else []
+    tables = [part for head, *rows in now.tables() for part in _table(head, rows, left=2)]
+    return html.card(title, [*facts, now.sentence], word=now.status, parts=[*advice, *tables])
 
 
 def values_html(value: DistributedValues) -> str:

@@ -13,7 +13,7 @@ LAYOUTS: Final[dict[str, tuple[str, ...]]] = {
     "overview": ("topology", "devices", "collectives", "log"),
     "collectives": ("collective_table", "sweep", "lanes", "heat_map"),
     "debugging": ("stuck", "log", "values", "lanes"),
-    "data": ("dataset_sharding", "input", "data_service", "array_sharding", "values"),
+    "data": ("dataset_sharding", "input", "data_service", "array_sharding", "values", "servers"),
 }
 """Those that come with workbench, with their views; how these lie is said in `extension/src/lab/layouts/layouts.ts`."""
 

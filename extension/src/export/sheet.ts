@@ -50,6 +50,23 @@ const SHEETS: { readonly [K in ViewName]: (model: Models[K]) => Row[] } = {
     ...model.jobs.map((job) => ({ kind: "job", ...flat(job), missing: job.missing.join(" ") })),
     ...model.workers.map((worker) => ({ kind: "worker", ...flat(worker) })),
   ],
+  servers: (model) => [
+    ...model.servers.map(({ variables, ...server }) => ({
+      kind: "server",
+      ...flat(server),
+      variables: variables.length + server.hidden_variables,
+    })),
+    ...model.servers.flatMap((server) =>
+      server.variables.map(({ shape, ...variable }) => ({
+        kind: "variable",
+        server: server.name,
+        ...flat(variable),
+        shape: shape.join(" "),
+      })),
+    ),
+    ...model.workers.map((worker) => ({ kind: "worker", ...flat(worker) })),
+    ...(model.queue ? [{ kind: "queue", ...flat(model.queue) }] : []),
+  ],
   collectives: timings,
   collective_table: timings,
   lanes: records,

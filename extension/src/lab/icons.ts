@@ -17,6 +17,8 @@ const SHAPES: Record<ViewName, string> = {
   input: '<path d="M1 3h4v4H1zm10 0h4v4h-4zM5 4.500h2.500V3L10 5 7.500 7V5.500H5zM1 10h14v1H1zm0 3h9v1H1z"/>',
   data_service:
     '<path d="M6 1h4v4H6zM1 11h4v4H1zm5 0h4v4H6zm5 0h4v4h-4zM7.500 5h1v2.500H13v3h-1v-2H4v2H3v-3h4.500z"/>',
+  servers:
+    '<path d="M2 2h12v4H2zm1.500 1.300v1.400H5V3.300zM2 10h12v4H2zm1.500 1.300v1.400H5v-1.400zM4.500 7h1v2h-1zm6 0h1v2h-1z" fill-rule="evenodd"/>',
   collectives: '<path d="M2 4h8V2l4 3-4 3V6H2zm12 6H6V8l-4 3 4 3v-2h8z"/>',
   collective_table: '<path d="M2 2h12v3H2zm0 4h5v3H2zm6 0h6v3H8zm-6 4h5v4H2zm6 0h6v4H8z"/>',
   lanes: '<path d="M2 3h7v2H2zm3 4h9v2H5zm-2 4h6v2H3z"/>',

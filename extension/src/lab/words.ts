@@ -11,6 +11,7 @@ export function titleOf(view: ViewName, trans: TranslationBundle): string {
     dataset_sharding: trans.__("Dataset sharding"),
     input: trans.__("Input"),
     data_service: trans.__("Data service"),
+    servers: trans.__("Servers"),
     collectives: trans.__("Collectives"),
     collective_table: trans.__("Collective timing"),
     lanes: trans.__("Lanes"),

@@ -1,16 +1,16 @@
 // A data service: how far each job is and how fast, what its splits do, who reads it, and which worker makes how much.
-import { useRef } from "preact/hooks";
 import { BAD, WARNING } from "../colours";
-import { count, counted, NOTHING, percent, runsOf, significant } from "../format";
+import { count, counted, NOTHING, percent, runsOf } from "../format";
 import type { JobStatus, ServiceStatus, WorkerStatus } from "../models";
 import { ChartOrTable } from "../parts/head";
-import { Bar, Spark } from "../parts/marks";
+import { Bar } from "../parts/marks";
+import { amount, Course, perSecond, useRates } from "../parts/rates";
 import { Sign } from "../parts/status";
 import { Table, type Column } from "../parts/table";
+import { Verdict } from "../parts/verdict";
 import type { View } from "../view";
 
 const STATUSES = ["live", "stopped", "replay"];
-const REMEMBERED = 60;
 const MOST_JOBS = 16;
 const MOST_WORKERS = 32;
 
@@ -34,13 +34,16 @@ export const dataService: View<ServiceStatus> = {
 };
 
 function Picture({ model }: { model: ServiceStatus }) {
-  const rates = useRates(model);
+  const rates = useRates(model, () => [
+    ...model.jobs.map((job): [string, number] => [keyOf(job), job.elements_per_second]),
+    ...model.workers.map((worker): [string, number] => [worker.address, worker.elements_per_second]),
+  ]);
   // Those under way come first, the latest at the top; what is complete says little more.
   const jobs = [...model.jobs].reverse().sort((a, b) => Number(a.complete) - Number(b.complete));
   const fastest = Math.max(...model.workers.map((worker) => worker.elements_per_second), 1e-9);
   return (
     <>
-      <Verdict model={model} />
+      <Verdict sentence={model.sentence} advice={model.advice} />
       {jobs.slice(0, MOST_JOBS).map((job) => (
         <Job key={keyOf(job)} job={job} rates={rates.get(keyOf(job)) ?? []} />
       ))}
@@ -56,7 +59,10 @@ function Picture({ model }: { model: ServiceStatus }) {
                 <code>{worker.address}</code>
                 <b>{perSecond(worker.elements_per_second)}</b>
                 <Bar share={worker.elements_per_second / fastest} />
-                <Course rates={rates.get(worker.address) ?? []} of={worker.address} />
+                <Course
+                  rates={rates.get(worker.address)}
+                  label={`elements per second of ${worker.address}, lately`}
+                />
                 <span class="wb-quiet">
                   {counted(worker.lanes, "lane")} · {counted(worker.elements, "element")} sent
                 </span>
@@ -74,19 +80,6 @@ function Picture({ model }: { model: ServiceStatus }) {
   );
 }
 
-function Verdict({ model }: { model: ServiceStatus }) {
-  const lacks = model.advice !== "";
-  return (
-    <div class="wb-alert" data-loud={lacks ? "yes" : "no"} role="status">
-      {lacks && <Sign sign="▲" colour={BAD} />}
-      <div>
-        <strong>{model.sentence}</strong>
-        {lacks && <div>{model.advice.charAt(0).toUpperCase() + model.advice.slice(1)}.</div>}
-      </div>
-    </div>
-  );
-}
-
 function Job({ job, rates }: { job: JobStatus; rates: readonly number[] }) {
   return (
     <section
@@ -99,7 +92,9 @@ function Job({ job, rates }: { job: JobStatus; rates: readonly number[] }) {
       </h4>
       <div class="wb-job-facts">
         <b>{job.complete ? "✓ complete" : job.cached ? "shared" : perSecond(job.elements_per_second)}</b>
-        {!job.complete && !job.cached && <Course rates={rates} of={titleOf(job)} />}
+        {!job.complete && !job.cached && (
+          <Course rates={rates} label={`elements per second of ${titleOf(job)}, lately`} />
+        )}
         {!job.cached && <span>{counted(job.elements, "element")} read</span>}
         {!job.complete && <span>{readersOf(job)}</span>}
         {job.missing.length > 0 && job.consumers > 0 && (
@@ -143,30 +138,10 @@ function Splits({ job }: { job: JobStatus }) {
   );
 }
 
-function Course({ rates, of }: { rates: readonly number[]; of: string }) {
-  return rates.length > 1 ? <Spark values={rates} label={`elements per second of ${of}, lately`} /> : null;
-}
-
-/** The last rates of each job and worker, as far as this view has seen them. */
-function useRates(model: ServiceStatus): ReadonlyMap<string, readonly number[]> {
-  const seen = useRef({ model: null as ServiceStatus | null, rates: new Map<string, number[]>() });
-  if (seen.current.model !== model) {
-    const before = seen.current.rates;
-    const rates = new Map<string, number[]>();
-    const now: [string, number][] = [
-      ...model.jobs.map((job): [string, number] => [keyOf(job), job.elements_per_second]),
-      ...model.workers.map((worker): [string, number] => [worker.address, worker.elements_per_second]),
-    ];
-    for (const [key, rate] of now) rates.set(key, [...(before.get(key) ?? []), rate].slice(-REMEMBERED));
-    seen.current = { model, rates };
-  }
-  return seen.current.rates;
-}
-
 function Twin({ model }: { model: ServiceStatus }) {
   return (
     <>
-      <Verdict model={model} />
+      <Verdict sentence={model.sentence} advice={model.advice} />
       <Table
         label="Jobs of the data service"
         empty="no job has begun"
@@ -276,12 +251,4 @@ function readersOf(job: JobStatus): string {
 function ofAll(splits: number, job: JobStatus): string {
   const total = job.splits_done + job.splits_leased + job.splits_left;
   return total ? `${count(splits)} (${percent((100 * splits) / total)})` : NOTHING;
-}
-
-function perSecond(rate: number): string {
-  return `${amount(rate)}/s`;
-}
-
-function amount(value: number): string {
-  return value >= 100 ? count(Math.round(value)) : significant(value);
 }

@@ -13,6 +13,7 @@ import { lanes } from "./lanes";
 import { log } from "./log";
 import { replay } from "./replay";
 import { runs } from "./runs";
+import { servers } from "./servers";
 import { stuck } from "./stuck";
 import { sweep } from "./sweep";
 import { topology } from "./topology";
@@ -27,6 +28,7 @@ export const VIEWS: { readonly [K in ViewName]: View<Models[K]> } = {
   dataset_sharding: datasetSharding,
   input,
   data_service: dataService,
+  servers,
   collectives,
   collective_table: collectiveTable,
   lanes,

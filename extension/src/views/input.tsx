@@ -4,6 +4,7 @@ import { Bar } from "../parts/marks";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Table, type Column } from "../parts/table";
+import { Verdict } from "../parts/verdict";
 import { count, counted, NOTHING, percent, rateText, significant, sizeText, timeText } from "../format";
 import type { InputFlow, PipelineFlow, ReplicaWait, StageFlow } from "../models";
 import type { Context, View } from "../view";
@@ -33,7 +34,7 @@ function Picture({ model, context }: { model: InputFlow; context: Context }) {
   const many = model.pipelines.length > 1;
   return (
     <>
-      <Verdict model={model} />
+      <Verdict sentence={model.sentence} advice={model.advice} />
       {model.pipelines.map((pipeline, index) => (
         <section
           key={`${pipeline.host} ${index}`}
@@ -57,19 +58,6 @@ function Picture({ model, context }: { model: InputFlow; context: Context }) {
       )}
       {model.replicas.length > 0 && <Waits model={model} context={context} />}
     </>
-  );
-}
-
-function Verdict({ model }: { model: InputFlow }) {
-  const holds = model.advice !== "";
-  return (
-    <div class="wb-alert" data-loud={holds ? "yes" : "no"} role="status">
-      {holds && <Sign sign="▲" colour={BAD} />}
-      <div>
-        <strong>{model.sentence}</strong>
-        {holds && <div>{model.advice.charAt(0).toUpperCase() + model.advice.slice(1)}.</div>}
-      </div>
-    </div>
   );
 }
 
@@ -203,7 +191,7 @@ function Twin({ model, context }: { model: InputFlow; context: Context }) {
   );
   return (
     <>
-      <Verdict model={model} />
+      <Verdict sentence={model.sentence} advice={model.advice} />
       <Table
         label="What each stage costs"
         empty="nothing was read yet"

@@ -12,6 +12,7 @@ import { dataService } from "./data_service";
 import { datasetSharding } from "./dataset_sharding";
 import { devices } from "./devices";
 import { input } from "./input";
+import { servers } from "./servers";
 import { topology } from "./topology";
 import { values } from "./values";
 
@@ -27,6 +28,7 @@ export const replay: View<Replay> = {
       page("dataset_sharding", "Dataset", datasetSharding, model.dataset_sharding, context),
       page("input", "Input", input, model.input, context),
       page("data_service", "Data service", dataService, model.data_service, context),
+      page("servers", "Servers", servers, model.servers, context),
     ].filter((one) => one !== null);
     const { run } = model;
     return (

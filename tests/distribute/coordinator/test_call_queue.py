@@ -170,3 +170,26 @@ def test_a_value_says_what_it_is() -> None:
     assert repr(value) == "<RemoteValue of step: pending>"
     queue.ended([(queue.take(1, 1)[0], pickle.dumps(1))])
     assert repr(value) == "<RemoteValue of step: ready>"
+
+
+def test_the_queue_tells_what_has_become_of_calls() -> None:
+    queue = CallQueue(10)
+    first = _add(queue)
+    _add(queue, first)
+    for _ in range(3):
+        _add(queue)
+    one, two, three = queue.take(3, 1)
+    queue.give_back([three], "it was killed")
+    queue.ended([(one, pickle.dumps(1))])
+
+    now = queue.now()
+    assert (now.waiting, now.blocked, now.running, now.done, now.run_again) == (3, 0, 1, 1, 1)
+
+    queue.ended([(two, ValueError("first line\nsecond"))])
+    now = queue.now()
+    assert (now.waiting, now.running, now.failed, now.cancelled) == (0, 0, 1, 3)
+    assert (now.error, now.capacity) == ("ValueError: first line", 10)
+    with pytest.raises(ValueError, match="first line"):
+        queue.join()
+    assert queue.now().error == ""
+    queue.close()

@@ -204,11 +204,11 @@ def test_no_server_is_refused(four: Any) -> None:
 
 
 def test_a_notebook_shows_the_servers_and_what_they_hold(servers: Any) -> None:
-    from workbench.ui.formatters import strategy_html
+    from workbench.ui.formatters import servers_html
 
     with servers.scope():
         kept = wb.Variable(np.zeros((256, 8), "float32"))
-    text = strategy_html(servers)
+    text = servers_html(servers)
 
     assert "2 workers" in text
     assert "ps:0" in text

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from workbench.distribute.coordinator.remote_value import RemoteValue
+from workbench.distribute.servers.overview import FunctionQueue
 from workbench.errors import ClusterClosed, UnavailableError
 from workbench.runtime.shipping.function_registry import Prepared
 
@@ -59,6 +60,7 @@ class CallQueue:
         self._ended: set[int] = set()
         self._first_open = 0
         self._down: dict[int, UnavailableError] = {}
+        self._counts = {"done": 0, "failed": 0, "cancelled": 0, "run_again": 0}
 
     def __len__(self) -> int:
         """How many wait for a worker, or for results of others."""
@@ -68,6 +70,19 @@ class CallQueue:
     def running(self) -> int:
         """How many are with a worker."""
         return len(self._running)
+
+    def now(self) -> FunctionQueue:
+        """What it holds, and what has become of the rest."""
+        with self.changed:
+            error = self._error
+            return FunctionQueue(
+                waiting=len(self._waiting),
+                blocked=len(self._blocked),
+                running=len(self._running),
+                capacity=self._capacity,
+                error="" if error is None else _in_words(error),
+                **self._counts,
+            )
 
     @property
     def first_open(self) -> int:
@@ -136,8 +151,8 @@ class CallQueue:
             self._closed = True
             self._cancel("the coordinator was closed")
             for call in tuple(self._running):
-                call.result.cancel("the coordinator was closed")
                 self._running.discard(call)
+                self._give_up(call, "the coordinator was closed")
             self.changed.notify_all()
 
     # -- for lanes
@@ -165,6 +180,7 @@ class CallQueue:
                     continue  # cancelled meanwhile, by `close`
                 self._running.discard(call)
                 if isinstance(end, bytes):
+                    self._counts["done"] += 1
                     call.result.set(end)
                     self._end(call)
                 else:
@@ -179,8 +195,7 @@ class CallQueue:
                     continue
                 self._running.discard(call)
                 if self._error is not None or self._closed:
-                    call.result.cancel("another function has failed")
-                    self._end(call)
+                    self._give_up(call, "another function has failed")
                 elif call.runs >= _MOST_RUNS:
                     self._fail(
                         call,
@@ -190,6 +205,7 @@ class CallQueue:
                         ),
                     )
                 else:
+                    self._counts["run_again"] += 1
                     self._waiting.appendleft(call)
             self.changed.notify_all()
 
@@ -224,6 +240,7 @@ class CallQueue:
     def _fail(self, call: Call, error: BaseException) -> None:
         if self._error is None:
             self._error = error
+        self._counts["failed"] += 1
         call.result.fail(error)
         self._end(call)
         self._cancel(f"{call.result.name} has failed before it ({type(error).__name__})")
@@ -232,8 +249,12 @@ class CallQueue:
         waiting, self._waiting = self._waiting, deque()
         blocked, self._blocked = self._blocked, set()
         for call in (*waiting, *blocked):
-            call.result.cancel(why)
-            self._end(call)
+            self._give_up(call, why)
+
+    def _give_up(self, call: Call, why: str) -> None:
+        self._counts["cancelled"] += 1
+        call.result.cancel(why)
+        self._end(call)
 
     def _unblock(self, call: Call) -> None:
         call.waits_for -= 1
@@ -246,3 +267,9 @@ class CallQueue:
         while self._first_open in self._ended:
             self._ended.discard(self._first_open)
             self._first_open += 1
+
+
+def _in_words(error: BaseException) -> str:
+    """The kind of an error, and the first line of what it says."""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

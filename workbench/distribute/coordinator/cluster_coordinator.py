@@ -17,6 +17,7 @@ from workbench.distribute.strategies.parameter_server import ParameterServerStra
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.placement_text import counted, one_line
 from workbench.runtime.services.hosted import HostedService
+from workbench.telemetry.formatting import significant
 
 _MOST_QUEUED: Final = 256 * 1024
 _CLOSE_SECONDS: Final = 10.0
@@ -79,6 +80,7 @@ class ClusterCoordinator:
         for number, service in enumerate(services):
             lanes.append(Lane(number, service, self._queue, self._shipment, len(services)))
         strategy.coordinator = self
+        hosting.watched.functions = lambda: (tuple(lane.now() for lane in lanes), queue.now())
 
     @property
     def strategy(self) -> ParameterServerStrategy:
@@ -158,12 +160,14 @@ class ClusterCoordinator:
         return PerWorkerDataset(lambda: self._shipment.per_worker(data))
 
     def __repr__(self) -> str:
-        by_worker = ", ".join(f"worker {lane.worker}: {lane.calls}" for lane in self._lanes[:8])
+        queue = self._queue.now()
+        workers = [lane.now() for lane in self._lanes]
+        rate = significant(sum(worker.functions_per_second for worker in workers))
         return one_line(
             type(self).__name__,
-            counted(len(self._lanes), "worker"),
-            f"{len(self._queue)} queued, {self._queue.running} running",
-            f"ran {by_worker}",
+            counted(len(workers), "worker"),
+            f"{queue.waiting + queue.blocked} queued, {queue.running} running, {queue.done} done",
+            f"{rate} functions/s",
         )
 
 

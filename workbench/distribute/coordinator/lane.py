@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from workbench import tree
 from workbench.distribute.coordinator.call_queue import Call, CallQueue
 from workbench.distribute.coordinator.remote_value import RemoteValue
+from workbench.distribute.servers.overview import WorkerFunctions
+from workbench.distribute.servers.recent_rate import RecentRate
 from workbench.errors import CaptureError, ClusterClosed, UnavailableError, WorkbenchError
 from workbench.runtime.comm.failure_report import FailureReport, rebuild
 from workbench.runtime.comm.messages import dumps
@@ -50,6 +53,8 @@ class Lane:
         self._queue = queue
         self._shipment = shipment
         self._lanes = lanes
+        self._rate = RecentRate()
+        self._running: tuple[str, int, float] | None = None  # the first one, how many there are, since when
         self._known: set[Any] = set()
         self._connection: Connection | None = None
         self._seen = service.address
@@ -87,7 +92,12 @@ class Lane:
                 ends.append((call, error))
         if not sent:
             return ends
-        reply, answers = self._exchange(sent)
+        self._running = sent[0][0].function.name, len(sent), time.monotonic()
+        try:
+            reply, answers = self._exchange(sent)
+        finally:
+            self._running = None
+        self._rate.add(len(sent))
         self._usual_seconds = max(1e-6, reply["seconds"] / len(sent))
         self.seconds += reply["seconds"]
         unreached: dict[int, list[Call]] = {}
@@ -167,10 +177,23 @@ class Lane:
         if self._thread is not threading.current_thread():
             self._thread.join(timeout_seconds)
 
-    @property
-    def rate(self) -> float:
-        """Functions per second of the worker's time."""
-        return self.calls / self.seconds if self.seconds else 0.0
+    def now(self) -> WorkerFunctions:
+        """What it does at the moment; any thread."""
+        gone = self.service.gone
+        name, together, since = self._running or ("", 0, time.monotonic())
+        state = "stopped" if self._closed.is_set() else "lost" if gone else "live"
+        return WorkerFunctions(
+            name=self.service.name,
+            host=self.service.device.host,
+            state=state,
+            detail=gone,
+            restarts=self.service.restarts,
+            done=self.calls,
+            functions_per_second=round(self._rate.per_second, 1),
+            running=name,
+            running_together=together,
+            running_seconds=round(time.monotonic() - since, 1),
+        )
 
 
 def _arguments(call: Call) -> bytes:

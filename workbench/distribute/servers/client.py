@@ -78,6 +78,12 @@ class ServerClient:
         """In whose name the calling thread updates."""
         return current_stream() or self._own
 
+    def last_read(self, key: str) -> Fields:
+        """Which version of a variable the scheduled function that runs has read, for the server's statistics."""
+        stream = current_stream()
+        read = None if stream is None else stream.versions.get(key)
+        return {} if read is None else {"read": read}
+
     def follow(self, addresses: Sequence[ServiceAddress]) -> None:
         """Goes where the notebook says that servers are; for workers."""
         if self._restore is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.distribute.servers.client import ServerClient
 from workbench.distribute.servers.journal import folder_for
 from workbench.distribute.servers.server import start_server
+from workbench.distribute.servers.watching import Watched, tell
 from workbench.runtime.services.hosted import HostedService
 from workbench.runtime.services.service import ServiceAddress
 
@@ -26,6 +27,7 @@ class Hosting:
       servers: The parameter servers.
       workers: Devices on which functions run.
       client: The notebook's client.
+      watched: What shows them in views.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Hosting:
         self.workers = tuple(workers)
         self.servers: list[HostedService] = []
         self._closing: list[Callable[[], object]] = []
+        self.watched = Watched(self.servers)
         parent = journal_folder or tempfile.gettempdir()
         try:
             for number, device in enumerate(servers):
@@ -63,6 +66,7 @@ class Hosting:
         addresses = [server.address for server in self.servers]
         self.client = ServerClient(strategy, addresses, self.servers[0].tls(), self.restored)
         cluster.closing.append(self.close)
+        tell(self.watched)
 
     def restored(self, server: int, seen: ServiceAddress) -> ServiceAddress:
         """Where a server is, after it did not answer at `seen`; see `HostedService.restored`."""
@@ -76,6 +80,7 @@ class Hosting:
         """Ends the servers, and the variables with them. Idempotent."""
         while self._closing:
             self._closing.pop()()
+        self.watched.close()
         if hasattr(self, "client"):
             self.client.close()
         for server in self.servers:

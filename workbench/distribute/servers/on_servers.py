@@ -100,8 +100,9 @@ class OnServers(Placement):
 
     def put(self, variable: DescribedVariable, how: Update, array: Array | IndexedSlices) -> None:
         """See `Placement.put`."""
-        d = variable.description
-        self.client.write(d.server, {"method": "update", "key": d.key, "how": how}, _arrays(array))
+        d, client = variable.description, self.client
+        fields = {"method": "update", "key": d.key, "how": how, **client.last_read(d.key)}
+        client.write(d.server, fields, _arrays(array))
 
     def step(
         self,
@@ -125,6 +126,8 @@ class OnServers(Placement):
         fields: dict[str, Any] = {"method": "update", "key": d.key, "how": "step", "rule": rule}
         if max_staleness is not None and (read := client.stream.versions.get(d.key)) is not None:
             fields |= {"read": read, "max_staleness": max_staleness}
+        else:
+            fields |= client.last_read(d.key)
         reply = client.write(d.server, fields, _arrays(gradient))
         return "staleness" not in reply
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
+import statistics
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,12 +14,14 @@ from typing import Any, Final
 import numpy as np
 
 from workbench.distribute.servers.applied import Applied
+from workbench.distribute.servers.recent_rate import RecentRate
 from workbench.distribute.servers.update_rules import Rule, rule_of
 from workbench.distribute.variables.scatter import SCATTERS, scatter_into
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.runtime.services.frames import Array, Fields
 
 _WRITES: Final = frozenset(("create", "update", "drop", "restore"))
+_REMEMBERED: Final = 64
 
 
 @dataclass(slots=True)
@@ -43,7 +48,8 @@ class ShardStore:
       held: Key -> what is held.
       applied: Which updates were applied.
       record: See `__init__`.
-      counts: How many reads, updates, repeated updates and stale steps there were.
+      counts: How many reads, updates, repeated updates and stale steps there were; a server that takes the place of
+        this one goes on with them.
     """
 
     def __init__(self, record: Callable[[Fields, list[Array]], None] = lambda fields, arrays: None) -> None:
@@ -56,6 +62,8 @@ class ShardStore:
         self.applied = Applied()
         self.counts = {"reads": 0, "updates": 0, "repeated": 0, "stale": 0}
         self.record = record
+        self._rate = RecentRate()
+        self._ages: deque[int] = deque(maxlen=_REMEMBERED)
         self._lock = threading.Lock()
 
     def answer(self, fields: Fields, arrays: list[Array]) -> tuple[Fields, list[Array]]:
@@ -76,7 +84,7 @@ class ShardStore:
                     self.counts["reads"] += 1
                     return {"version": held.version}, [held.array[arrays[0]]]
                 case "describe":
-                    return self._described(), []
+                    return self._described(fields.get("most")), []
                 case method if method in _WRITES:
                     return self._write(fields, arrays), []
         raise InvalidArgumentError(f"a parameter server has no method {fields['method']!r}")
@@ -98,6 +106,10 @@ class ShardStore:
                 return {"applied": False, "staleness": age}
         self.record(fields, arrays)
         self._apply(fields, arrays)
+        if fields["method"] == "update":
+            self._rate.add()
+            if "read" in fields:
+                self._ages.append(age)
         return {"applied": True}
 
     def _apply(self, fields: Fields, arrays: list[Array]) -> None:
@@ -127,13 +139,29 @@ class ShardStore:
             )
         return held
 
-    def _described(self) -> Fields:
+    def _described(self, most: int | None) -> Fields:
+        """What is here, the largest variables first; at most so many of them."""
+        count = len(self.held) if most is None else most
+        largest = heapq.nlargest(count, self.held.items(), key=lambda each: each[1].array.nbytes)
         return {
             "variables": [
-                [key, held.array.dtype.name, held.array.shape, held.array.nbytes, held.version]
-                for key, held in self.held.items()
+                [
+                    key,
+                    held.array.dtype.name,
+                    held.array.shape,
+                    held.array.nbytes,
+                    sum(slot.nbytes for slot in held.slots.values()),
+                    held.version,
+                ]
+                for key, held in largest
             ],
+            "hidden": len(self.held) - len(largest),
+            "nbytes": self.nbytes,
             "counts": self.counts,
+            "updates_per_second": self._rate.per_second,
+            "staleness": [self._ages[-1], round(statistics.median(self._ages))]
+            if self._ages
+            else [None, None],
             "calls": len(self.applied),
         }
 
@@ -155,11 +183,15 @@ class ShardStore:
             )
             for key, held in self.held.items()
         ]
-        return [*changes, ({"method": "restore", "applied": self.applied.contents()}, [])]
+        return [
+            *changes,
+            ({"method": "restore", "applied": self.applied.contents(), "counts": self.counts}, []),
+        ]
 
     def _restore(self, fields: Fields, arrays: list[Array]) -> None:
         if "applied" in fields:
             self.applied = Applied.of(fields["applied"])
+            self.counts |= fields["counts"]
             return
         array, *slots = map(np.array, arrays)
         named = dict(zip(fields["slots"], slots, strict=True))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from workbench.data.context import InputContext, InputOptions
     from workbench.device_names import Device
     from workbench.distribute.partitioners import Partitioner
+    from workbench.distribute.servers.overview import ServersStatus
     from workbench.distribute.value_context import RunOptions
     from workbench.runtime.driver.gang.gang import Gang
     from workbench.runtime.driver.group import Group
@@ -148,6 +149,17 @@ class ParameterServerStrategy(Strategy):
     def extended(self) -> StrategyExtended:
         """Further methods, for libraries."""
         return ParameterServerExtended(self, self.run)
+
+    def status(self) -> ServersStatus:
+        """What servers hold and workers run at the moment, also while another thread waits in `join`.
+
+        Returns:
+          Prints as tables; in a notebook the strategy itself is shown as a live view.
+
+        Raises:
+          RuntimeError: In a function on a worker.
+        """
+        return self.hosting.watched.now()
 
     def close(self) -> None:
         """Ends the servers, and with them the variables; a coordinator ends, too. Idempotent.

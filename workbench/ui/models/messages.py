@@ -13,6 +13,7 @@ from typing import Final
 from workbench.data.cost.flow import InputFlow
 from workbench.data.service.overview import ServiceStatus
 from workbench.data.sharding.progress import InputProgress
+from workbench.distribute.servers.overview import ServersStatus
 from workbench.telemetry.feed.sweeps import Sweep
 from workbench.telemetry.snapshot import Snapshot
 from workbench.ui.models.inspected import Elements, FirstBad, InspectedValue
@@ -416,8 +417,8 @@ class Replay:
       shown_from, shown_to: The first and the last step that are shown.
       collectives: Of these steps.
       topology, devices: As at the last look while it was recorded; None if nobody could look.
-      values, array_sharding, dataset_sharding, input, data_service: What was looked at last while it was recorded, if
-        anything.
+      values, array_sharding, dataset_sharding, input, data_service, servers: What was looked at last while it was
+        recorded, if anything.
       notes: What could not be kept, or cannot be shown.
     """
 
@@ -434,6 +435,7 @@ class Replay:
     dataset_sharding: DatasetSharding | None
     input: InputFlow | None
     data_service: ServiceStatus | None
+    servers: ServersStatus | None
     notes: tuple[str, ...]
 
 
@@ -444,6 +446,7 @@ MODELS: Final[dict[str, type]] = {
     "dataset_sharding": DatasetSharding,
     "input": InputFlow,
     "data_service": ServiceStatus,
+    "servers": ServersStatus,
     "collectives": Collectives,
     "collective_table": Collectives,
     "lanes": Collectives,

@@ -29,6 +29,7 @@ LOOKED_AT: Final = (
     "dataset_sharding",
     "input",
     "data_service",
+    "servers",
 )
 """What a recording holds beside records, where somebody has looked at it."""
 _ALIKE: Final = 0.05
@@ -141,6 +142,7 @@ def replay_of(run: Run, steps: range | None = None) -> dict[str, Any]:
         dataset_sharding=None,
         input=None,
         data_service=None,
+        servers=None,
         notes=tuple(notes),
     )
     return plain(model) | looks

@@ -7,8 +7,10 @@ from typing import Final
 
 from workbench.data import explanation
 from workbench.data.service import watching
+from workbench.distribute.servers import watching as watching_servers
 from workbench.ui.widgets.data_service_source import data_service_source
 from workbench.ui.widgets.input_source import input_source
+from workbench.ui.widgets.servers_source import servers_source
 from workbench.ui.widgets.sources import Source
 
 listeners: Final[list[Callable[[str, Callable[[], Source]], object]]] = []
@@ -28,5 +30,6 @@ def tell(view: str, make: Callable[[], Source]) -> None:
 
 # Datasets explain themselves without knowing any view.
 explanation.listeners.append(lambda explained: tell("input", lambda: input_source(explained)))
-# So do data services.
+# So do data services, and parameter servers.
 watching.listeners.append(lambda watched: tell("data_service", lambda: data_service_source(watched)))
+watching_servers.listeners.append(lambda watched: tell("servers", lambda: servers_source(watched)))

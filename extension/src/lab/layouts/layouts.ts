@@ -29,7 +29,10 @@ export const SHIPPED = {
   overview: beside(tabs("topology", "devices"), tabs("collectives", "log")),
   collectives: beside(tabs("collective_table", "sweep"), tabs("lanes", "heat_map")),
   debugging: beside(tabs("stuck", "log"), tabs("values", "lanes")),
-  data: beside(tabs("dataset_sharding", "input", "data_service"), tabs("array_sharding", "values")),
+  data: beside(
+    tabs("dataset_sharding", "input", "data_service"),
+    tabs("array_sharding", "values", "servers"),
+  ),
 } satisfies Record<string, Area>;
 
 /** The layout that settings hold, which people can edit; null where it makes no sense. */

@@ -215,6 +215,8 @@ export class Pane extends Widget {
     if (channel === "input") return trans.__("nothing yet: dataset.explain() shows it here");
     if (channel === "data_service")
       return trans.__("nothing yet: wb.data.service.start(cluster) shows it here");
+    if (channel === "servers")
+      return trans.__("nothing yet: a strategy with parameter servers shows itself here");
     if (channel === "array_sharding")
       return trans.__("nothing yet: wb.explain_sharding(value) shows it here");
     return trans.__("waiting for the cluster …");

@@ -45,6 +45,7 @@ export const CHANNEL_OF = {
   dataset_sharding: "dataset_sharding",
   input: "input",
   data_service: "data_service",
+  servers: "servers",
   collective_table: "collectives",
   lanes: "collectives",
   sweep: "collectives",

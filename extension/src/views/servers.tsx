@@ -1,0 +1,346 @@
+// Parameter servers: what they hold and how stale updates are, what each worker runs and how fast, and what still waits.
+import { WARNING } from "../colours";
+import { count, counted, dtypeText, NOTHING, significant, sizeText } from "../format";
+import type { FunctionQueue, HeldVariable, ServersStatus, ServerStatus, WorkerFunctions } from "../models";
+import { ChartOrTable } from "../parts/head";
+import { Bar } from "../parts/marks";
+import { amount, Course, perSecond, useRates } from "../parts/rates";
+import { Sign, StatusWord } from "../parts/status";
+import { Table, type Column } from "../parts/table";
+import { Verdict } from "../parts/verdict";
+import type { View } from "../view";
+
+const MOST_SERVERS = 12;
+const MOST_WORKERS = 24;
+const MOST_VARIABLES = 8;
+const SHORT_SECONDS = 0.5;
+
+export const servers: View<ServersStatus> = {
+  title: "Servers",
+  draw({ model }) {
+    const size = model.servers.reduce((sum, server) => sum + server.size_bytes, 0);
+    return (
+      <ChartOrTable
+        title="Servers"
+        facts={[
+          counted(model.servers.length, "server"),
+          model.workers.length > 0 && counted(model.workers.length, "worker"),
+          `${sizeText(size)} held`,
+        ]}
+        status={model.status}
+        chart={<Picture model={model} />}
+        table={<Twin model={model} />}
+      />
+    );
+  },
+};
+
+function Picture({ model }: { model: ServersStatus }) {
+  const rates = useRates(model, () => [
+    ...model.servers.map((server): [string, number] => [server.name, server.updates_per_second]),
+    ...model.workers.map((worker): [string, number] => [worker.name, worker.functions_per_second]),
+  ]);
+  const fastest = Math.max(...model.workers.map((worker) => worker.functions_per_second), 1e-9);
+  const largest = Math.max(...model.servers.flatMap((server) => server.variables.map(memoryOf)), 1);
+  return (
+    <>
+      <Verdict sentence={model.sentence} advice={model.advice} />
+      {model.queue && <Queue queue={model.queue} />}
+      {model.workers.length > 0 && (
+        <>
+          <h4>Workers</h4>
+          <ul class="wb-worker-rows">
+            {model.workers.slice(0, MOST_WORKERS).map((worker) => (
+              <Lane key={worker.name} worker={worker} fastest={fastest} rates={rates.get(worker.name)} />
+            ))}
+          </ul>
+          <More hidden={model.workers.length - MOST_WORKERS} noun="worker" />
+        </>
+      )}
+      <h4>Servers</h4>
+      <div class="wb-servers">
+        {model.servers.slice(0, MOST_SERVERS).map((server) => (
+          <Server key={server.name} server={server} largest={largest} rates={rates.get(server.name)} />
+        ))}
+      </div>
+      <More hidden={model.servers.length - MOST_SERVERS} noun="server" />
+    </>
+  );
+}
+
+function More({ hidden, noun }: { hidden: number; noun: string }) {
+  return hidden > 0 ? <p class="wb-quiet">{counted(hidden, `more ${noun}`)}: the table has them</p> : null;
+}
+
+/** Functions by what has become of them; those that are worth a look stand out. */
+function Queue({ queue }: { queue: FunctionQueue }) {
+  const full = queue.waiting + queue.blocked >= queue.capacity;
+  const figures = [
+    { text: "waiting", n: queue.waiting, help: full ? "the queue is full: schedule waits" : "for a worker" },
+    { text: "for results", n: queue.blocked, help: "of other functions" },
+    { text: "running", n: queue.running, help: "with a worker" },
+    { text: "done", n: queue.done, help: "have returned" },
+    { text: "failed", n: queue.failed, help: "have raised" },
+    { text: "cancelled", n: queue.cancelled, help: "will not run" },
+    { text: "run again", n: queue.run_again, help: "because a worker or a server was lost" },
+  ];
+  const warns = new Set(["failed", ...(full ? ["waiting"] : [])]);
+  return (
+    <dl class="wb-queue" aria-label="functions that were scheduled">
+      {figures.map(({ text, n, help }) => (
+        <div key={text} title={help} data-none={n ? undefined : "yes"}>
+          <dd>
+            {n > 0 && warns.has(text) && <Sign sign="▲" colour={WARNING} />}
+            {count(n)}
+          </dd>
+          <dt>{text}</dt>
+        </div>
+      ))}
+      <div title="how many can wait before schedule waits">
+        <dd class="wb-quiet">{count(queue.capacity)}</dd>
+        <dt>capacity</dt>
+      </div>
+    </dl>
+  );
+}
+
+interface LaneProps {
+  worker: WorkerFunctions;
+  fastest: number;
+  rates: readonly number[] | undefined;
+}
+
+function Lane({ worker, fastest, rates }: LaneProps) {
+  return (
+    <li>
+      <code>{worker.name}</code>
+      <StatusWord word={worker.state} />
+      <span class="wb-rate">
+        <Bar share={worker.functions_per_second / fastest} />
+        <b>{worker.state === "live" ? perSecond(worker.functions_per_second) : NOTHING}</b>
+      </span>
+      <Course rates={rates} label={`functions per second of ${worker.name}, lately`} />
+      <span class="wb-runs" title={worker.detail || undefined}>
+        {worker.detail || runsText(worker)}
+      </span>
+      <span class="wb-quiet">
+        {counted(worker.done, "function")}
+        {worker.restarts > 0 && ` · restarted ${worker.restarts}×`}
+      </span>
+    </li>
+  );
+}
+
+interface ServerProps {
+  server: ServerStatus;
+  largest: number;
+  rates: readonly number[] | undefined;
+}
+
+function Server({ server, largest, rates }: ServerProps) {
+  const hidden = Math.max(0, server.variables.length - MOST_VARIABLES) + server.hidden_variables;
+  return (
+    <section class="wb-job" aria-label={server.name} data-state={server.state}>
+      <h4>
+        {server.name} <StatusWord word={server.state} />{" "}
+        <span class="wb-quiet">
+          {server.host}, {server.address}
+        </span>
+      </h4>
+      <div class="wb-job-facts">
+        {server.detail && <span>{server.detail}</span>}
+        {server.state === "live" && (
+          <>
+            <b>{amount(server.updates_per_second)} updates/s</b>
+            <Course rates={rates} label={`updates per second of ${server.name}, lately`} />
+          </>
+        )}
+        <span>{counted(server.updates, "update")} applied</span>
+        <span title="updates of a variable between a function's read of it and the function's own update">
+          staleness {stalenessText(server)}
+        </span>
+        {server.left_out > 0 && <span>{count(server.left_out)} left out as too stale</span>}
+        {server.repeated > 0 && <span>{count(server.repeated)} came again, applied once</span>}
+        {server.restarts > 0 && <span>restarted {server.restarts}×, all updates kept</span>}
+      </div>
+      {server.variables.length > 0 ? (
+        <ul class="wb-held">
+          {server.variables.slice(0, MOST_VARIABLES).map((variable) => (
+            <li key={variable.name}>
+              <code title={variable.name}>{variable.name}</code>
+              <span class="wb-quiet">{extentOf(variable)}</span>
+              <span class="wb-rate">
+                <Bar share={memoryOf(variable) / largest} />
+                {memoryText(variable)}
+              </span>
+              <span class="wb-quiet">{counted(variable.updates, "update")}</span>
+            </li>
+          ))}
+        </ul>
+      ) : (
+        <p class="wb-quiet">holds no variable</p>
+      )}
+      {hidden > 0 && <p class="wb-quiet">{counted(hidden, "more variable")}, smaller</p>}
+    </section>
+  );
+}
+
+function Twin({ model }: { model: ServersStatus }) {
+  const held = model.servers.flatMap((server) =>
+    server.variables.map((variable) => ({ ...variable, server: server.name })),
+  );
+  return (
+    <>
+      <Verdict sentence={model.sentence} advice={model.advice} />
+      {model.queue && <Queue queue={model.queue} />}
+      <Table
+        label="Workers and their functions"
+        empty="no ClusterCoordinator schedules functions yet"
+        columns={WORKERS}
+        rows={[...model.workers]}
+        keyOf={(worker) => worker.name}
+      />
+      <Table
+        label="Parameter servers"
+        columns={SERVERS}
+        rows={[...model.servers]}
+        keyOf={(server) => server.name}
+      />
+      <Table
+        label="Variables on parameter servers"
+        empty="no variable was created yet"
+        columns={VARIABLES}
+        rows={held}
+        keyOf={(variable) => `${variable.server} ${variable.name}`}
+      />
+    </>
+  );
+}
+
+const WORKERS: Column<WorkerFunctions>[] = [
+  { title: "worker", left: true, least: 70, text: (worker) => worker.name },
+  { title: "host", left: true, rank: 4, text: (worker) => worker.host },
+  {
+    title: "state",
+    left: true,
+    rank: 1,
+    text: (worker) => worker.state,
+    show: (worker) => <StatusWord word={worker.state} />,
+  },
+  {
+    title: "functions/s",
+    help: "in the last five seconds",
+    text: (worker) => amount(worker.functions_per_second),
+    order: (worker) => worker.functions_per_second,
+  },
+  { title: "functions", text: (worker) => count(worker.done), order: (worker) => worker.done },
+  { title: "runs", left: true, rank: 2, text: (worker) => worker.detail || runsText(worker) },
+  {
+    title: "restarted",
+    help: "how often another process took its place",
+    rank: 5,
+    text: (worker) => count(worker.restarts),
+    order: (worker) => worker.restarts,
+  },
+];
+
+const SERVERS: Column<ServerStatus>[] = [
+  { title: "server", left: true, least: 60, text: (server) => server.name },
+  { title: "where", left: true, rank: 5, text: (server) => `${server.host}, ${server.address}` },
+  {
+    title: "state",
+    left: true,
+    rank: 1,
+    text: (server) => server.state,
+    show: (server) => <StatusWord word={server.state} />,
+  },
+  { title: "holds", text: (server) => sizeText(server.size_bytes), order: (server) => server.size_bytes },
+  {
+    title: "updates/s",
+    help: "in the last five seconds",
+    text: (server) => amount(server.updates_per_second),
+    order: (server) => server.updates_per_second,
+  },
+  { title: "updates", rank: 2, text: (server) => count(server.updates), order: (server) => server.updates },
+  {
+    title: "staleness",
+    help: "updates of a variable between a function's read of it and the function's own update",
+    rank: 1,
+    text: stalenessText,
+    order: (server) => server.typical_staleness ?? -1,
+  },
+  {
+    title: "left out",
+    help: "updates that were too stale",
+    rank: 4,
+    text: (server) => count(server.left_out),
+    order: (server) => server.left_out,
+  },
+  {
+    title: "came again",
+    help: "updates that were sent again, and applied once",
+    rank: 6,
+    text: (server) => count(server.repeated),
+    order: (server) => server.repeated,
+  },
+  {
+    title: "restarted",
+    help: "how often another process took its place, with all updates",
+    rank: 6,
+    text: (server) => count(server.restarts),
+    order: (server) => server.restarts,
+  },
+];
+
+const VARIABLES: Column<HeldVariable & { server: string }>[] = [
+  { title: "variable", left: true, least: 90, text: (variable) => variable.name },
+  { title: "on", left: true, text: (variable) => variable.server },
+  { title: "shape", left: true, rank: 1, text: extentOf },
+  {
+    title: "size",
+    text: (variable) => sizeText(variable.size_bytes),
+    order: (variable) => variable.size_bytes,
+  },
+  {
+    title: "slots",
+    help: "what optimizers keep for it",
+    rank: 3,
+    text: (variable) => sizeText(variable.slot_bytes),
+    order: (variable) => variable.slot_bytes,
+  },
+  {
+    title: "updates",
+    rank: 2,
+    text: (variable) => count(variable.updates),
+    order: (variable) => variable.updates,
+  },
+];
+
+function memoryOf(variable: HeldVariable): number {
+  return variable.size_bytes + variable.slot_bytes;
+}
+
+function memoryText(variable: HeldVariable): string {
+  const slots = variable.slot_bytes ? ` + ${sizeText(variable.slot_bytes)} slots` : "";
+  return `${sizeText(variable.size_bytes)}${slots}`;
+}
+
+/** "500 rows × 16 f32", "f32" for a scalar. */
+function extentOf(variable: HeldVariable): string {
+  const [rows, ...others] = variable.shape;
+  const dtype = dtypeText(variable.dtype);
+  if (rows === undefined) return dtype;
+  return `${counted(rows, "row")}${others.map((extent) => ` × ${count(extent)}`).join("")} ${dtype}`;
+}
+
+function runsText(worker: WorkerFunctions): string {
+  if (!worker.running_together) return "idle";
+  const more = worker.running_together > 1 ? ` and ${worker.running_together - 1} more` : "";
+  const time = worker.running_seconds < SHORT_SECONDS ? "" : `, for ${significant(worker.running_seconds)} s`;
+  return `${worker.running}${more}${time}`;
+}
+
+function stalenessText(server: ServerStatus): string {
+  if (server.newest_staleness === null || server.typical_staleness === null) return NOTHING;
+  return `${count(server.newest_staleness)}, typically ${count(server.typical_staleness)}`;
+}

@@ -1,0 +1,293 @@
+"""What parameter servers hold and do, and the functions on their workers: as data and as text."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+from workbench.runtime.placement_text import WIDTH, counted
+from workbench.telemetry.formatting import printable, significant, size_text
+
+
+@dataclass(frozen=True, slots=True)
+class HeldVariable:
+    """A variable, or a shard of one, on a parameter server.
+
+    Attributes:
+      name: Its name, such as "table/part_0".
+      dtype: Name of its dtype.
+      shape: Of this shard.
+      size_bytes: Of its values.
+      slot_bytes: What optimizers keep for it.
+      updates: How many it has had.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    size_bytes: int
+    slot_bytes: int
+    updates: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """A parameter server.
+
+    Attributes:
+      name: Such as "ps:0".
+      host: Its host.
+      address: Where it listens.
+      state: "live"; "stalled", it does not answer; "lost", its process has ended and another one has not taken its
+        place yet; or "stopped".
+      detail: How its process ended, or "".
+      restarts: How often another process took its place.
+      variables: Those that it holds, the largest first, at most 32.
+      hidden_variables: How many more there are.
+      size_bytes: Memory of all of them, and of what optimizers keep.
+      updates: How many it has applied.
+      updates_per_second: How many lately.
+      repeated: How many came again, and were not applied again.
+      left_out: How many were left out as too stale.
+      newest_staleness: How many updates a variable had had after a scheduled function had read it and before that
+        function's own arrived: for the latest one; None before the first.
+      typical_staleness: The median of the last 64.
+    """
+
+    name: str
+    host: str
+    address: str
+    state: str
+    detail: str
+    restarts: int
+    variables: tuple[HeldVariable, ...]
+    hidden_variables: int
+    size_bytes: int
+    updates: int
+    updates_per_second: float
+    repeated: int
+    left_out: int
+    newest_staleness: int | None
+    typical_staleness: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFunctions:
+    """A worker, and the functions that it runs.
+
+    Attributes:
+      name: Such as "worker:0".
+      host: Its host.
+      state: "live", "lost" or "stopped", as of a server.
+      detail: How its process ended, or "".
+      restarts: How often another process took its place.
+      done: How many functions it has run.
+      functions_per_second: How many lately.
+      running: The function that it runs now, or "".
+      running_together: How many short ones it was sent together; 0 if it runs none.
+      running_seconds: Since when.
+    """
+
+    name: str
+    host: str
+    state: str
+    detail: str
+    restarts: int
+    done: int
+    functions_per_second: float
+    running: str
+    running_together: int
+    running_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionQueue:
+    """Functions that were scheduled.
+
+    Attributes:
+      waiting: For a worker.
+      blocked: For results of others.
+      running: With a worker.
+      done: Have returned.
+      failed: Have raised.
+      cancelled: Will not run.
+      run_again: How often one ran again, because its worker or a server was lost.
+      capacity: How many can wait before `schedule` waits.
+      error: What one has raised, until `schedule`, `join` or `done` raises it; or "".
+    """
+
+    waiting: int
+    blocked: int
+    running: int
+    done: int
+    failed: int
+    cancelled: int
+    run_again: int
+    capacity: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServersStatus:
+    """Parameter servers and their workers at one moment. `str` and the notebook show it as tables.
+
+    Attributes:
+      servers: By number.
+      workers: By number; none before a `ClusterCoordinator` was made.
+      queue: Its functions; None before.
+      status: "live" or "stopped".
+      sentence: What they do, or what keeps them from doing that.
+      advice: What helps, or what happens by itself; else "".
+    """
+
+    servers: tuple[ServerStatus, ...]
+    workers: tuple[WorkerFunctions, ...]
+    queue: FunctionQueue | None
+    status: str
+    sentence: str
+    advice: str
+
+    @classmethod
+    def of(
+        cls,
+        servers: tuple[ServerStatus, ...],
+        workers: tuple[WorkerFunctions, ...],
+        queue: FunctionQueue | None,
+        status: str,
+    ) -> ServersStatus:
+        """With the sentence that these deserve; arguments as the attributes."""
+        return cls(servers, workers, queue, status, *_verdict(servers, workers, queue, status))
+
+    def __str__(self) -> str:
+        lines = [_title(self)]
+        for rows in self.tables():
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            lines.append("")
+            lines += [
+                "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+                for row in rows
+            ]
+        return "\n".join(lines)
+
+    def tables(self) -> list[list[list[str]]]:
+        """Servers, variables, workers and queue in cells, each table with its headings; those that have rows."""
+        return _tables(self)
+
+
+def _verdict(
+    servers: tuple[ServerStatus, ...],
+    workers: tuple[WorkerFunctions, ...],
+    queue: FunctionQueue | None,
+    status: str,
+) -> tuple[str, str]:
+    """What to say of them, and what helps; the worst first."""
+    if status == "stopped":
+        ran = "" if queue is None else f" after {_functions(queue.done)}"
+        return f"These parameter servers have ended{ran}.", ""
+    if queue is not None and queue.error:
+        return f"A function has failed: {queue.error}.", "the next schedule, join or done raises it"
+    for server in servers:
+        if server.state == "lost":
+            return (
+                f"{server.name} is lost: {server.detail}.",
+                "the next function that needs it has it started again, with every update that was answered",
+            )
+        if server.state == "stalled":
+            return f"{server.name} does not answer.", "functions that need it wait"
+    lost = [worker for worker in workers if worker.state == "lost"]
+    if lost:
+        others = f"{len(lost)} of {counted(len(workers), 'worker')} are" if lost[1:] else f"{lost[0].name} is"
+        return f"{others} lost: {lost[0].detail}.", "its functions run again on another worker"
+    if queue is None:
+        return f"{_held(servers)}; no ClusterCoordinator schedules functions yet.", ""
+    under_way = queue.waiting + queue.blocked + queue.running
+    if under_way:
+        rate = significant(sum(worker.functions_per_second for worker in workers))
+        return f"{_functions(under_way)} under way, {rate} functions/s.", ""
+    if queue.done:
+        return f"{_functions(queue.done)} done, none under way.", ""
+    return f"{_held(servers)}; nothing was scheduled yet.", ""
+
+
+def _functions(count: int) -> str:
+    return f"{count:,} function{'' if count == 1 else 's'}"
+
+
+def _held(servers: tuple[ServerStatus, ...]) -> str:
+    size = size_text(sum(server.size_bytes for server in servers))
+    return f"{size} of variables on {counted(len(servers), 'server')}"
+
+
+def _title(found: ServersStatus) -> str:
+    advice = f" {found.advice[0].upper()}{found.advice[1:]}." if found.advice else ""
+    return textwrap.fill(f"{found.sentence}{advice}", WIDTH)
+
+
+def _tables(found: ServersStatus) -> list[list[list[str]]]:
+    tables = [[_SERVERS, *map(_server_row, found.servers)]]
+    held = [
+        [server.name, *_variable_cells(variable)] for server in found.servers for variable in server.variables
+    ]
+    if held:
+        hidden = sum(server.hidden_variables for server in found.servers)
+        more = [[f"{hidden} more", *[""] * (len(_VARIABLES) - 1)]] if hidden else []
+        tables.append([_VARIABLES, *held, *more])
+    if found.workers:
+        tables.append([_WORKERS, *map(_worker_row, found.workers)])
+    if found.queue is not None:
+        queue = found.queue
+        counts = (queue.waiting, queue.blocked, queue.running, queue.done, queue.failed, queue.cancelled)
+        tables.append([_QUEUE, [f"{count:,}" for count in (*counts, queue.run_again, queue.capacity)]])
+    return tables
+
+
+_SERVERS = ["server", "host", "state", "restarts", "holds", "updates", "updates/s", "staleness", "left out"]
+_VARIABLES = ["on", "variable", "dtype", "shape", "size", "slots", "updates"]
+_WORKERS = ["worker", "host", "state", "restarts", "functions", "functions/s", "runs"]
+_QUEUE = ["waiting", "for results", "running", "done", "failed", "cancelled", "run again", "capacity"]
+
+
+def _server_row(server: ServerStatus) -> list[str]:
+    newest, typical = server.newest_staleness, server.typical_staleness
+    return [
+        server.name,
+        server.host,
+        server.state,
+        f"{server.restarts:,}",
+        size_text(server.size_bytes),
+        f"{server.updates:,}",
+        significant(server.updates_per_second),
+        "–" if newest is None else f"{newest:,} (median {typical:,})",
+        f"{server.left_out:,}",
+    ]
+
+
+def _variable_cells(variable: HeldVariable) -> list[str]:
+    return [
+        printable(variable.name),
+        variable.dtype,
+        f"({', '.join(map(str, variable.shape))})",
+        size_text(variable.size_bytes),
+        size_text(variable.slot_bytes),
+        f"{variable.updates:,}",
+    ]
+
+
+def _worker_row(worker: WorkerFunctions) -> list[str]:
+    return [
+        worker.name,
+        worker.host,
+        worker.state,
+        f"{worker.restarts:,}",
+        f"{worker.done:,}",
+        significant(worker.functions_per_second),
+        _running_text(worker),
+    ]
+
+
+def _running_text(worker: WorkerFunctions) -> str:
+    """What a worker runs, in words: "step for 3.2 s", "step and 7 more", "nothing"."""
+    if not worker.running_together:
+        return "nothing"
+    more = f" and {worker.running_together - 1} more" if worker.running_together > 1 else ""
+    return f"{printable(worker.running)}{more} for {significant(worker.running_seconds)} s"

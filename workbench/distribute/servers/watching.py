@@ -1,0 +1,162 @@
+"""Parameter servers of this process, for views: they hear of each strategy that starts some, and ask how these are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench import forks
+from workbench.distribute.servers.overview import (
+    FunctionQueue,
+    HeldVariable,
+    ServersStatus,
+    ServerStatus,
+    WorkerFunctions,
+)
+from workbench.runtime.services.service import Connection, ServiceAddress
+
+if TYPE_CHECKING:
+    from workbench.runtime.services.frames import Fields
+    from workbench.runtime.services.hosted import HostedService
+
+Functions = tuple[tuple[WorkerFunctions, ...], FunctionQueue]
+listeners: Final[list[Callable[[Watched], object]]] = []
+"""Each is called with every strategy's servers that start in this process; it must return at once."""
+_PATIENCE_SECONDS: Final = 1.0
+_LEAST_SECONDS: Final = 0.05
+_MOST_VARIABLES: Final = 32
+
+
+class Watched:
+    """Servers and workers of one strategy, for whoever looks. Any thread may ask, also while others wait in `join`.
+
+    It has connections of its own, so it waits for no variable that travels, and does not restore a lost server.
+
+    Attributes:
+      functions: In the notebook: what a coordinator's workers and queue do; None without a coordinator.
+      ended: Whether the servers were stopped.
+    """
+
+    def __init__(self, servers: Sequence[HostedService]) -> None:
+        self.functions: Callable[[], Functions] | None = None
+        self.ended = False
+        self._servers = servers
+        self._lines: dict[int, tuple[ServiceAddress, Connection]] = {}
+        self._told: dict[int, Fields] = {}
+        self._last: ServersStatus | None = None
+        self._lock = forks.lock(threading.Lock())
+
+    def now(self) -> ServersStatus:
+        """How they are at the moment, in about a second at most; of a server that does not answer what it last told."""
+        with self._lock:
+            if not self.ended:
+                self._last = self._seen("live", self._ask())
+            assert self._last is not None  # as `close` leaves it
+            return self._last
+
+    def close(self) -> None:
+        """The servers are about to be stopped; what they did stays."""
+        with self._lock:
+            if self.ended:
+                return
+            answering = self._ask() if self._last is not None else set(range(len(self._servers)))
+            self._last = self._seen("stopped", answering)
+            self.ended = True
+            self.functions = None
+            for _, connection in self._lines.values():
+                connection.close()
+            self._lines.clear()
+
+    def _seen(self, status: str, answering: set[int]) -> ServersStatus:
+        servers = tuple(
+            _server(server, self._told.get(number, {}), _state(server, status, number in answering))
+            for number, server in enumerate(self._servers)
+        )
+        workers, queue = ((), None) if self.functions is None else self.functions()
+        return ServersStatus.of(servers, workers, queue, status)
+
+    def _ask(self) -> set[int]:
+        """Asks all servers at once: the numbers of those that answer."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        asked = []
+        for number, server in enumerate(self._servers):
+            try:
+                self._line(number, server, deadline).send({"method": "describe", "most": _MOST_VARIABLES})
+                asked.append(number)
+            except OSError:
+                self._drop(number)
+        answering = set()
+        for number in asked:
+            try:
+                reply, _ = self._lines[number][1].receive(_left(deadline))
+            except OSError:
+                self._drop(number)
+            else:
+                self._told[number] = reply
+                answering.add(number)
+        return answering
+
+    def _line(self, number: int, server: HostedService, deadline: float) -> Connection:
+        if server.gone:
+            raise ConnectionError(server.gone)
+        known = self._lines.get(number)
+        if known is not None and known[0] == server.address:
+            return known[1]
+        self._drop(number)
+        address = server.address
+        connection = Connection(address, server.tls(), _left(deadline))
+        self._lines[number] = address, connection
+        return connection
+
+    def _drop(self, number: int) -> None:
+        if (line := self._lines.pop(number, None)) is not None:
+            line[1].close()
+
+
+def tell(watched: Watched) -> None:
+    """Tells of servers that have started."""
+    for listener in tuple(listeners):
+        listener(watched)
+
+
+def _left(deadline: float) -> float:
+    return max(_LEAST_SECONDS, deadline - time.monotonic())
+
+
+def _state(server: HostedService, status: str, answers: bool) -> str:
+    if status == "stopped":
+        return "stopped"
+    if server.gone:
+        return "lost"
+    return "live" if answers else "stalled"
+
+
+def _server(server: HostedService, told: Fields, state: str) -> ServerStatus:
+    variables: list[Any] = told.get("variables", [])
+    counts = told.get("counts", {})
+    newest, typical = told.get("staleness", (None, None))
+    return ServerStatus(
+        name=server.name,
+        host=server.device.host,
+        address=f"{server.address.host}:{server.address.port}",
+        state=state,
+        detail=server.gone,
+        restarts=server.restarts,
+        variables=tuple(_variable(*each) for each in variables),
+        hidden_variables=told.get("hidden", 0),
+        size_bytes=told.get("nbytes", 0),
+        updates=counts.get("updates", 0),
+        updates_per_second=round(told.get("updates_per_second", 0.0), 1),
+        repeated=counts.get("repeated", 0),
+        left_out=counts.get("stale", 0),
+        newest_staleness=newest,
+        typical_staleness=typical,
+    )
+
+
+def _variable(
+    key: str, dtype: str, shape: list[int], nbytes: int, slot_bytes: int, version: int
+) -> HeldVariable:
+    return HeldVariable(key.rpartition("@")[0], dtype, tuple(shape), nbytes, slot_bytes, version)
