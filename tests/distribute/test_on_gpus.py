@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -195,3 +196,29 @@ def test_what_is_not_finite_on_a_gpu_is_found_there(strategy: wb.MirroredStrateg
             strategy.run(lambda x: x, args=(np.array([1, np.nan], np.float32),))
     finally:
         wb.debugging.disable_check_numerics()
+
+
+def test_a_dump_has_what_collectives_and_assignments_of_gpu_arrays_gave(
+    strategy: wb.MirroredStrategy, tmp_path: Path
+) -> None:
+    with strategy.scope():
+        w = wb.Variable(np.zeros(2, np.float32), name="w")
+
+    def step(x: Any) -> None:
+        total = wb.distribute.get_replica_context().all_reduce("SUM", x)  # type: ignore[union-attr]
+        w.assign_add(total)
+
+    wb.debugging.experimental.enable_dump_debug_info(tmp_path / "d", "FULL_TENSOR")
+    try:
+        strategy.run(step, args=(np.array([1.0, np.inf], np.float32),))
+        strategy.local_results(w)
+    finally:
+        wb.debugging.experimental.disable_dump_debug_info()
+
+    dump = wb.open_dump(tmp_path / "d")
+    rows = dump.select(replica=1)
+    assert [(row["op"], row["name"], row["bad"]) for row in rows] == [
+        ("all_reduce", "", True),
+        ("assign_add", "w:0", True),
+    ]
+    assert [dump.array(row).tolist() for row in rows] == [[2.0, np.inf]] * 2  # type: ignore[union-attr]

@@ -16,7 +16,7 @@ from jax.sharding import PartitionSpec
 
 from workbench.backends.jax import AXIS, ReplicaMesh, Rows
 from workbench.backends.jax_operations import Operation, operations
-from workbench.backends.jax_watch import Seen, watched
+from workbench.backends.jax_watch import Given, Seen, Wanted, watched
 from workbench.errors import TracingError
 
 # How JAX names its function where that needs a size: "jnp.arange argument", "the size argument of jnp.nonzero".
@@ -64,6 +64,8 @@ class Compiled:
       digest: SHA-256 of the lowered program, equal on all hosts.
       operations: The collectives that it contains, by name.
       seen: The operations whose numbers are checked, by the number that the program gives; empty if none is.
+      given: What is dumped of what its operations give; empty for nothing.
+      gives_elements: Whether the program gives these arrays, too.
     """
 
     call: Callable[..., Any]
@@ -74,6 +76,8 @@ class Compiled:
     digest: bytes
     operations: dict[str, Operation]
     seen: tuple[Seen, ...] = ()
+    given: tuple[Given, ...] = ()
+    gives_elements: bool = False
 
     @property
     def collectives(self) -> int:
@@ -87,12 +91,12 @@ class Compiled:
 
     def __call__(
         self, variables: dict[Any, Any], rows: Sequence[Any], shared: Sequence[Any]
-    ) -> tuple[list[Any], dict[Any, Rows], Rows | None]:
+    ) -> tuple[list[Any], dict[Any, Rows], Rows | None, list[Rows]]:
         """Starts the program.
 
         Returns:
-          The result's leaves (`Rows`, or what is fixed), new values of variables, and where numbers are checked, for
-          each replica the first operation that is in `seen`, or -1, of all replicas.
+          The result's leaves (`Rows`, or what is fixed), new values of variables; where numbers are checked, for
+          each replica the first operation that is in `seen`, or -1, of all replicas; and the arrays of `given`.
         """
         written = [variables[key] for key in self.writes]
         read = [variables[key] for key in self.reads]
@@ -100,7 +104,8 @@ class Compiled:
         arrays = iter(results)
         leaves = [Rows(next(arrays)) if leaf is None else leaf.value for leaf in self.leaves]
         new = {key: Rows(value) for key, value in zip(self.writes, values, strict=True)}
-        return leaves, new, Rows(next(arrays)) if self.seen else None
+        checks = Rows(next(arrays)) if self.seen else None
+        return leaves, new, checks, [Rows(next(arrays)) for _ in self.given] if self.gives_elements else []
 
 
 Body = Callable[
@@ -116,6 +121,7 @@ def trace(
     variables: dict[Any, tuple[tuple[int, ...], np.dtype[Any]]],
     *,
     checked: bool = False,
+    wanted: Wanted | None = None,
 ) -> Compiled:
     """Traces `body` for one replica and compiles it for all.
 
@@ -130,6 +136,7 @@ def trace(
       shared: Arguments that are the same.
       variables: Key -> shape and dtype of each variable that it may use.
       checked: Whether it tells which operation makes a NaN or an infinity.
+      wanted: What it gives of what its operations give, None for nothing.
     """
     found: dict[str, Any] = {}
     # Where JAX has 32 bits only, 64-bit variables are kept in them; asking for their own dtype would warn each time.
@@ -139,11 +146,14 @@ def trace(
     }
 
     def replica(state: Any, nothing: Any, own: Any, same: Any) -> Any:
-        if not checked:
+        if not checked and wanted is None:
             return one(state, own, same)
-        results, new, first, found["seen"] = watched(one, state, own, same)
-        # All replicas know of all: a step fails on each host, or on none.
-        return [*results, jax.lax.all_gather(first, AXIS)[jnp.newaxis]], new
+        seen = watched(one, state, own, same, checked=checked, wanted=wanted)
+        found.update(seen=seen.seen, given=seen.given)
+        results = seen.results
+        if seen.seen:  # all replicas know of all: a step fails on each host, or on none
+            results = [*results, jax.lax.all_gather(seen.first, AXIS)[jnp.newaxis]]
+        return [*results, *(array[jnp.newaxis] for array in seen.arrays)], seen.new
 
     def one(state: Any, own: Any, same: Any) -> Any:
         values = {key: array[0] for key, array in zip(variables, state, strict=True)}
@@ -188,7 +198,16 @@ def trace(
     compiled = lowered.compile()
     inside = operations(compiled.as_text() or "", mesh.size)
     return Compiled(
-        compiled, writes, reads, found["leaves"], found["structure"], digest, inside, found.get("seen", ())
+        compiled,
+        writes,
+        reads,
+        found["leaves"],
+        found["structure"],
+        digest,
+        inside,
+        found.get("seen", ()),
+        found.get("given", ()),
+        wanted is not None and wanted.elements,
     )
 
 

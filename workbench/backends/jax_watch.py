@@ -1,30 +1,23 @@
-"""The first operation of a traced function that makes a NaN or an infinity, found by the program itself.
+"""What the operations of a traced function give, found by the program itself: to name bad ones, and to dump them.
 
 A function is traced into its operations, and these are put together again with a look at what each of them gives. XLA
-fuses most looks with the operation before them.
+fuses most looks for NaN and infinity with the operation before them; what is dumped becomes a result of the program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Literal
+import numpy as np
+from jax.ad_checkpoint import checkpoint_name
 
-_INLINED: Final = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
-    "remat2": "jaxpr",
-    "checkpoint": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-}
-"""Operations that stand for several, and where they have them."""
+from workbench.backends.jax_interpreter import Frames, frames_of, interpreted, performed
+
+_MARK: Final = "workbench/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,106 +26,149 @@ class Seen:
 
     Attributes:
       name: Such as "log"; what a value is, for one that the function only hands on.
-      frames: File, line and function of the calls that led to it, the innermost first.
+      frames: The calls that led to it.
     """
 
     name: str
-    frames: tuple[tuple[str, int, str], ...]
+    frames: Frames
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An array that an operation gives.
+
+    Attributes:
+      op: Such as "log".
+      name: The variable that it is assigned to, or "".
+      number: Of the operation, in the program.
+      output: Which of its results.
+      frames: The calls that led to it.
+      shape: On one replica.
+      dtype: Of its elements.
+    """
+
+    op: str
+    name: str
+    number: int
+    output: int
+    frames: Frames
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class Wanted(Protocol):
+    """What of a program is dumped."""
+
+    @property
+    def elements(self) -> bool:
+        """Whether elements are, or only what is known of each array without them."""
+
+    def wants(self, op: str, frames: Frames, dtype: np.dtype[Any]) -> bool:
+        """Whether arrays of a dtype are that an operation gives."""
+
+
+class Watched(NamedTuple):
+    """A function with what its operations gave.
+
+    Attributes:
+      results: What it returns.
+      new: New values of variables.
+      first: An int32 scalar: which of `seen` first made something that is not finite out of what was; -1 for none.
+      seen: The operations that were looked at. Behind them come "what the replica function returned" and "a variable",
+        for what was not finite from the beginning.
+      arrays: What is dumped, as far as it has elements that are.
+      given: Which operations gave it.
+    """
+
+    results: list[Any]
+    new: list[Any]
+    first: Any
+    seen: tuple[Seen, ...]
+    arrays: list[Any]
+    given: tuple[Given, ...]
 
 
 def watched(
-    function: Callable[..., tuple[list[Any], list[Any]]], *args: Any
-) -> tuple[list[Any], list[Any], Any, tuple[Seen, ...]]:
-    """What a function returns, and which operation first made something that is not finite out of what was.
+    function: Callable[..., tuple[list[Any], list[Any]]], *args: Any, checked: bool, wanted: Wanted | None
+) -> Watched:
+    """What a function returns, with what its operations gave.
 
     Args:
       function: Gives results and new values of variables; is traced once.
       *args: Its arguments.
-
-    Returns:
-      Results and new values; an int32 scalar, the number of the operation, or -1; and the operations by number. Behind
-      them come "what the replica function returned" and "a variable", for what was not finite from the beginning.
+      checked: Look for NaN and infinity.
+      wanted: What is dumped, None for nothing.
     """
     closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
-    seen: list[Seen] = []
-    bad: list[Any] = []
-    flat = jax.tree.leaves(args)
-    outputs = _evaluated(closed, flat, [_fine(value) for value in flat], seen, bad)
+    looks = _Looks(checked, wanted)
+    outputs = interpreted(
+        closed, [looks.lifted(x) for x in jax.tree.leaves(args)], looks.run, lifted=looks.lifted
+    )
     results, new = jax.tree.unflatten(jax.tree.structure(shape), [value for value, _ in outputs])
     for name, values in (
         ("what the replica function returned", results),
         ("what a variable was assigned", new),
     ):
-        looks = [fine for fine in map(_fine, values) if fine is not True]
+        fine = [fine for _, fine in map(looks.lifted, values) if fine is not True]
+        if fine:
+            looks.seen.append(Seen(name, ()))
+            looks.bad.append(~jnp.stack(fine).all())
+    first = jnp.int32(-1)
+    if looks.bad:
+        found = jnp.stack(looks.bad)
+        first = jnp.where(found.any(), jnp.argmax(found).astype(jnp.int32), first)
+    return Watched(results, new, first, tuple(looks.seen), looks.arrays, tuple(looks.given))
+
+
+def marked(value: Any, op: str, name: str) -> None:
+    """Notes in the program that is traced: this is what `op` gives, such as "assign_add" for the variable `name`."""
+    if isinstance(value, jax.core.Tracer):
+        checkpoint_name(value, f"{_MARK}{op}/{name}")
+
+
+@dataclass(slots=True)
+class _Looks:
+    """What is found out while a program is put together again: its values are pairs with whether they are finite."""
+
+    checked: bool
+    wanted: Wanted | None
+    seen: list[Seen] = field(default_factory=list)
+    bad: list[Any] = field(default_factory=list)
+    arrays: list[Any] = field(default_factory=list)
+    given: list[Given] = field(default_factory=list)
+    _count: int = 0
+
+    def lifted(self, value: Any) -> tuple[Any, Any]:
+        """With whether all elements are finite, as the program knows it; True for what has none, or is not checked."""
+        dtype = getattr(value, "dtype", None)
+        if not self.checked or dtype is None or not jnp.issubdtype(dtype, jnp.inexact):
+            return value, True
+        return value, jnp.isfinite(value).all()
+
+    def run(self, operation: Any, inputs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Carries out an operation, and looks at it."""
+        outputs = [self.lifted(value) for value in performed(operation, [value for value, _ in inputs])]
+        looks = [fine for _, fine in outputs if fine is not True]
         if looks:
-            seen.append(Seen(name, ()))
-            bad.append(~jnp.stack(looks).all())
-    if not bad:
-        return results, new, jnp.int32(-1), ()
-    found = jnp.stack(bad)
-    first = jnp.where(found.any(), jnp.argmax(found).astype(jnp.int32), jnp.int32(-1))
-    return results, new, first, tuple(seen)
+            before = [fine for _, fine in inputs if fine is not True]
+            made = ~jnp.stack(looks).all()
+            self.bad.append(made & jnp.stack(before).all() if before else made)
+            self.seen.append(Seen(operation.primitive.name, frames_of(operation)))
+        if self.wanted is not None:
+            self._dump(self.wanted, operation, [value for value, _ in outputs])
+        return outputs
 
-
-def _evaluated(
-    closed: Any, values: Sequence[Any], fine: Sequence[Any], seen: list[Seen], bad: list[Any]
-) -> list[tuple[Any, Any]]:
-    """What a program gives, each with whether it is finite: a bool array, or True where it cannot be otherwise."""
-    known: dict[Any, tuple[Any, Any]] = {}
-    program = closed.jaxpr
-    for variable, value in zip(program.constvars, closed.consts, strict=True):
-        known[variable] = value, _fine(value)
-    known.update(zip(program.invars, zip(values, fine, strict=True), strict=True))
-
-    def read(atom: Any) -> tuple[Any, Any]:
-        return (atom.val, _fine(atom.val)) if isinstance(atom, Literal) else known[atom]
-
-    for operation in program.eqns:
-        inputs = [read(atom) for atom in operation.invars]
-        inside = operation.params.get(_INLINED.get(operation.primitive.name, ""))
-        if inside is not None and hasattr(inside, "consts"):
-            outputs = _evaluated(
-                inside, [value for value, _ in inputs], [good for _, good in inputs], seen, bad
-            )
-        else:
-            outputs = _run(operation, inputs, seen, bad)
-        known.update(zip(operation.outvars, outputs, strict=True))
-    return [read(atom) for atom in program.outvars]
-
-
-def _run(
-    operation: Any, inputs: list[tuple[Any, Any]], seen: list[Seen], bad: list[Any]
-) -> list[tuple[Any, Any]]:
-    bound = operation.primitive.get_bind_params(operation.params)
-    functions, params = bound if isinstance(bound, tuple) else ((), bound)  # before JAX 0.10 it was a tuple
-    with operation.ctx.manager:
-        found = operation.primitive.bind(*functions, *(value for value, _ in inputs), **params)
-    outputs = [
-        (value, _fine(value)) for value in (found if operation.primitive.multiple_results else [found])
-    ]
-    looks = [good for _, good in outputs if good is not True]
-    if looks:
-        before = [good for _, good in inputs if good is not True]
-        made = ~jnp.stack(looks).all()
-        bad.append(made & jnp.stack(before).all() if before else made)
-        called = operation.source_info.traceback
-        frames = () if called is None else called.frames
-        seen.append(
-            Seen(
-                operation.primitive.name,
-                tuple(
-                    (each.file_name, each.line_num, each.function_name.rpartition(".")[2]) for each in frames
-                ),
-            )
-        )
-    return outputs
-
-
-def _fine(value: Any) -> Any:
-    """Whether all elements are finite, as the program knows it; True for what has none that could be otherwise."""
-    dtype = getattr(value, "dtype", None)
-    if dtype is None:
-        return True
-    if not jnp.issubdtype(dtype, jnp.inexact):
-        return True
-    return jnp.isfinite(value).all()
+    def _dump(self, wanted: Wanted, operation: Any, outputs: list[Any]) -> None:
+        op, name = operation.primitive.name, ""
+        if op == "name" and operation.params["name"].startswith(_MARK):
+            op, name = operation.params["name"].removeprefix(_MARK).split("/", 1)
+        self._count += 1
+        frames = frames_of(operation)
+        for index, value in enumerate(outputs):
+            dtype = getattr(value, "dtype", None)
+            if isinstance(dtype, np.dtype) and wanted.wants(
+                op, frames, dtype
+            ):  # keys of random numbers have another
+                self.given.append(Given(op, name, self._count, index, frames, value.shape, dtype))
+                if wanted.elements:
+                    self.arrays.append(value)

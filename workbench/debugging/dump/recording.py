@@ -8,15 +8,16 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import view
+from workbench.backends.users_line import PACKAGE
 from workbench.debugging.dump.dump_file import DumpFile, dump_file
 from workbench.debugging.dump.facts import facts
 from workbench.debugging.dump.options import DumpOptions
@@ -24,6 +25,8 @@ from workbench.runtime.comm.failure_report import is_users
 from workbench.runtime.user_code.notebook_cells import file_name
 
 _MOST_FRAMES: Final = 30
+Called = Iterable[tuple[str, int, str]]
+"""File, line and function of calls."""
 
 
 @dataclass(slots=True)
@@ -43,13 +46,14 @@ class Recording:
     step: int
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def add(self, op: str, outputs: tuple[Any, ...], name: str = "") -> None:
+    def add(self, op: str, outputs: Sequence[Any], name: str = "", called_from: Called = ()) -> None:
         """Records what an operation gave.
 
         Args:
           op: Name of the operation, such as "matmul".
           outputs: Arrays; what is none is left out.
           name: Of the variable that is assigned.
+          called_from: The calls that led to it, the innermost first; by default those of this thread.
         """
         options = self.file.options
         number = next(self._numbers)
@@ -60,7 +64,7 @@ class Recording:
             if array is None or not options.wants(op, array.dtype):
                 continue
             if stack is None:
-                stack, files = _stack(sys._getframe(1))
+                stack, files = users_lines(called_from or _calls(sys._getframe(1)))
             row = {
                 "time": time.time(),
                 "host": self.host,
@@ -76,8 +80,15 @@ class Recording:
             self.file.add(row | facts(array, options.mode), files)
 
 
+class Recorder(Protocol):
+    """What is told of operations: a `Recording`, or a program that is being traced."""
+
+    def add(self, op: str, outputs: Sequence[Any], name: str = "") -> None:
+        """An operation gave `outputs`; `name` is the variable that it assigned them to."""
+
+
 class _Thread(threading.local):
-    recording: Recording | None = None
+    recording: Recorder | None = None
 
 
 thread = _Thread()
@@ -96,9 +107,32 @@ def recording(options: DumpOptions, *, host: str, replica: int, step: int) -> It
     outer = thread.recording
     thread.recording = made = Recording(dump_file(options), host, replica, step)
     try:
-        yield made
+        with _jax_telling(made):
+            yield made
     finally:
         thread.recording = outer
+
+
+def _jax_telling(recording: Recording) -> contextlib.AbstractContextManager[None]:
+    """Operations of JAX are recorded meanwhile, where it is loaded."""
+    if "jax" not in sys.modules:
+        return contextlib.nullcontext()
+    from workbench.backends.jax_eager import told_operations
+
+    def add(op: str, outputs: Sequence[Any], called_from: Called) -> None:
+        if called_from or _is_called_by_user(sys._getframe(2)):
+            recording.add(op, outputs, called_from=called_from)
+
+    return told_operations(add, is_users)
+
+
+def _is_called_by_user(frame: FrameType | None) -> bool:
+    """Whether a line of the user's led to an operation of JAX, and not what this package computes for it."""
+    while frame is not None and not frame.f_code.co_filename.startswith(PACKAGE):
+        if is_users(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _array(output: Any) -> np.ndarray | None:
@@ -112,16 +146,14 @@ def _array(output: Any) -> np.ndarray | None:
         return None
 
 
-def _stack(frame: FrameType | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The user's lines from the innermost outwards, and their files."""
-    lines: list[str] = []
-    files: list[str] = []
-    while frame is not None and len(lines) < _MOST_FRAMES:
-        code = frame.f_code
-        if is_users(code.co_filename):
-            lines.append(
-                f"{os.path.basename(file_name(code.co_filename))}:{frame.f_lineno} in {code.co_name}"
-            )
-            files.append(code.co_filename)
+def _calls(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
+    while frame is not None:
+        yield frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
         frame = frame.f_back
-    return tuple(lines), tuple(dict.fromkeys(files))
+
+
+def users_lines(calls: Called) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The user's lines among calls, and their files."""
+    users = [call for call in calls if is_users(call[0])][:_MOST_FRAMES]
+    lines = [f"{os.path.basename(file_name(path))}:{line} in {name}" for path, line, name in users]
+    return tuple(lines), tuple(dict.fromkeys(path for path, _, _ in users))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from workbench import runtime
 from workbench.debugging import numerics, observing
+from workbench.debugging.dump.compiled import CompiledDump
+from workbench.debugging.dump.session import current_writer
 from workbench.device_names import SERVICE_JOBS, Device
 from workbench.distribute.function import Function, plain_function
 from workbench.distribute.replica.replica_context import ReplicaProgram
@@ -102,12 +104,14 @@ class TPUStrategy(Strategy):
         if forgotten := self.kept.take_forgotten():
             self.run_internal(forget, (forgotten,))
         how = options or RunOptions()
+        writer = current_writer()
         program = Traced(
             ReplicaProgram(self, plain),
             plain,
             partial_batch=how.partial_batch,
             timeout_seconds=how.timeout_seconds,
             checked=numerics.is_enabled(),
+            dump=None if writer is None else CompiledDump(writer.options),
         )
         prepared = group.prepare(program, user_function=plain)
         if isinstance(fn, Function):

@@ -227,6 +227,7 @@ class TracedExecutor:
         started = self._started[0]
         try:
             started.wait(self._host)
+            started.dump_given()
             started.require_finite()
             # Of several that ended together the last one's result is looked at, or a sum of all.
             last = awaited and len(self._started) == 1
@@ -281,7 +282,7 @@ class TracedExecutor:
             for name in names
         }
         group.envs[known.ranks[0]].operations = compiled.operations
-        flat, new, checks = compiled(variables, arguments.rows, arguments.shared)
+        flat, new, checks, given = compiled(variables, arguments.rows, arguments.shared)
         from workbench.backends.jax import Rows
 
         for name, rows in new.items():
@@ -293,6 +294,7 @@ class TracedExecutor:
         waits_for = [leaf for leaf in flat if type(leaf) is Rows] + list(new.values())
         if checks is not None:
             waits_for.append(checks)
+        waits_for += given
         return Started(
             serial,
             step,
@@ -304,6 +306,8 @@ class TracedExecutor:
             time.monotonic_ns(),
             traced.timeout_seconds,
             checks,
+            traced.dump,
+            given,
         )
 
     def _arguments(

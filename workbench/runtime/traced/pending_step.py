@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from workbench.backends.jax import Rows
     from workbench.runtime.replica.local_group import LocalGroup
     from workbench.runtime.traced.host import TracingHost
+    from workbench.runtime.traced.program import OperationDump
 
 _POLL_SECONDS = 50e-6
 
@@ -36,6 +38,8 @@ class Started:
       started_ns: When it was started.
       deadline_seconds: How long it may take, None for any time.
       checks: Per replica, which operation of each of them first made a NaN or an infinity; None if nobody looks.
+      dump: Takes what operations gave, None if nobody does.
+      given: The arrays that they gave, as far as `dump` takes elements.
     """
 
     serial: int
@@ -48,6 +52,8 @@ class Started:
     started_ns: int
     deadline_seconds: float | None
     checks: Rows | None = None
+    dump: OperationDump | None = None
+    given: Sequence[Rows] = ()
 
     def wait(self, host: TracingHost) -> None:
         """Waits until it has been computed.
@@ -79,6 +85,19 @@ class Started:
                 )
             time.sleep(_POLL_SECONDS)  # JAX has no wait with a deadline
         wait_for(self.waits_for)  # raises what the computation raised
+
+    def dump_given(self) -> None:
+        """Hands over what the operations gave, once the step has been computed."""
+        if self.dump is None:
+            return
+        for position, rank in enumerate(self.known.ranks):
+            self.dump.take(
+                self.program.compiled.given,
+                [rows.component(position) for rows in self.given],
+                host=self.group.devices[rank].host,
+                replica=rank,
+                step=self.step,
+            )
 
     def require_finite(self) -> None:
         """Refuses a step in which an operation made a NaN or an infinity, once it has been computed.

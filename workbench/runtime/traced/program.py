@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from workbench.errors import TracingError
 from workbench.runtime.traced.arguments import PartialBatch
 
 if TYPE_CHECKING:
+    from workbench.backends.jax_watch import Given
     from workbench.runtime.replica.env import ReplicaEnv
+
+
+class OperationDump(Protocol):
+    """Takes what the operations of a compiled program give; travels with it to the workers. See also `Wanted`."""
+
+    @property
+    def elements(self) -> bool:
+        """Whether it takes elements, or only what is known of an array without them."""
+
+    def wants(self, op: str, frames: tuple[tuple[str, int, str], ...], dtype: np.dtype[Any]) -> bool:
+        """Whether it takes arrays of a dtype that an operation gives."""
+
+    def tracing(self) -> AbstractContextManager[None]:
+        """The function is traced meanwhile on this thread."""
+
+    def take(
+        self,
+        given: Sequence[Given],
+        arrays: Sequence[np.ndarray[Any, Any]],
+        *,
+        host: str,
+        replica: int,
+        step: int,
+    ) -> None:
+        """Takes what the operations of one step gave on one replica; no arrays if it takes no elements."""
 
 
 class Traced:
@@ -21,9 +50,10 @@ class Traced:
       partial_batch: What becomes of components with fewer rows than others.
       timeout_seconds: Longest time that a step may take, None for any.
       checked: Whether NaN and infinity are an error.
+      dump: Takes what its operations give, None if nobody does.
     """
 
-    __slots__ = ("checked", "partial_batch", "program", "timeout_seconds", "user_function")
+    __slots__ = ("checked", "dump", "partial_batch", "program", "timeout_seconds", "user_function")
 
     def __init__(
         self,
@@ -33,12 +63,14 @@ class Traced:
         partial_batch: PartialBatch = "recompile",
         timeout_seconds: float | None = None,
         checked: bool = False,
+        dump: OperationDump | None = None,
     ) -> None:
         self.program = program
         self.user_function = user_function
         self.partial_batch = partial_batch
         self.timeout_seconds = timeout_seconds
         self.checked = checked
+        self.dump = dump
 
     def __call__(self, env: ReplicaEnv, *args: Any, **kwargs: Any) -> Any:
         """Not without a worker that traces it."""
@@ -49,6 +81,7 @@ class Traced:
             "partial_batch": self.partial_batch,
             "timeout_seconds": self.timeout_seconds,
             "checked": self.checked,
+            "dump": self.dump,
         }
         return _traced, (self.program, self.user_function, how)
 

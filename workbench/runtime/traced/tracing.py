@@ -9,7 +9,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +48,13 @@ def trace_program(
     body = _body(mesh, traced, arguments, env)
     try:
         return jax_program.trace(
-            mesh, body, arguments.rows, arguments.shared, variables, checked=traced.checked
+            mesh,
+            body,
+            arguments.rows,
+            arguments.shared,
+            variables,
+            checked=traced.checked,
+            wanted=traced.dump,
         )
     except WorkbenchError as error:
         if isinstance(error, TracingError):
@@ -83,7 +89,7 @@ def _body(mesh: ReplicaMesh, traced: Traced, arguments: Arguments, env: ReplicaE
         outer = current_env()
         set_current_env(inside)  # type: ignore[arg-type]
         try:
-            with _guarded(traced):
+            with _guarded(traced), traced.dump.tracing() if traced.dump else nullcontext():
                 result = traced.program(inside, *args, **kwargs)
         finally:
             set_current_env(outer)

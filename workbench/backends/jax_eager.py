@@ -1,0 +1,58 @@
+"""Operations of JAX that run at once, as the thread that calls them tells of them.
+
+JAX has no public way to hear of these; a trace of its own machinery, which carries out each operation as JAX itself
+does, is what its transformations are made of, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from jax._src import core
+
+from workbench.backends.jax_interpreter import Frames, frames_of, inner_program, interpreted, performed
+
+Add = Callable[[str, Sequence[Any], Frames], None]
+"""`add(op, outputs, frames)`; there are frames only for operations of a compiled function."""
+
+
+@contextlib.contextmanager
+def told_operations(add: Add, is_users: Callable[[str], bool]) -> Iterator[None]:
+    """Tells of the operations that run meanwhile on this thread.
+
+    A compiled function is one operation, which has its name; one of the user's is carried out operation by operation.
+
+    Args:
+      add: Is told of each.
+      is_users: Whether a file is the user's.
+    """
+    with core.set_current_trace(_Telling(add, is_users)):
+        yield
+
+
+class _Telling(core.EvalTrace):
+    """Computes as JAX does, and tells of it."""
+
+    def __init__(self, add: Add, is_users: Callable[[str], bool]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._add = add
+        self._is_users = is_users
+
+    def process_primitive(self, primitive: Any, args: Any, params: Any, /) -> Any:
+        """As of every trace of JAX."""
+        inside = inner_program(primitive.name, params)
+        compiled = primitive.name in ("jit", "pjit")
+        with core.eval_context():
+            if compiled and self._is_users(inside.jaxpr.debug_info.func_filename or ""):
+                return interpreted(inside, args, self._run)
+            found = super().process_primitive(primitive, args, params)  # type: ignore[no-untyped-call]
+        op = params["name"].lstrip("_") if compiled else primitive.name
+        self._add(op, list(found) if primitive.multiple_results else [found], ())
+        return found
+
+    def _run(self, operation: Any, inputs: list[Any]) -> list[Any]:
+        found = performed(operation, inputs)
+        self._add(operation.primitive.name, found, frames_of(operation))
+        return found
