@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import struct
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +14,8 @@ from workbench.data.service.blocks import packed, unpacked
 from workbench.data.service.wire import Connection, Fields, accepted
 from workbench.data.structure import flatten
 from workbench.data.tables import Failed, ListTable, Run
-from workbench.errors import UnavailableError, WorkbenchError
+from workbench.errors import DataCorruption, UnavailableError, WorkbenchError
+from workbench.io.checksums import crc32c
 
 _STRUCTURE = flatten((np.int64(0), b"", np.zeros(2)))[1]
 _TOKEN = "token-of-the-service"
@@ -49,7 +52,7 @@ class Wire:
 
 def _frame(fields: Fields, payload: bytes = b"") -> bytes:
     wire = Wire()
-    Connection(cast(Any, wire)).send(fields, payload)
+    Connection(cast(Any, wire), "the peer").send(fields, payload)
     return wire.sent
 
 
@@ -92,15 +95,27 @@ class Frames(Target):
         if error is not None:
             raise UnavailableError("refused") from error
 
+    def repaired(self, data: bytes, rng: random.Random) -> bytes:
+        if rng.random() < 0.2:
+            return data
+        frames, start = b"", 0
+        while start + 20 <= len(data):
+            sizes = data[start : start + 12]
+            header_bytes, payload_bytes = struct.unpack("<IQ", sizes)
+            body = data[start + 20 : start + 20 + header_bytes + payload_bytes]
+            frames += sizes + struct.pack("<II", crc32c(sizes), crc32c(body)) + body
+            start += 20 + header_bytes + payload_bytes
+        return frames + data[start:]
 
-def _frames(data: bytes) -> tuple[list[tuple[int, tuple[Fields, bytes]]], OSError | None]:
+
+def _frames(data: bytes) -> tuple[list[tuple[int, tuple[Fields, bytes]]], Exception | None]:
     """All frames and where each ends, and how the connection ended if that was not between two frames."""
     wire = Wire(data)
-    connection, found = Connection(cast(Any, wire)), []
+    connection, found = Connection(cast(Any, wire), "the peer"), []
     while wire.position < len(data):
         try:
             frame = connection.receive(1.0)
-        except OSError as error:
+        except (OSError, DataCorruption) as error:
             return found, error
         found.append((wire.position, frame))
     return found, None
@@ -124,7 +139,7 @@ class Hello(Target):
     name = "service-hello"
 
     def good_inputs(self) -> list[bytes]:
-        hello = {"hello": "workbench data service 1", "token": _TOKEN}
+        hello = {"hello": "workbench data service 2", "token": _TOKEN}
         return [json.dumps(each).encode() + b"\n" + _frame({}) for each in (hello, {**hello, "more": [1, 2]})]
 
     def check(self, data: bytes) -> None:

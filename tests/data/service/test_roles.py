@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +15,8 @@ import pytest
 
 import workbench as wb
 from tests.data.service.servers import until
-from workbench.errors import ClusterClosed, InvalidArgumentError
+from workbench.errors import ClusterClosed, InvalidArgumentError, UnsafeBind
+from workbench.runtime.deploy.roles import Roles
 
 distribute = wb.data.service.distribute
 
@@ -36,6 +40,23 @@ def test_workers_are_dealt_to_the_processes_of_dask(cluster: Any) -> None:
     assert repr(service) == "<data service, stopped>"
     with pytest.raises(ClusterClosed, match="stopped"):
         service.address
+
+
+def test_a_cluster_on_other_machines_is_sent_to_the_commands(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Roles, "hosts", staticmethod(lambda client: ["127.0.0.1", "10.0.0.7"]))
+
+    with pytest.raises(UnsafeBind, match=r"other machines \(10\.0\.0\.7\)") as caught:
+        wb.data.service.start(cluster)
+
+    for command in ("data-dispatcher", "data-worker"):
+        known = subprocess.run(
+            [sys.executable, "-m", "workbench", command, "--help"], capture_output=True, text=True, check=True
+        ).stdout
+        (line,) = re.findall(rf"`workbench {command} ([^`]*)`", str(caught.value))
+        assert all(option in known for option in re.findall(r"--[a-z-]+", line))
+    assert "tls=wb.data.service.Tls(authority=FILE)" in str(caught.value)
 
 
 def test_a_replica_process_that_is_killed_has_its_data_worker_again(cluster: Any) -> None:

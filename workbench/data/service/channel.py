@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from workbench import forks
 from workbench.data.service.address import Address, Tls
 from workbench.data.service.wire import HELLO_SECONDS, REPLY_SECONDS, Connection, Fields, connect
-from workbench.errors import CancelledError, UnavailableError
+from workbench.errors import CancelledError, DataCorruption, UnavailableError
 from workbench.runtime.services.frames import raised_by
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 1.0
@@ -55,6 +55,7 @@ class Channel:
           UnavailableError: if the server stays away for too long.
           FailedPreconditionError: if it refuses the token.
           CancelledError: if the channel was closed.
+          DataCorruption: if the reply changed on its way, or the request did.
           WorkbenchError: what the server raised.
         """
         deadline = time.monotonic() + self._timeout_seconds
@@ -82,12 +83,16 @@ class Channel:
         self, fields: Fields, payload: bytes, deadline: float, wait_seconds: float
     ) -> tuple[Fields, bytes]:
         if self._connection is None:
-            connection = connect(self.address, self._tls, max(0.5, deadline - time.monotonic()))
+            connection = connect(self.address, self._tls, self._what, max(0.5, deadline - time.monotonic()))
             self._connection = connection
             if self._closed.is_set():  # closed meanwhile, by a thread that saw no connection to wake
                 raise ConnectionError("closed")
         self._connection.send(fields, payload)
-        return self._connection.receive(wait_seconds + REPLY_SECONDS)
+        try:
+            return self._connection.receive(wait_seconds + REPLY_SECONDS)
+        except DataCorruption:
+            self._drop()
+            raise
 
     @contextlib.contextmanager
     def _dropped_unless_done(self) -> Iterator[None]:

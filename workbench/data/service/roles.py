@@ -126,8 +126,11 @@ def start(cluster: _Cluster | None = None, *, workers: int | None = None) -> Ser
     elsewhere = sorted({host for host in Roles.hosts(found.client) if host and not is_loopback(host)})
     if elsewhere:
         raise UnsafeBind(
-            f"workers of this cluster are on other machines ({', '.join(elsewhere)}), which a service without TLS must "
-            "not serve: run `workbench data-dispatcher` and `workbench data-worker` there, with --certificate, --key "
-            "and --authority"
+            f"workers of this cluster are on other machines ({', '.join(elsewhere)}), which this service cannot reach "
+            "without TLS. Start it by its commands, with a certificate for each machine. On one of them: `workbench "
+            "data-dispatcher --host NAME --authority FILE --certificate FILE --key FILE --address-file ADDRESS`; then, "
+            "with a copy of the file ADDRESS, on each that makes elements: `workbench data-worker ADDRESS --host NAME "
+            "--authority FILE --certificate FILE --key FILE`. Read with wb.data.service.distribute(mode, "
+            "open('ADDRESS').read().strip(), tls=wb.data.service.Tls(authority=FILE))"
         )
     return Service(found, len(Roles.hosts(found.client)) if workers is None else workers)

@@ -10,7 +10,7 @@ from typing import Protocol
 from workbench import forks
 from workbench.data.service.address import Tls, check_bind
 from workbench.data.service.wire import Connection, Fields, accepted
-from workbench.errors import UnavailableError
+from workbench.errors import DataCorruption, UnavailableError
 from workbench.runtime.services.frames import error_fields
 
 _STOP_SECONDS = 10.0
@@ -108,6 +108,9 @@ class Server:
             while not self._stopped.is_set():
                 fields, payload = connection.receive(None)  # woken by `stop`, or by the end of the peer
                 connection.send(*self._answered(fields, payload, session))
+        except DataCorruption as error:
+            with contextlib.suppress(OSError):
+                connection.send({"error": error_fields(error)})
         except (OSError, ValueError):
             pass  # the peer is gone, or speaks something else
         finally:

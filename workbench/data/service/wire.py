@@ -1,5 +1,7 @@
 """Requests and replies: a JSON object and bytes in a frame, over TCP or TLS, after a token was checked.
 
+u32 header bytes | u64 payload bytes | CRC-32C of those 12 bytes | CRC-32C of header and payload | header | payload
+
 Until the peer has shown the token, nothing but one short line of JSON is read. Frames are never unpickled here.
 """
 
@@ -16,12 +18,14 @@ from typing import Any
 
 from workbench import forks
 from workbench.data.service.address import Address, Tls
-from workbench.errors import FailedPreconditionError, UnavailableError
+from workbench.errors import DataCorruption, FailedPreconditionError, UnavailableError
+from workbench.io.checksums import crc32c
 
 Fields = dict[str, Any]
-_HEAD = struct.Struct("<IQ")
+_SIZES = struct.Struct("<IQ")
+_HEAD = struct.Struct("<IQII")
 _MOST_HEADER_BYTES = 64 * 1024 * 1024
-_HELLO = "workbench data service 1"
+_HELLO = "workbench data service 2"
 _MOST_HELLO_BYTES = 1024
 HELLO_SECONDS = 5.0
 """How long a peer may take to connect and show its token."""
@@ -32,9 +36,16 @@ REPLY_SECONDS = 60.0
 class Connection:
     """One end of an open connection. Each end is used by one thread at a time; any thread may `close`."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        """Takes over a socket whose peer has been let in."""
+    def __init__(self, sock: socket.socket, peer: str) -> None:
+        """Takes over a socket.
+
+        Args:
+          sock: The socket; its peer has been let in.
+          peer: What the other end is called in errors, such as "the data worker at 10.0.0.7:5050".
+        """
         self._sock = forks.descriptor(sock)
+        self._peer = peer
+        self._received = 0
 
     def send(self, fields: Fields, payload: bytes = b"") -> None:
         """Sends one frame.
@@ -44,7 +55,8 @@ class Connection:
         """
         header = json.dumps(fields, separators=(",", ":")).encode()
         self._sock.settimeout(REPLY_SECONDS)
-        data = _HEAD.pack(len(header), len(payload)) + header
+        sizes = _SIZES.pack(len(header), len(payload))
+        data = _HEAD.pack(len(header), len(payload), crc32c(sizes), crc32c(payload, crc32c(header))) + header
         if len(payload) < 65536:
             self._sock.sendall(data + payload)
         else:
@@ -56,20 +68,34 @@ class Connection:
 
         Raises:
           OSError: if the peer is gone, or nothing comes in time, or something else than a frame.
+          DataCorruption: if the frame has changed on its way; nothing more can be received then.
         """
         self._sock.settimeout(timeout_seconds)
         head = self._exactly(_HEAD.size)
         self._sock.settimeout(REPLY_SECONDS)
-        header_bytes, payload_bytes = _HEAD.unpack(head)
+        header_bytes, payload_bytes, sizes_crc, body_crc = _HEAD.unpack(head)
+        self._check(crc32c(head[: _SIZES.size]), sizes_crc)
         if header_bytes > _MOST_HEADER_BYTES:
             raise ConnectionError(f"a frame claims a header of {header_bytes:,} bytes")
+        header, payload = self._exactly(header_bytes), self._exactly(payload_bytes)
+        self._check(crc32c(payload, crc32c(header)), body_crc)
+        self._received += 1
         try:
-            fields = json.loads(self._exactly(header_bytes))
+            fields = json.loads(header)
         except (ValueError, RecursionError) as error:  # text, or nested without end
             raise ConnectionError(f"the header of a frame is damaged: {error}") from error
         if not isinstance(fields, dict):
             raise ConnectionError(f"the header of a frame is {type(fields).__name__}, not an object")
-        return fields, self._exactly(payload_bytes)
+        return fields, payload
+
+    def _check(self, found: int, sent: int) -> None:
+        if found != sent:
+            raise DataCorruption(
+                f"frame {self._received} from {self._peer} changed on its way: the CRC-32C of what came is "
+                f"{found:08x}, of what was sent {sent:08x}. Nothing of it was used; read again, and if that happens "
+                "more than once, check memory and network of both machines",
+                record=self._received,
+            )
 
     def _exactly(self, count: int) -> bytes:
         parts: list[bytes] = []
@@ -92,8 +118,14 @@ class Connection:
         self._sock.close()
 
 
-def connect(address: Address, tls: Tls | None, timeout_seconds: float) -> Connection:
+def connect(address: Address, tls: Tls | None, what: str, timeout_seconds: float) -> Connection:
     """Connects to a server and shows the token.
+
+    Args:
+      address: The server.
+      tls: How to check its certificate, None without TLS.
+      what: What it is called in errors.
+      timeout_seconds: How long that may take.
 
     Raises:
       OSError: if nobody answers there in time, or the certificate is not valid.
@@ -113,7 +145,7 @@ def connect(address: Address, tls: Tls | None, timeout_seconds: float) -> Connec
                 f"prints, dispatcher.target, with its token (a dispatcher without work_dir has another one after each "
                 f"start)"
             )
-        return Connection(sock)
+        return Connection(sock, f"the {what} at {address}")
     except ssl.SSLCertVerificationError as error:
         sock.close()
         raise FailedPreconditionError(f"the certificate of {address} is not valid: {error}") from error
@@ -145,7 +177,7 @@ def accepted(sock: socket.socket, token: str, context: ssl.SSLContext | None) ->
     except BaseException:
         sock.close()
         raise
-    return Connection(sock)
+    return Connection(sock, "a client")
 
 
 def _line(sock: socket.socket, deadline: float) -> Fields:
