@@ -65,15 +65,22 @@ def let_go(*descriptors: int) -> None:
 
 
 def let_go_loop(loop: Any) -> None:
-    """Lets go of all that asyncio's event loop waits for, for a forked child, which has no thread that runs it.
+    """Lets go of all that an event loop waits for, for a forked child, which has no thread that runs it.
 
     Its epoll is one with the parent's: a socket that is closed in the child would be taken off it in the parent, too.
+
+    Args:
+      loop: Asyncio's, or Tornado's around one. That knows its connections also in moments in which it waits for nothing
+        of them, as they have sent more than was read.
     """
+    handlers = getattr(loop, "handlers", {})
+    loop = getattr(loop, "asyncio_loop", loop)
     selector = getattr(loop, "_selector", None)
     if selector is None or loop.is_closed():
         return
     ringing = getattr(loop, "_csock", None)
     let_go(
+        *handlers,
         *(key.fd for key in selector.get_map().values()),
         selector.fileno() if hasattr(selector, "fileno") else -1,
         -1 if ringing is None else ringing.fileno(),

@@ -191,6 +191,31 @@ def test_a_child_shares_no_socket_of_its_parent(
     assert forked(body) == 0
 
 
+def test_a_connection_that_has_sent_more_than_was_read_is_let_go_too(
+    cluster: wb.Cluster, strategy: wb.MirroredStrategy, sockets_of_others: set[str]
+) -> None:
+    if cluster.gang.shipping.codec.by_reference:
+        pytest.skip("workers that are threads have no connections")
+    strategy.run(summed)
+    ours = sockets() - sockets_of_others
+    stream = cluster.client.scheduler_comm.comm.stream
+
+    async def wait_for(events: int) -> None:
+        """What Tornado does with a connection in that moment, and after it."""
+        stream.io_loop.update_handler(stream.fileno(), events)
+
+    def body() -> None:
+        left = sockets() & ours
+        assert not left, left
+
+    cluster.client.sync(wait_for, stream.io_loop.ERROR)
+    try:
+        assert forked(body) == 0
+    finally:
+        cluster.client.sync(wait_for, stream.io_loop.READ)
+    strategy.run(summed)
+
+
 def test_a_recording_is_the_parents(
     cluster: wb.Cluster, strategy: wb.MirroredStrategy, tmp_path: Path
 ) -> None:

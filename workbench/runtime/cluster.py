@@ -140,7 +140,7 @@ class Cluster:
         for owned in self._owned:
             if isinstance(owned, Client) and owned.status != "closed":
                 owned.status = "closed"  # so that Dask has nothing to close
-                forks.let_go_loop(getattr(owned.loop, "asyncio_loop", None))
+                forks.let_go_loop(owned.loop)
 
     @property
     def devices(self) -> tuple[Device, ...]:

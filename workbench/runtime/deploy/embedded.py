@@ -218,7 +218,7 @@ class EmbeddedCluster(LocalCluster):
             if isinstance(server, ReportingNanny):
                 server.disown()
         with contextlib.suppress(RuntimeError):  # it has no loop yet
-            forks.let_go_loop(getattr(self.loop, "asyncio_loop", None))
+            forks.let_go_loop(self.loop)
 
     def _update_worker_status(self, op: str, msg: Any) -> None:
         # LocalCluster would look 15 s after the loss of a worker and close its nanny if the worker is not there:
