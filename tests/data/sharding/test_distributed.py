@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -19,10 +20,13 @@ from workbench.data import (
     InputReplicationMode,
     Options,
     TensorSpec,
+    TextLineDataset,
     distribute_for_host,
     distribute_function_for_host,
 )
 from workbench.data.sharding.distributed import lockstep
+from workbench.device_names import Device
+from workbench.distribute.input.plan import plan_input
 from workbench.errors import InvalidArgumentError
 
 PER_REPLICA = InputReplicationMode.PER_REPLICA
@@ -116,6 +120,27 @@ def test_every_row_reaches_exactly_the_replicas_it_should(
             for value, ids in zip(step.values, step.ids, strict=True):
                 assert value.dtype == np.int64
                 assert ids.tolist() == value.tolist()
+
+
+def test_a_host_without_elements_learns_from_the_others_what_they_look_like(tmp_path: Path) -> None:
+    def number(line: Any) -> Any:
+        return np.float32(int(line))  # of no made-up text
+
+    (tmp_path / "0.txt").write_text("1\n2\n3\n4\n")
+    (tmp_path / "1.txt").write_text("")
+    files = Dataset.list_files(str(tmp_path / "*.txt"), shuffle=False)
+    dataset = with_policy(files.flat_map(TextLineDataset).map(number).batch(2), "FILE")
+
+    plan = plan_input(
+        [Device("CPU", 0, host, host, task) for task, host in enumerate("ab")],
+        lambda hosts, host, replicas: distribute_for_host(
+            dataset, num_hosts=hosts, host=host, replicas_per_host=replicas
+        ),
+    )
+
+    assert [pipeline.element_spec for pipeline in plan.pipelines] == [TensorSpec((None,), np.float32)] * 2
+    first, *_ = lockstep(list(plan.pipelines))
+    assert [[part.tolist() for part in step.values] for step in first] == [[[1.0]], [[]]]
 
 
 def test_hosts_that_end_early_get_empty_batches_until_all_are_done() -> None:

@@ -16,7 +16,7 @@ import pytest
 import workbench as wb
 from workbench.data import Dataset, InputOptions
 from workbench.distribute import get_replica_context
-from workbench.errors import CaptureError, OutOfRangeError
+from workbench.errors import CaptureError, FailedPreconditionError, OutOfRangeError
 
 
 def _rows(strategy: Any, dataset: Any) -> list[list[list[int]]]:
@@ -42,6 +42,29 @@ def test_structures_texts_and_large_arrays_arrive(strategy: Any) -> None:
         steps = list(strategy.distribute_dataset(data))
         np.testing.assert_array_equal(strategy.gather(steps[1]["image"], 0), images[4:8])
         assert strategy.gather(steps[2]["name"], 0).tolist() == [b"n8", b"n9", b"n10", b"n11"]
+
+
+def _large_only(x: Any) -> Any:
+    if x.ndim == 0 and x < 1000:
+        raise ValueError("made up")
+    return 2.0 * x
+
+
+def test_without_elements_functions_may_refuse_made_up_ones(strategy: Any, tmp_path: Path) -> None:
+    """As in the reference, which never calls them."""
+    there = tmp_path / "there"
+    data = Dataset.range(1000, 1010).filter(lambda x: there.exists()).map(_large_only).batch(4)
+    distributed = strategy.distribute_dataset(data)
+
+    assert list(distributed) == []
+    assert list(distributed) == []
+    with pytest.raises(OutOfRangeError, match="the dataset has none"):
+        _ = distributed.element_spec
+
+    there.touch()
+    with pytest.raises(FailedPreconditionError, match="distribute it again"):
+        list(distributed)
+    assert _rows(strategy, strategy.distribute_dataset(data))[0] == [[2000, 2002], [2004, 2006]]
 
 
 def test_a_batch_belongs_to_its_replica(strategy: Any) -> None:

@@ -29,10 +29,17 @@ from workbench.data.stages.split import EvenSplit, Regroup
 from workbench.data.stages.to_device import ToDevice
 from workbench.data.structure import Array
 from workbench.data.tables import NO_IDS, BatchTable, Failed, SegmentTable, Table
+from workbench.errors import FailedPreconditionError, OutOfRangeError
 
 EVEN_SPLIT = "even split"
 SCHEDULE = "schedule"
 AS_GIVEN = "as given"
+UNKNOWN_SPEC: Any = ()
+"""Stands for what elements look like where there is none to learn it from."""
+_NEW_ELEMENTS = (
+    "this dataset had no element when it was distributed, so nobody knew what elements look like, and now it has some: "
+    "distribute it again"
+)
 _Item = tuple[Any, Array]
 _T = TypeVar("_T")
 
@@ -89,14 +96,21 @@ class HostPipeline:
 
     @cached_property
     def element_spec(self) -> Any:
-        """The spec of what one replica gets; it may take trying user functions, so it travels once it is known."""
-        return self.datasets[0].element_spec
+        """The spec of what one replica gets; it may take trying user functions, so it travels once it is known.
+
+        Of a dataset without elements whose functions refuse made-up values nobody knows it: then it is `UNKNOWN_SPEC`.
+        """
+        return _element_spec(self.datasets[0])
+
+    def learn(self, element_spec: Any) -> None:
+        """Takes over what elements look like from another host, where this one has none to learn it from."""
+        self.__dict__["element_spec"] = element_spec
 
     def without_data(self) -> HostPipeline:
         """What elements look like, for a process that does not read."""
         stripped = replace(self, datasets=())
         # It is known: `plan_input` has asked for it.
-        stripped.__dict__["element_spec"] = self.element_spec
+        stripped.learn(self.element_spec)
         return stripped
 
     @property
@@ -149,7 +163,11 @@ class HostPipeline:
         streams = [
             _located(dataset, replace(dataset.numbered_pass(epoch), meter=meter)) for dataset in datasets
         ]
+        unknown = self.element_spec == UNKNOWN_SPEC
         for number, group in enumerate(_dealt(streams, self.replicas)):
+            if unknown and not isinstance(group, Failed):
+                yield Failed(FailedPreconditionError(_NEW_ELEMENTS))
+                return
             if isinstance(group, Failed):
                 if number >= first:
                     yield group
@@ -261,7 +279,7 @@ def distribute_for_host(
     else:
         sizes = tuple(batch_sizes_for_worker(size, num_hosts, replicas_per_host, host))
         split = dataset.with_stage(Regroup(sizes))
-    pad_last = num_hosts > 1 or not _is_static(split.element_spec)
+    pad_last = num_hosts > 1 or not _is_static(_element_spec(split))
     mine = auto_shard(split, num_hosts, host).dataset
     return HostPipeline(
         (mine,), replicas_per_host, pad_last, SCHEDULE if sizes else EVEN_SPLIT, choice, sizes
@@ -298,7 +316,7 @@ def distribute_function_for_host(
     else:
         contexts = [InputContext(num_hosts, host, replicas)]
     datasets = tuple(_made(dataset_fn, context) for context in contexts)
-    pad_last = num_hosts > 1 or not _is_static(datasets[0].element_spec)
+    pad_last = num_hosts > 1 or not _is_static(_element_spec(datasets[0]))
     return HostPipeline(datasets, replicas_per_host, pad_last)
 
 
@@ -385,8 +403,17 @@ def _raised(groups: Iterator[Sequence[_T | None] | Failed]) -> Iterator[Sequence
         yield group
 
 
+def _element_spec(dataset: Dataset) -> Any:
+    try:
+        return dataset.element_spec
+    except OutOfRangeError:  # as in the reference, a dataset without elements can be distributed
+        return UNKNOWN_SPEC
+
+
 def _is_static(element_spec: Any) -> bool:
-    return all(isinstance(spec, TensorSpec) and spec.is_static for spec in tree.flatten(element_spec)[0])
+    return element_spec != UNKNOWN_SPEC and all(
+        isinstance(spec, TensorSpec) and spec.is_static for spec in tree.flatten(element_spec)[0]
+    )
 
 
 def _empty(spec: TensorSpec) -> Array:

@@ -14,6 +14,7 @@ from workbench.data.explanation import InputExplanation
 from workbench.data.formats.dask import lies_on_workers, placed
 from workbench.data.iterator import Optional
 from workbench.data.sharding.distributed import (
+    UNKNOWN_SPEC,
     HostPipeline,
     distribute_for_host,
     distribute_function_for_host,
@@ -87,7 +88,16 @@ class DistributedDataset:
 
     @property
     def element_spec(self) -> Any:
-        """What elements look like: a `PerReplicaSpec` for each array."""
+        """What elements look like: a `PerReplicaSpec` for each array.
+
+        Raises:
+          OutOfRangeError: If there is no element, and the dataset's functions refuse made-up ones, so nobody knows.
+        """
+        if self._plan.pipelines[0].element_spec == UNKNOWN_SPEC:
+            raise OutOfRangeError(
+                "what elements look like cannot be found out: the dataset has none, and a function of it refuses "
+                "made-up values"
+            )
         specs = [
             tree.flatten(self._plan.pipeline_of(rank).element_spec) for rank in range(len(self._plan.places))
         ]

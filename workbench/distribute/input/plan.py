@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from workbench.data.sharding.distributed import HostPipeline
+from workbench.data.sharding.distributed import UNKNOWN_SPEC, HostPipeline
 from workbench.data.sharding.model import Shape
 from workbench.data.sources.combine import Concatenated, Zipped
 from workbench.data.sources.counting import Counting
@@ -143,8 +143,7 @@ def plan_input(
         positions[device.host] += 1
     per_host = input_shape(devices).replicas_per_host
     pipelines = tuple(make(len(hosts), host, per_host) for host in range(len(hosts)))
-    for pipeline in pipelines:
-        _ = pipeline.element_spec  # found out here: replicas shall not try user functions again
+    _learn_specs(pipelines)
     leaders = tuple(
         next(r for r, (number, _) in enumerate(places) if number == host) for host in range(len(hosts))
     )
@@ -152,6 +151,15 @@ def plan_input(
         is_pure(dataset) for pipeline in pipelines for dataset in pipeline.datasets
     )
     return InputPlan(pipelines, tuple(places), leaders, pure, input_process)
+
+
+def _learn_specs(pipelines: Sequence[HostPipeline]) -> None:
+    """Finds out here what elements look like: replicas shall not try user functions again."""
+    known = [pipeline.element_spec for pipeline in pipelines]
+    learnt = next((spec for spec in known if spec != UNKNOWN_SPEC), UNKNOWN_SPEC)
+    for pipeline, spec in zip(pipelines, known, strict=True):
+        if spec == UNKNOWN_SPEC:
+            pipeline.learn(learnt)
 
 
 def is_pure(dataset: Pipeline) -> bool:
