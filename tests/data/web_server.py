@@ -1,4 +1,7 @@
-"""Servers on loopback for tests of URLs: one that fails as told, and one that speaks as much of S3 as reading takes."""
+"""Servers on loopback for tests of URLs: one that fails as told, and speaks as much of S3 as tests take.
+
+What is put in parts appears as a whole, when the parts are complete, as in https://docs.aws.amazon.com/AmazonS3/latest/API/.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ class Web:
       sent_bytes: How much of files it sent.
       before: Called with method and path before each request is answered.
       release: Set to let hanging answers end.
+      buckets: Where something can be put; None for everywhere.
+      uploads: Parts by number, of uploads that are not complete, by path and id.
     """
 
     def __init__(self) -> None:
@@ -35,6 +40,8 @@ class Web:
         self.sent_bytes = 0
         self.release = threading.Event()
         self.before: Callable[[str, str], object] = lambda method, path: None
+        self.buckets: set[str] | None = None
+        self.uploads: dict[tuple[str, str], dict[int, bytes]] = {}
         self.url = ""
 
 
@@ -49,6 +56,76 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self._answer(body=True)
+
+    def do_PUT(self) -> None:
+        content = self._content()
+        path, query = self._asked()
+        if self._refused(path):
+            return
+        if "partNumber" in query:
+            parts = self.web.uploads.get((path, query["uploadId"][0]))
+            if parts is None:
+                self._send(404, _error("NoSuchUpload"), True)
+                return
+            parts[int(query["partNumber"][0])] = content
+        else:
+            self.web.files[path] = content
+        self._send(200, b"", True)
+
+    def do_POST(self) -> None:
+        self._content()
+        path, query = self._asked()
+        if self._refused(path):
+            return
+        if "uploads" in query:
+            upload = f"upload-{len(self.web.requests)}"
+            self.web.uploads[path, upload] = {}
+            told = f"<UploadId>{upload}</UploadId>"
+            self._send(
+                200, f"<InitiateMultipartUploadResult>{told}</InitiateMultipartUploadResult>".encode(), True
+            )
+            return
+        parts = self.web.uploads.pop((path, query["uploadId"][0]))
+        self.web.files[path] = b"".join(parts[number] for number in sorted(parts))
+        told = "<ETag>whole</ETag>"
+        self._send(
+            200, f"<CompleteMultipartUploadResult>{told}</CompleteMultipartUploadResult>".encode(), True
+        )
+
+    def do_DELETE(self) -> None:
+        path, query = self._asked()
+        if self._refused(path):
+            return
+        if "uploadId" in query:
+            self.web.uploads.pop((path, query["uploadId"][0]), None)
+        else:
+            self.web.files.pop(path, None)
+        self._send(204, b"", True)
+
+    def _asked(self) -> tuple[str, dict[str, list[str]]]:
+        parts = urlsplit(self.path)
+        path = unquote(parts.path)
+        self.web.before(self.command, path)
+        self.web.requests.append((self.command, self.path))
+        return path, parse_qs(parts.query, keep_blank_values=True)
+
+    def _content(self) -> bytes:
+        if (
+            self.headers.get("Expect", "").lower() == "100-continue"
+        ):  # the base class does so in HTTP/1.1 only
+            self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def _refused(self, path: str) -> bool:
+        """Whether it has answered with the path's trouble, or that there is no such bucket."""
+        trouble, buckets = self.web.trouble.get(path), self.web.buckets
+        if isinstance(trouble, int):
+            self._send(trouble, _error("AccessDenied"), True)
+        elif buckets is not None and path.split("/")[1] not in buckets:
+            self._send(404, _error("NoSuchBucket"), True)
+        else:
+            return False
+        return True
 
     def _answer(self, *, body: bool) -> None:
         web = self.web
@@ -130,6 +207,10 @@ class _Handler(BaseHTTPRequestHandler):
             f"<Name>{bucket.strip('/')}</Name><Prefix>{escape(prefix)}</Prefix><KeyCount>{len(keys) + len(folders)}"
             f"</KeyCount><MaxKeys>1000</MaxKeys><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>"
         ).encode()
+
+
+def _error(code: str) -> bytes:
+    return f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
 
 
 @contextlib.contextmanager

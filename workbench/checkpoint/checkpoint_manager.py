@@ -18,6 +18,7 @@ from workbench.checkpoint.checkpoint import Checkpoint, refuse_on_replica
 from workbench.checkpoint.folder import LocalFolder, folder_at, joined
 from workbench.checkpoint.manifest import NAME, OURS, SHARD, read_manifest
 from workbench.checkpoint.restore import Restored
+from workbench.checkpoint.save import is_saving_to
 from workbench.data.sources.urls import Url, file_name
 from workbench.data.stored.locks import FileLock
 from workbench.errors import (
@@ -49,7 +50,8 @@ class CheckpointManager:
 
     It manages what is called `<checkpoint_name>-<number>` in its directory, also what an earlier process left there.
     It touches nothing else, and no file that a checkpoint did not write. One process at a time saves under a name in a
-    directory; others can restore.
+    directory; others can restore. A folder is locked for that. Behind a URL nothing can be locked: give each program a
+    directory or a name of its own there, or one removes what the other has not completed.
 
     Args:
       checkpoint: What is saved.
@@ -369,7 +371,11 @@ def _remove_leftovers(path: str) -> None:
     """Removes what a killed process left of a checkpoint, unless somebody is writing there or it is only damaged."""
     folder = folder_at(path)
     names = folder.names()
-    if NAME in names or not any(SHARD.fullmatch(name) or name == "lock" for name in names):
+    if (
+        is_saving_to(path)
+        or NAME in names
+        or not any(SHARD.fullmatch(name) or name == "lock" for name in names)
+    ):
         return
     if isinstance(folder, LocalFolder):
         if "lock" not in names:

@@ -11,10 +11,18 @@ from typing import Any, BinaryIO, Final, Protocol
 
 from workbench.data.sources.remote import RemoteFile, file_system, request
 from workbench.data.sources.urls import Url, file_name, is_url, without_secrets
-from workbench.errors import FailedPreconditionError, NotFoundError, StorageFull, UnavailableError
+from workbench.errors import (
+    FailedPreconditionError,
+    NotFoundError,
+    StorageFull,
+    UnavailableError,
+    WorkbenchError,
+)
 from workbench.faults import fault
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_OBJECT_STORES: Final = frozenset("s3 s3a gs gcs abfs abfss az adl oci oss r2 b2".split())
+"""Protocols without folders: making one would make a bucket, also where its name is misspelled."""
 
 
 class Folder(Protocol):
@@ -175,7 +183,13 @@ class LocalFolder:
 
 
 class RemoteFolder:
-    """A folder behind a URL. A file there is complete when it appears: stores of objects put them whole."""
+    """A folder behind a URL.
+
+    Nothing can be renamed there as a whole, nor locked. A store of objects puts an object whole, in the place of the
+    former one, however many parts it came in: a file is complete when it appears, and one that was given up never
+    does. The manifest is put last, once all that it names is there with its length. What a killed process has put of
+    a large object is in no listing; the store itself removes it, where a rule for incomplete uploads says so.
+    """
 
     def __init__(self, url: Url) -> None:
         self._url = Url(url.target.rstrip("/"))
@@ -184,8 +198,10 @@ class RemoteFolder:
 
     def make(self) -> None:
         """See `Folder.make`."""
-        with self._writing():
-            self._files.makedirs(self._path, exist_ok=True)
+        protocols = self._files.protocol
+        if _OBJECT_STORES.isdisjoint((protocols,) if isinstance(protocols, str) else protocols):
+            with self._writing():
+                self._files.makedirs(self._path, exist_ok=True)
 
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[Any]:
@@ -198,6 +214,8 @@ class RemoteFolder:
             except BaseException:
                 with contextlib.suppress(Exception):  # what is complete only when it is closed
                     getattr(file, "discard", file.close)()
+                with contextlib.suppress(AttributeError):  # or it is uploaded when it is collected
+                    file.closed = True
                 with contextlib.suppress(Exception):
                     self.remove(name)
                 raise
@@ -205,18 +223,20 @@ class RemoteFolder:
 
     def replace(self, name: str, data: bytes) -> None:
         """See `Folder.replace`."""
-        fault("checkpoint.manifest_written")
         with self._writing():
+            fault("checkpoint.manifest_written")
             self._files.pipe_file(f"{self._path}/{name}", data)
         fault("checkpoint.renamed")
 
     def open(self, name: str) -> RemoteFile:
         """See `Folder.open`."""
+        self._look_again(name)
         return RemoteFile(Url(f"{self._url.target}/{name}"))
 
     def size(self, name: str) -> int:
         """See `Folder.size`."""
         url = Url(f"{self._url.target}/{name}")
+        self._look_again(name)
         return int(request(url, self._files, "info", f"{self._path}/{name}")["size"])
 
     def names(self) -> list[str]:
@@ -238,17 +258,24 @@ class RemoteFolder:
         with contextlib.suppress(Exception):  # most stores have no folders
             self._files.rmdir(self._path)
 
+    def _look_again(self, name: str) -> None:
+        """Forgets what a listing said: replicas and other processes write there."""
+        self._files.invalidate_cache(f"{self._path}/{name}")
+
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         try:
             with storage(str(self._url)):
                 yield
-        except OSError as error:
-            if isinstance(error, FileNotFoundError | StorageFull | UnavailableError):
-                raise
-            raise UnavailableError(
-                f"cannot write to {self._url!r}: {without_secrets(error, self._url)}"
-            ) from None
+        except WorkbenchError:
+            raise
+        except Exception as error:  # file systems raise what their libraries do
+            said = without_secrets(error, self._url) or type(error).__name__
+            if isinstance(error, FileNotFoundError):
+                raise NotFoundError(
+                    f"cannot write to {self._url!r}: {said}. Make the bucket first, or check its name"
+                ) from None
+            raise UnavailableError(f"cannot write to {self._url!r}: {said}") from None
 
 
 class _Whole:

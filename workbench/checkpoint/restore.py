@@ -24,7 +24,7 @@ from workbench.distribute.servers.sharded_variable import ShardedVariable
 from workbench.distribute.values.distributed_values import PerReplica
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.variables.variable import Variable
-from workbench.errors import CheckpointInvalid, InvalidArgumentError
+from workbench.errors import CheckpointInvalid, InvalidArgumentError, UnavailableError
 
 _SHOWN: Final = 40
 
@@ -147,6 +147,7 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str], transfer: 
 
     Raises:
       CheckpointInvalid: If a file is damaged or missing.
+      UnavailableError: If the server of a URL cannot be reached.
     """
     arrays: dict[str, Array] = {}
     by_shard: dict[int, list[tuple[str, int]]] = {}
@@ -164,8 +165,10 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str], transfer: 
                 wanted.sort(key=lambda one: manifest.arrays[one[0]].parts[one[1]].stored.offset)
                 for path, number in wanted:
                     _place(arrays, path, manifest.arrays[path], number, file, count)
+        except UnavailableError:  # nobody knows whether it is damaged
+            raise
         except (CheckpointInvalid, ValueError, OSError) as error:
-            raise CheckpointInvalid(damaged(folder, manifest.shards[shard], error), file=name) from error
+            raise CheckpointInvalid(damaged(folder.name, manifest.shards[shard], error), file=name) from error
     return {path: arrays[path] if path in arrays else _empty(manifest.arrays[path]) for path in paths}
 
 

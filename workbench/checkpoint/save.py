@@ -6,7 +6,10 @@ Layout:
     path/<id>-<n>.safetensors         those files; each replica that has variables writes one, the notebook another
     path/lock                         locked while somebody writes, with the id in it
 
-A process that is killed leaves files that no manifest names. Who saves to the same path next removes them.
+A process that is killed leaves files that no manifest names. The next save to the same path removes them.
+
+Behind a URL it is the same, without renaming and without locks: each object appears as a whole, the manifest as the
+last one, in the place of the former manifest, and only then are the files of that one removed.
 """
 
 from __future__ import annotations
@@ -41,6 +44,8 @@ from workbench.errors import FailedPreconditionError, NotFoundError, WorkbenchEr
 from workbench.faults import fault
 
 _POLL_SECONDS: Final = 0.05
+_unlocked: Final[set[str]] = set()
+"""Where this process saves to behind URLs, which nothing locks."""
 
 
 class Save:
@@ -262,17 +267,27 @@ class Save:
             self._parts[path].append(Part(number, start, shape, stored))
 
     def _take_lock(self) -> None:
-        if not isinstance(self._folder, LocalFolder):  # nothing locks there: who saves last wins, as a whole
-            with self._folder.create(LOCK) as file:
-                file.write(self._id.encode())
+        busy = FailedPreconditionError(
+            f"somebody else is saving to {self._folder.name!r} at this moment; save to another path, or later"
+        )
+        if not isinstance(
+            self._folder, LocalFolder
+        ):  # of two processes, the one that saves last wins, as a whole
+            if self.path in _unlocked:
+                raise busy
+            _unlocked.add(self.path)
+            try:
+                with self._folder.create(LOCK) as file:
+                    file.write(self._id.encode())
+            except BaseException:
+                self._release()
+                raise
             return
         path = joined(self.path, LOCK)
         try:
             self._lock = FileLock(path, wait=False)
         except BlockingIOError:
-            raise FailedPreconditionError(
-                f"somebody else is saving to {self.path!r} at this moment; save to another path, or later"
-            ) from None
+            raise busy from None
         try:
             with storage(self.path), open(path, "wb") as file:
                 file.write(self._id.encode())
@@ -286,6 +301,7 @@ class Save:
         else:
             with contextlib.suppress(Exception):
                 self._folder.remove(LOCK)
+            _unlocked.discard(self.path)
 
     def _discard(self) -> None:
         """Removes what was written, unless it counts."""
@@ -302,6 +318,11 @@ class Save:
                 if not counts and name.startswith(self._id) and SHARD.fullmatch(name):
                     self._folder.remove(name)
         self._release()
+
+
+def is_saving_to(path: str) -> bool:
+    """Whether this process is saving to a URL."""
+    return path in _unlocked
 
 
 def _check_dtype(name: str, leaf: Leaf) -> None:

@@ -14,7 +14,7 @@ from workbench.checkpoint.folder import Folder, folder_at
 from workbench.checkpoint.manifest import Shard
 from workbench.checkpoint.tensor_file import StoredArray, read_array
 from workbench.distribute.arrays.as_array import Array
-from workbench.errors import CheckpointInvalid, NotFoundError
+from workbench.errors import BackendUnavailable, CheckpointInvalid, NotFoundError, UnavailableError
 from workbench.io.checksums import crc32c
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Wanted:
 class ShardReader:
     """Reads values of variables in a thread, and keeps them apart."""
 
-    def __init__(self, folder: Folder, wanted: Sequence[tuple[Shard, Sequence[Wanted]]]) -> None:
+    def __init__(self, folder: str, wanted: Sequence[tuple[Shard, Sequence[Wanted]]]) -> None:
         """Begins to read `wanted`, file by file.
 
         Attributes:
@@ -76,13 +76,14 @@ class ShardReader:
         for number, (shard, entries) in enumerate(self._wanted):
             self.number = number
             try:
-                with open_shard(self._folder, shard) as file:
+                here = folder_at(self._folder)
+                with open_shard(here, shard) as file:
                     for entry in entries:
                         if self._dropped:
                             return
                         array = read_array(file, entry.stored, entry.dtype, entry.shape, self._count)
                         self.arrays[entry.key] = array
-            except NotFoundError:
+            except (NotFoundError, UnavailableError, BackendUnavailable):
                 self.problem = UNSEEN
                 return
             except Exception as error:  # told where the result is asked for
@@ -104,7 +105,7 @@ def begin_read(
       restore: A name for `take_read`.
       wanted: What to read from each file.
     """
-    _under_way[restore, env.rank] = ShardReader(folder_at(folder), wanted)
+    _under_way[restore, env.rank] = ShardReader(folder, wanted)
 
 
 def read_report(env: ReplicaEnv, restore: str, wait_seconds: float) -> tuple[bool, int, int, str]:
@@ -149,8 +150,6 @@ def open_shard(folder: Folder, shard: Shard) -> Any:
     return file
 
 
-def damaged(folder: Folder, shard: Shard, error: Exception) -> str:
+def damaged(folder: str, shard: Shard, error: Exception) -> str:
     """What is wrong with a file of a checkpoint, in words."""
-    return (
-        f"{shard.name} of the checkpoint {folder.name!r} is damaged or missing: {error}. Nothing was restored"
-    )
+    return f"{shard.name} of the checkpoint {folder!r} is damaged or missing: {error}. Nothing was restored"

@@ -91,8 +91,8 @@ def begin_shard(
     mine = assigned[env.rank]
     if not mine:
         return True
-    here = folder_at(folder)
     try:
+        here = folder_at(folder)
         with here.open(LOCK) as file:
             if file.read(64) != save.encode():
                 return False
