@@ -69,7 +69,7 @@ ROOMS = {
     ),
     "server": (
         "channels frames layout_names mirror rates recorded summary watched_runs ← job_link publisher "
-        "← announcing clusters ← session workers ← client_socket ← handlers ← extension"
+        "← announcing clusters ← session workers ← client_socket ← guide handlers ← extension"
     ),
     "telemetry": (
         "clocks cost_model dataframe events formatting limits records snapshot ← recording ← feed ← verdicts "

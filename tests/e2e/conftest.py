@@ -107,6 +107,7 @@ def serving(home: Path, bundle: Path) -> Iterator[Lab]:
         "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
         "WORKBENCH_RUNTIME_DIR": str(home / "workbench"),
         "IPYTHONDIR": str(home / "ipython"),
+        "XDG_CACHE_HOME": str(home / "cache"),
         "PYTHONPATH": str(ROOT),
     }
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0"]

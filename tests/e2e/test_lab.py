@@ -224,6 +224,23 @@ def test_the_settings_page_and_the_help_are_there(page: Any, lab: Lab) -> None:
     expect(page.locator(".wb-help")).to_contain_text("follow the newest cluster")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_help_menu_opens_the_guide(page: Any, lab: Lab) -> None:
+    open_notebook(page, lab, lab.notebook("empty.ipynb", ""))
+    page.get_by_role("menuitem", name="Help", exact=True).click()
+    with page.context.expect_page(timeout=200_000) as opened:  # the server builds it first
+        page.get_by_role("menuitem", name="Workbench guide").click()
+
+    guide = opened.value
+    expect(guide.get_by_role("heading", name="workbench", exact=True)).to_be_visible(
+        timeout=120_000
+    )  # is built
+    guide.get_by_role("link", name="Tutorials").first.click()
+    expect(guide.get_by_role("heading", name="Tutorials")).to_be_visible()
+    guide.close()
+
+
 def test_two_clusters_are_shown_beside_each_other(page: Any, lab: Lab) -> None:
     for name, steps in (("first.ipynb", 5), ("second.ipynb", 7)):
         open_notebook(page, lab, lab.notebook(name, CELL.replace("range(5)", f"range({steps})")))

@@ -33,6 +33,7 @@ EXAMPLES = {
     "layouts": "layouts",
     "runs": "runs",
     "runs/(.+)": "runs/a/runs/b.parquet",
+    "guide/(.*)": "guide/guide/index.html",
     "socket": "socket",
 }
 """One address of each handler."""

@@ -11,6 +11,7 @@ from jupyter_server.utils import url_path_join
 from workbench.runtime.deploy.registry import Registry
 from workbench.server.client_socket import ClientSocket
 from workbench.server.clusters import Clusters
+from workbench.server.guide import Guide, GuideHandler
 from workbench.server.handlers import (
     ClusterHandler,
     ClustersHandler,
@@ -65,5 +66,6 @@ def handlers(
         (r"layouts", LayoutsHandler, {"registry": registry}),
         (r"runs", RunsHandler, {"runs": runs.runs}),
         (r"runs/(.+)", RunsHandler, {"runs": runs.runs}),
+        (r"guide/(.*)", GuideHandler, {"guide": Guide()}),
         (r"socket", ClientSocket, {"clusters": clusters, "runs": runs, "clients": set()}),
     ]

@@ -30,6 +30,7 @@ export const COMMANDS = {
   scale: "workbench:scale-workers",
   stop: "workbench:stop-cluster",
   help: "workbench:help",
+  guide: "workbench:guide",
 } as const;
 
 /** The heading of all commands in the palette. */

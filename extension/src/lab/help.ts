@@ -49,6 +49,12 @@ export function helpPane(trans: TranslationBundle): Widget {
     ]),
     head(trans.__("In Python")),
     line(trans.__("help(wb), wb.collectives(), wb.diagnose() and wb.open_run(path) say the same as text.")),
+    head(trans.__("The guide")),
+    line(
+      trans.__(
+        "“Workbench guide” in the Help menu opens tutorials, how-to guides and the reference in another tab. It needs no network.",
+      ),
+    ),
   );
   return pane;
 }

@@ -16,7 +16,7 @@ import { textOf } from "../arguments";
 import { addCommands, categoryOf, type Command, COMMANDS } from "../commands";
 import { helpPane } from "../help";
 import { ICON, iconOf, viewIcons } from "../icons";
-import { Api, openSocket } from "../server/api";
+import { Api, guideAddress, openSocket } from "../server/api";
 import { Connection } from "../server/connection";
 import { ISessions, type Sessions } from "../server/sessions";
 import style from "../style.css";
@@ -63,7 +63,7 @@ function activate(
   const tables = [
     paneCommands(app, panes, trans),
     followCommands(services, panes),
-    helpCommand(app, panes, area, trans),
+    helpCommands(app, panes, area, settings, trans),
   ];
   for (const table of tables) addCommands(app, palette, categoryOf(trans), table);
   const restored = Promise.resolve(
@@ -156,10 +156,11 @@ function followCommands(services: PaneServices, panes: Panes): Record<string, Co
   };
 }
 
-function helpCommand(
+function helpCommands(
   { shell }: JupyterFrontEnd,
   panes: Panes,
   area: string,
+  settings: ServerConnection.ISettings,
   trans: TranslationBundle,
 ): Record<string, Command> {
   let help: Widget | null = null;
@@ -171,6 +172,10 @@ function helpCommand(
         if (!help.isAttached) shell.add(help, area);
         panes.activate(help);
       },
+    },
+    [COMMANDS.guide]: {
+      label: trans.__("Workbench guide"),
+      execute: () => window.open(guideAddress(settings), "_blank", "noopener"),
     },
   };
 }

@@ -11,6 +11,11 @@ export function openSocket(settings: ServerConnection.ISettings): WebSocket {
   return new settings.WebSocket(`${settings.wsUrl}${ROOT}socket${token}`);
 }
 
+/** The first page of the guide, which the server builds when it is asked for it first. */
+export function guideAddress(settings: ServerConnection.ISettings): string {
+  return `${settings.baseUrl}${ROOT}guide/`;
+}
+
 export class Api {
   constructor(private readonly settings: ServerConnection.ISettings) {}
 
