@@ -95,6 +95,23 @@ def test_a_python_number_takes_the_dtype_of_the_other_operand_if_it_fits() -> No
         wb.debugging.assert_equal(INT32, np.ones(3))
 
 
+@pytest.mark.parametrize("scalar", [np.float32(2), np.array(2, np.float32)])
+def test_arrays_without_dimensions_are_scalars(scalar: Any) -> None:
+    wb.debugging.assert_equal(scalar, 2)
+    wb.debugging.assert_near(scalar, 2.0)
+    wb.debugging.assert_positive(scalar)
+    for fails in (
+        lambda: wb.debugging.assert_equal(scalar, 3),
+        lambda: wb.debugging.assert_near(scalar, 2.1),
+        lambda: wb.debugging.assert_negative(scalar),
+        lambda: wb.debugging.assert_equal(scalar, np.array(2, np.float64)),
+    ):
+        with pytest.raises(InvalidArgumentError):
+            fails()
+    with pytest.raises(TypeError, match="takes numbers or texts"):
+        wb.debugging.assert_equal(np.array(2, object), 2)
+
+
 def test_shapes_that_cannot_be_broadcast_are_refused() -> None:
     for check in (wb.debugging.assert_equal, wb.debugging.assert_less):
         with pytest.raises(InvalidArgumentError, match=r"shapes \(3,\) and \(2,\) cannot be broadcast"):

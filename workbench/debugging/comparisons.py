@@ -236,7 +236,7 @@ def assert_near(
     Raises:
       InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit, or are not floating.
     """
-    if _are_surely_near(x, y, rtol, atol):
+    if _are_surely_near(_scalar(x), _scalar(y), rtol, atol):
         return
 
     def check(x: Any, y: Any) -> None:
@@ -287,6 +287,8 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
     Raises:
       InvalidArgumentError: If it is false, or has more than one element.
     """
+    if condition is True or (type(condition) is np.bool_ and condition):  # at once, as most are
+        return
 
     def check(condition: Any, *data: Any) -> None:
         if shape_of(condition) != ():
@@ -306,9 +308,18 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
 def _compare(
     which: str, compare: _Compare, x: Any, y: Any, *, message: str | None, summarize: int | None
 ) -> None:
-    if _are_scalars_of_one_dtype(x, y) and compare(x, y):  # what most programs check, in a microsecond
+    first, second = _scalar(x), _scalar(y)
+    if _are_scalars_of_one_dtype(first, second) and compare(first, second):  # most checks, in a microsecond
         return
     each_replica(partial(_check, which, compare, message=message, summarize=summarize), x, y)
+
+
+def _scalar(x: Any) -> Any:
+    """The element of an array without dimensions, as a scalar of its dtype; everything else as it is."""
+    if type(x) is not np.ndarray or x.ndim:
+        return x
+    element = x[()]
+    return element if isinstance(element, np.generic) else x  # not of dtype object
 
 
 def _are_scalars_of_one_dtype(x: Any, y: Any) -> bool:
@@ -334,7 +345,8 @@ def _are_surely_near(x: Any, y: Any, rtol: Any, atol: Any) -> bool:
 def _compare_with_zero(
     which: str, compare: _Compare, x: Any, *, message: str | None, summarize: int | None
 ) -> None:
-    if type(x) in _SCALARS and compare(x, 0):
+    only = _scalar(x)
+    if type(only) in _SCALARS and compare(only, 0):
         return
 
     def check(x: Any) -> None:
