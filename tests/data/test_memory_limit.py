@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.data.test_files import record
@@ -119,6 +121,25 @@ def test_lines_of_four_times_the_memory_are_read(limited: Path, tmp_path: Path) 
             file.write(b"".join(b"%1023d\n" % n for n in range(start, start + 1024)))
     code = _READ.format(
         dataset=f"TextLineDataset({str(path)!r})", values="batch", total="sum(map(int, batch.tolist()))"
+    )
+    _check(_run(limited, code), path, count, count * (count - 1) // 2)
+
+
+@pytest.mark.timeout(600)
+def test_parquet_rows_of_four_times_the_memory_are_read(limited: Path, tmp_path: Path) -> None:
+    path, count, group = tmp_path / "large", _FILE_BYTES // 16_384, 2048  # rows; a row group has 32 MiB
+    schema = pa.schema([("n", pa.int64()), ("data", pa.binary())])
+    with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+        for start in range(0, count, group):
+            numbers = range(start, start + group)
+            writer.write_table(
+                pa.table({"n": numbers, "data": [b"%016d" % n * 1024 for n in numbers]}, schema),
+                row_group_size=group,
+            )
+    code = _READ.format(
+        dataset=f"ParquetDataset({str(path)!r})",
+        values="batch['n']",
+        total="sum(int(n) for n, data in zip(batch['n'], batch['data']) if int(data[-16:]) == n)",
     )
     _check(_run(limited, code), path, count, count * (count - 1) // 2)
 

@@ -20,11 +20,16 @@ from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
 _KEEP = "\0keep"
 _SCANNED_BYTES = 32 << 20
+_LARGE_GROUP_BYTES = 128 << 20
+_WIDE_ROW_BYTES = 256  # from here on, decoding some rows after the others takes no longer than all at once
+_BATCH_BYTES = 4 << 20
+_READ_BYTES = 1 << 20
 
 
 class ParquetDataset(Dataset):
@@ -78,18 +83,20 @@ class Parquet(SplitReader):
     def element_spec(self) -> Any:
         """The nested spec of an element, by the first file."""
         path = self.first_file()
-        with self._opened(path) as fragment:
+        with _opened(path) as (_, fragment):
             return self.reading.specs(fragment.physical_schema, path)
 
     def count_splits(self, path: str) -> int:
         """How many row groups a file has."""
-        with self._opened(path) as fragment:
+        with _opened(path) as (_, fragment):
             return int(fragment.num_row_groups)
 
     def read_splits(self, path: str, splits: Sequence[int]) -> Iterator[Run]:
         """The rows of some row groups."""
+        import pyarrow.compute as pc
+
         specs = self.element_spec()
-        with self._opened(path) as fragment:
+        with _opened(path) as (file, fragment):
             self.reading.expect(specs, fragment.physical_schema, path)
             ends = np.cumsum([0, *(group.num_rows for group in fragment.row_groups)]).tolist()
             if self.keep is None:
@@ -101,42 +108,79 @@ class Parquet(SplitReader):
                 kept = [split for split in splits if split in wanted]
             for some in _parts(fragment, kept):
                 positions = Positions([range(ends[split], ends[split + 1]) for split in some])
-                yield from self._rows(path, fragment.subset(row_group_ids=some), list(specs), positions)
+                part = fragment.subset(row_group_ids=some)
+                row_bytes = _row_bytes(part)
+                if self.keep is None and row_bytes:
+                    batches = _streamed(file, part, list(specs), max(1, _BATCH_BYTES // row_bytes))
+                else:
+                    batches = self._scanned(path, part, list(specs))
+                for batch in batches:
+                    where = positions.take(batch.num_rows)
+                    if self.keep is not None:
+                        mask = pc.fill_null(batch.column(_KEEP), False)
+                        batch = batch.filter(mask)
+                        where = np.asarray(where)[mask.to_numpy(zero_copy_only=False)]
+                    if batch.num_rows:
+                        yield self.reading.run(batch, list(specs), where, path)
 
-    def _rows(
-        self, path: str, fragment: ds.ParquetFileFragment, names: list[str], positions: Positions
-    ) -> Iterator[Run]:
-        import pyarrow.compute as pc
+    def _scanned(
+        self, path: str, fragment: ds.ParquetFileFragment, names: list[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows; of a filter with one more column, which says what is kept."""
         import pyarrow.dataset as ds
 
-        # The filter is one more column, so that it is known which rows are kept.
         asked: Any = {name: ds.field(name) for name in names}
         if self.keep is not None:
             asked[_KEEP] = self.keep
         with _told(path):
             scanner = fragment.scanner(columns=asked)
-        for batch in scanner.to_batches():
-            where = positions.take(batch.num_rows)
-            if self.keep is not None:
-                mask = pc.fill_null(batch.column(_KEEP), False)
-                batch = batch.filter(mask)
-                where = np.asarray(where)[mask.to_numpy(zero_copy_only=False)]
-            if batch.num_rows:
-                yield self.reading.run(batch, names, where, path)
+        yield from scanner.to_batches()
 
-    @contextlib.contextmanager
-    def _opened(self, path: str) -> Iterator[ds.ParquetFileFragment]:
-        import pyarrow as pa
-        from pyarrow.fs import LocalFileSystem
 
-        # Opened also where Arrow opens a file itself, as these errors say what to do.
-        with opened(path) as file, damage_told(path, "Parquet"):
-            if isinstance(file, FileIO):
-                fragment = _format(pre_buffer=False).make_fragment(path, LocalFileSystem())
-            else:
-                fragment = _format(pre_buffer=True).make_fragment(pa.PythonFile(file, "r"))
-            fragment.ensure_complete_metadata()
-            yield fragment
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[tuple[Any, ds.ParquetFileFragment]]:
+    """A file, or its name where Arrow opens it itself, and what is in it."""
+    import pyarrow as pa
+    from pyarrow.fs import LocalFileSystem
+
+    # Opened also where Arrow opens a file itself, as these errors say what to do.
+    with opened(path) as opened_file, damage_told(path, "Parquet"):
+        file: Any = path
+        if isinstance(opened_file, FileIO):
+            fragment = _format(pre_buffer=False).make_fragment(path, LocalFileSystem())
+        else:
+            file = pa.PythonFile(opened_file, "r")
+            fragment = _format(pre_buffer=True).make_fragment(file)
+        fragment.ensure_complete_metadata()
+        yield file, fragment
+
+
+def _row_bytes(fragment: ds.ParquetFileFragment) -> int:
+    """How large a row is, if rows have to be decoded some at a time: a scan decodes all of a row group. Else 0."""
+    groups = fragment.row_groups
+    largest = max(group.total_byte_size for group in groups)
+    row_bytes = sum(group.total_byte_size for group in groups) // max(
+        1, sum(group.num_rows for group in groups)
+    )
+    return row_bytes if row_bytes >= _WIDE_ROW_BYTES or largest > _LARGE_GROUP_BYTES else 0
+
+
+def _streamed(
+    file: Any, fragment: ds.ParquetFileFragment, names: list[str], rows: int
+) -> Iterator[pa.RecordBatch]:
+    """All rows, so many at a time."""
+    import pyarrow.parquet as pq
+
+    is_local = isinstance(file, str)
+    reader = pq.ParquetFile(
+        file,
+        metadata=fragment.metadata,
+        buffer_size=_READ_BYTES if is_local else 0,
+        pre_buffer=not is_local,
+        page_checksum_verification=True,
+    )
+    groups = [group.id for group in fragment.row_groups]
+    yield from reader.iter_batches(batch_size=rows, row_groups=groups, columns=names)
 
 
 def _parts(fragment: ds.ParquetFileFragment, splits: Sequence[int]) -> Iterator[list[int]]:
