@@ -23,7 +23,10 @@ _TOWERS = "compat.towers"
 
 def tower_program(given: Json, world: World, observed: Observed) -> None:
     if _evaluates_again(given["code"]):
-        raise NotExpressible("evaluates a deferred operation twice; here operations run when they are called")
+        raise NotExpressible(
+            "evaluates a deferred operation twice; here operations run when they are called. Two ways to defer them "
+            "were tried: see compat.towers in notebooks/guide/explanation/decisions.md"
+        )
     with default_context(), _old_spellings():
         world.clusters.local(given["towers"])
         make = api(f"{_TOWERS}.MirroredStrategy")
