@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.benchmarks import input_cases as cases
+from tests.benchmarks import server_cases
 from tests.benchmarks.measure import SIZES
 from tests.benchmarks.summary import Figure, Key, times_as_fast
 
@@ -94,6 +95,16 @@ BARS = (
     _most("telemetry", "slow-down of 1 MB", 1, "%"),
     _most("failure", "killed in all_reduce: error", 2, "s"),
     _most("failure", "killed while computing: error", 2, "s"),
+    *(
+        _faster("servers", what, limit, peer)
+        for what, limit in (
+            (server_cases.SCHEDULED, 5),
+            (server_cases.ROUND_TRIP, 1 / 0.3),
+            (server_cases.LOOKUP, 3),
+            (server_cases.SCATTER, 3),
+        )
+        for peer in server_cases.PEERS.values()
+    ),
     *(_faster("checkpoints", what, 0.7, "dd") for what in ("write", "read")),
     _most("checkpoints", "slow-down by saving in the background", 5, "%"),
     _most("startup", "import", 0.1, "s"),

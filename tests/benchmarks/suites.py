@@ -88,6 +88,11 @@ SUITES: dict[str, tuple[Job, ...]] = {
         Job("workbench, threads", "startup --who workbench-threads"),
     ),
     "failure": (Job("workbench", "ours.failure"),),
+    "servers": (
+        Job("workbench", "ours.servers"),
+        _tensorflow("TF", "tf_servers"),
+        _tensorflow("TF, servers in one process", "tf_servers --servers inprocess"),
+    ),
     "checkpoints": (Job("workbench", "ours.checkpoints"),),
     "telemetry": (Job("workbench", "ours.telemetry"), Job("workbench", "ours.telemetry_fold")),
     "input": (

@@ -61,9 +61,9 @@ def apply_gradients(
         parts = (
             variable.by_shard(gradient) if isinstance(variable, ShardedVariable) else [(variable, gradient)]
         )
-        for part, own in parts:
-            placement: Any = part.placement  # of servers, as was checked
-            left_out += not placement.step(part, rule, own, max_staleness)
+        if parts:
+            placement: Any = parts[0][0].placement  # of servers, as was checked
+            left_out += placement.step_all(rule, parts, max_staleness)
     return left_out
 
 

@@ -6,7 +6,9 @@ import secrets
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from workbench import faults, forks
 from workbench.communicators.core.tcp import Tls
@@ -15,6 +17,9 @@ from workbench.errors import FailedPreconditionError, UnavailableError
 from workbench.runtime.services.frames import Array, Fields, raised_by
 from workbench.runtime.services.service import Connection, ServiceAddress
 
+Request: TypeAlias = tuple[int, Fields, Sequence[Array]]
+"""Number of a server, and what it is asked."""
+Reply: TypeAlias = tuple[Fields, list[Array]]
 _clients: weakref.WeakValueDictionary[str, ServerClient] = weakref.WeakValueDictionary()
 
 
@@ -105,48 +110,105 @@ class ServerClient:
           ServerLost: In a scheduled function, if the server is gone.
           UnavailableError: Elsewhere, if it does not come back.
         """
-        reply, values = self._ask(server, fields, arrays, None)
-        self.stream.versions[fields["key"]] = reply["version"]
-        return values
+        return self.read_all([(server, fields, arrays)])[0]
 
     def write(self, server: int, fields: Fields, arrays: Sequence[Array] = ()) -> Fields:
         """Has a server change something, once, however often it has to be asked; see `read`."""
-        return self._ask(server, fields, arrays, self.stream)[0]
+        return self.write_all([(server, fields, arrays)])[0]
+
+    def read_all(self, requests: Sequence[Request]) -> list[list[Array]]:
+        """Asks for values of several variables, from all their servers at once; see `read`."""
+        replies = self._ask(requests, None)
+        versions = self.stream.versions
+        for (_, fields, _), (reply, _) in zip(requests, replies, strict=True):
+            versions[fields["key"]] = reply["version"]
+        return [values for _, values in replies]
+
+    def write_all(self, requests: Sequence[Request]) -> list[Fields]:
+        """Has several servers change something at once; see `write`.
+
+        Where one refuses, others may have made their changes.
+        """
+        return [reply for reply, _ in self._ask(requests, self.stream)]
 
     def ask(self, server: int, fields: Fields) -> Fields:
         """Another question; see `read`."""
-        return self._ask(server, fields, (), None)[0]
+        return self._ask([(server, fields, ())], None)[0][0]
 
-    def _ask(
-        self, server: int, fields: Fields, arrays: Sequence[Array], stream: Stream | None
-    ) -> tuple[Fields, list[Array]]:
-        line = self._lines[server]
-        with line.lock:
-            if stream is not None:
-                fields = {**fields, **stream.next_origin(server)}
-            while True:
-                if self._closed:
-                    raise FailedPreconditionError(
-                        "the parameter servers were stopped: their strategy was closed"
-                    )
-                try:
-                    if line.connection is None:
-                        line.connection = Connection(line.address, self._tls)
-                    line.connection.send(fields, arrays)
-                    faults.fault("servers.sent")
-                    reply, values = line.connection.receive()
-                except OSError as error:
-                    _drop(line)
-                    if self._restore is None or current_stream() is not None:
-                        raise ServerLost(f"{line.address} does not answer: {error}", server=server) from error
-                    line.address = self._restore(server, line.address)
-                    continue
-                except BaseException:
-                    _drop(line)  # interrupted: a reply may still come on it
-                    raise
+    def _ask(self, requests: Sequence[Request], stream: Stream | None) -> list[Reply]:
+        """Different servers are asked at once, each of them for one thing at a time."""
+        replies: dict[int, Reply] = {}
+        left = list(enumerate(requests))
+        while left:
+            wave: dict[int, tuple[int, Request]] = {}
+            for number, request in left:
+                wave.setdefault(request[0], (number, request))
+            asked = {number for number, _ in wave.values()}
+            left = [each for each in left if each[0] not in asked]
+            with ExitStack() as held:
+                for server in sorted(wave):  # in one order, so that two threads never wait for each other
+                    held.enter_context(self._lines[server].lock)
+                numbered = [
+                    (server, fields if stream is None else {**fields, **stream.next_origin(server)}, arrays)
+                    for server, fields, arrays in (request for _, request in wave.values())
+                ]
+                found = self._wave(numbered)
+            replies |= zip((number for number, _ in wave.values()), found, strict=True)
+            for reply, _ in found:
                 if "error" in reply:
                     raise raised_by(reply["error"])
-                return reply, values
+        return [replies[number] for number in range(len(requests))]
+
+    def _wave(self, requests: Sequence[Request]) -> list[Reply]:
+        """Asks different servers, whose lines the caller has locked."""
+        replies: dict[int, Reply] = {}
+        lost: dict[int, OSError] = {}
+        try:
+            for server, fields, arrays in requests:
+                try:
+                    self._send(server, fields, arrays)
+                except OSError as error:
+                    lost[server] = error
+            for server in (server for server, _, _ in requests if server not in lost):
+                try:
+                    replies[server] = self._receive(server)
+                except OSError as error:
+                    lost[server] = error
+            for server, fields, arrays in (request for request in requests if request[0] in lost):
+                replies[server] = self._again(server, fields, arrays, lost[server])
+        except BaseException:
+            for server, _, _ in requests:  # a reply may still come
+                _drop(self._lines[server])
+            raise
+        return [replies[server] for server, _, _ in requests]
+
+    def _again(self, server: int, fields: Fields, arrays: Sequence[Array], error: OSError) -> Reply:
+        """Asks a server that did not answer, once it is restored."""
+        line = self._lines[server]
+        while True:
+            _drop(line)
+            if self._restore is None or current_stream() is not None:
+                raise ServerLost(f"{line.address} does not answer: {error}", server=server) from error
+            line.address = self._restore(server, line.address)
+            try:
+                self._send(server, fields, arrays)
+                return self._receive(server)
+            except OSError as another:
+                error = another
+
+    def _send(self, server: int, fields: Fields, arrays: Sequence[Array]) -> None:
+        if self._closed:
+            raise FailedPreconditionError("the parameter servers were stopped: their strategy was closed")
+        line = self._lines[server]
+        if line.connection is None:
+            line.connection = Connection(line.address, self._tls)
+        line.connection.send(fields, arrays)
+        faults.fault("servers.sent")
+
+    def _receive(self, server: int) -> Reply:
+        connection = self._lines[server].connection
+        assert connection is not None  # something was sent on it
+        return connection.receive()
 
     def close(self) -> None:
         """Ends all connections."""

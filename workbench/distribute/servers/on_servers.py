@@ -11,12 +11,13 @@ from workbench.device_spec import DeviceSpec
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
-from workbench.distribute.servers.client import ServerClient, client_of
+from workbench.distribute.servers.client import Request, ServerClient, client_of
 from workbench.distribute.values.distributed_values import Mirrored, PerReplica, select
 from workbench.distribute.variables.checked_values import checked_update
 from workbench.distribute.variables.placement import Placement, UpdateProgram, alone
 from workbench.distribute.variables.programs import Update
 from workbench.errors import InvalidArgumentError
+from workbench.runtime.services.frames import Fields
 
 if TYPE_CHECKING:
     from workbench.distribute.described_strategy import DescribedStrategy
@@ -73,8 +74,17 @@ class OnServers(Placement):
 
     def gather(self, variable: DescribedVariable, indices: Array) -> Array:
         """Some rows, which alone travel."""
-        d = variable.description
-        return self.client.read(d.server, {"method": "gather", "key": d.key}, [indices])[0]
+        return self.gather_all([(variable, indices)])[0]
+
+    def read_all(self, variables: Sequence[DescribedVariable]) -> list[Array]:
+        """Values of several variables, from all their servers at once."""
+        requests = [_request(variable, {"method": "read"}) for variable in variables]
+        return [array for (array,) in self.client.read_all(requests)]
+
+    def gather_all(self, wanted: Sequence[tuple[DescribedVariable, Array]]) -> list[Array]:
+        """Some rows of several variables, from all their servers at once."""
+        requests = [_request(variable, {"method": "gather"}, [indices]) for variable, indices in wanted]
+        return [rows for (rows,) in self.client.read_all(requests)]
 
     def components(self, variable: DescribedVariable, ranks: Sequence[int] | None = None) -> list[Array]:
         """The one copy."""
@@ -100,36 +110,46 @@ class OnServers(Placement):
 
     def put(self, variable: DescribedVariable, how: Update, array: Array | IndexedSlices) -> None:
         """See `Placement.put`."""
-        d, client = variable.description, self.client
-        fields = {"method": "update", "key": d.key, "how": how, **client.last_read(d.key)}
-        client.write(d.server, fields, _arrays(array))
+        self.put_all(how, [(variable, array)])
 
-    def step(
+    def put_all(self, how: Update, parts: Sequence[tuple[DescribedVariable, Array | IndexedSlices]]) -> None:
+        """As `put`, for several variables: all their servers are told at once."""
+        client = self.client
+        client.write_all(
+            [
+                _request(
+                    variable, {"method": "update", "how": how, **client.last_read(_key(variable))}, value
+                )
+                for variable, value in parts
+            ]
+        )
+
+    def step_all(
         self,
-        variable: DescribedVariable,
         rule: dict[str, Any],
-        gradient: Array | IndexedSlices,
+        parts: Sequence[tuple[DescribedVariable, Array | IndexedSlices]],
         max_staleness: int | None = None,
-    ) -> bool:
-        """Has the server apply an optimizer's step.
+    ) -> int:
+        """Has servers apply an optimizer's step, all of them at once.
 
         Args:
-          variable: What it changes.
           rule: See `rule_fields`.
-          gradient: Checked.
-          max_staleness: Leave the step out if the variable has more updates since it was last read here.
+          parts: What it changes, and checked gradients.
+          max_staleness: Leave a step out if its variable has more updates since it was last read here.
 
         Returns:
-          Whether the step counts: it was not too stale.
+          How many steps were left out as too stale.
         """
-        d, client = variable.description, self.client
-        fields: dict[str, Any] = {"method": "update", "key": d.key, "how": "step", "rule": rule}
-        if max_staleness is not None and (read := client.stream.versions.get(d.key)) is not None:
-            fields |= {"read": read, "max_staleness": max_staleness}
-        else:
-            fields |= client.last_read(d.key)
-        reply = client.write(d.server, fields, _arrays(gradient))
-        return "staleness" not in reply
+        client = self.client
+        requests = []
+        for variable, gradient in parts:
+            fields: dict[str, Any] = {"method": "update", "how": "step", "rule": rule}
+            if max_staleness is not None and (read := client.stream.versions.get(_key(variable))) is not None:
+                fields |= {"read": read, "max_staleness": max_staleness}
+            else:
+                fields |= client.last_read(_key(variable))
+            requests.append(_request(variable, fields, gradient))
+        return sum("staleness" in reply for reply in client.write_all(requests))
 
     def for_update(
         self, variable: DescribedVariable | None, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -185,7 +205,20 @@ def placement_of(strategy: DescribedStrategy, synchronization: VariableSynchroni
     return OnServers(strategy)
 
 
-def _arrays(value: Array | IndexedSlices) -> list[Array]:
-    """What travels of a value, as NumPy's: itself, or rows and their indices."""
-    parts = [value.values, value.indices] if isinstance(value, IndexedSlices) else [value]
-    return [np.asarray(as_array(part)) for part in parts]
+def _key(variable: DescribedVariable) -> str:
+    return variable.description.key
+
+
+def _request(
+    variable: DescribedVariable, fields: Fields, value: Array | IndexedSlices | Sequence[Array] = ()
+) -> Request:
+    """What the server of a variable is asked; of a value NumPy's arrays travel: itself, or rows and their indices."""
+    match value:
+        case IndexedSlices():
+            parts: Sequence[Any] = [value.values, value.indices]
+        case list() | tuple():
+            parts = value
+        case _:
+            parts = [value]
+    d = variable.description
+    return d.server, {**fields, "key": d.key}, [np.asarray(as_array(part)) for part in parts]

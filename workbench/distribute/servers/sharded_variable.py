@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import optree
 
+from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array, as_operand
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.servers.on_servers import OnServers
 from workbench.distribute.variables.checked_values import checked_rows, checked_slices, checked_update
 from workbench.distribute.variables.programs import Update
 from workbench.distribute.variables.scatter import SCATTERS
 from workbench.distribute.variables.variable import Variable, variable_of
 from workbench.distribute.variables.variable_like import VariableLike
+from workbench.runtime.replica.env import current_env
 
 
 class ShardedVariable(VariableLike):
@@ -91,6 +94,8 @@ class ShardedVariable(VariableLike):
     # -- reading and writing ------------------------------------------------------------------------------------
 
     def _array(self) -> Array:
+        if not _in_replica():
+            return np.concatenate(self._placement.read_all(self.variables))
         return np.concatenate([part.read_value() for part in self.variables])
 
     def __getitem__(self, key: Any) -> Any:
@@ -106,8 +111,13 @@ class ShardedVariable(VariableLike):
         wanted = checked_rows(self, indices)
         flat = wanted.reshape(-1)
         rows = np.empty((flat.size, *self.shape[1:]), self.dtype)
-        for part, chosen, own in self._by_shard(flat):
-            rows[chosen] = part.sparse_read(own)
+        parts = list(self._by_shard(flat))
+        if _in_replica():
+            found = [part.sparse_read(own) for part, _, own in parts]
+        else:
+            found = self._placement.gather_all([(part, own) for part, _, own in parts])
+        for (_, chosen, _), values in zip(parts, found, strict=True):
+            rows[chosen] = values
         return rows.reshape(*wanted.shape, *self.shape[1:])
 
     def by_shard(self, gradient: Any) -> list[tuple[Variable, Any]]:
@@ -124,7 +134,7 @@ class ShardedVariable(VariableLike):
         indices = np.asarray(gradient.indices).reshape(-1)
         values = np.asarray(gradient.values).reshape(indices.size, *self.shape[1:])
         return [
-            (part, IndexedSlices(values[chosen], own, part.shape))
+            (part, IndexedSlices(values.take(chosen, axis=0), own, part.shape))
             for part, chosen, own in self._by_shard(indices)
         ]
 
@@ -133,8 +143,18 @@ class ShardedVariable(VariableLike):
             checked: Any = checked_slices(self, how, value, traced=False)  # type: ignore[arg-type]
         else:
             checked = checked_update(self, how, as_operand(as_array(value)))  # type: ignore[arg-type]
-        for part, own in self.by_shard(checked):
+        parts = self.by_shard(checked)
+        if not _in_replica():
+            self._placement.put_all(how, parts)
+            return
+        for part, own in parts:
             getattr(part, how)(own)
+
+    @property
+    def _placement(self) -> OnServers:
+        placement = self.variables[0].placement
+        assert isinstance(placement, OnServers)
+        return placement
 
     def _by_shard(self, indices: Array) -> Iterator[tuple[Variable, Array, Array]]:
         """Each shard with rows among `indices`: which of them, and their numbers in the shard."""
@@ -154,6 +174,11 @@ class ShardedVariable(VariableLike):
         where = ", ".join(f"{len(part)} {part.whereabouts}" for part in self.variables[:8])
         more = ", …" if len(self.variables) > 8 else ""
         return f"<ShardedVariable {self.name!r} {self.dtype.name}[{extent}]: rows {where}{more}>"
+
+
+def _in_replica() -> bool:
+    """Whether a replica function of another strategy runs, which each shard refuses by itself."""
+    return current_env() is not None and contexts.merging_env() is None
 
 
 # Structures with one, such as the result of a function, keep it as it is.
