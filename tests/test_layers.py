@@ -72,7 +72,7 @@ ROOMS = {
         "← announcing clusters ← session workers ← client_socket ← guide handlers ← extension"
     ),
     "telemetry": (
-        "clocks cost_model dataframe events formatting limits records snapshot ← recording ← feed ← verdicts "
+        "clocks cost_model dataframe events formatting limits records told ← snapshot ← recording ← feed ← verdicts "
         "← export runs"
     ),
     "ui": (

@@ -522,7 +522,42 @@ export interface Pace {
   step_us: number;
   waited_share: number | null;
   sent_share: number | null;
+  compute_share: number | null;
   read_share: number;
+}
+
+/** Steps have become slower. */
+export interface Slowdown {
+  step: number;
+  before_us: number;
+  after_us: number;
+  grown: string;
+  grown_before_us: number;
+  grown_after_us: number;
+}
+
+/** How the replicas of a group got their newest input. */
+export interface InputFacts {
+  waited_shares: number[];
+  elements: number;
+  rows: number[];
+  empty_for: number[];
+}
+
+/** The fullest memory among those of a group's replicas. */
+export interface MemoryFacts {
+  replica: number;
+  used_bytes: number;
+  limit_bytes: number;
+  grown_bytes: number;
+  steps: number;
+}
+
+/** What a feed was told of a group. */
+export interface Told {
+  cores: number;
+  input: InputFacts | null;
+  memory: MemoryFacts | null;
 }
 
 /** One group of replicas in its newest generation. */
@@ -539,7 +574,8 @@ export interface GroupView {
   not_finite: Onset | null;
   not_finite_now: Onset | null;
   pace: Pace;
-  cores: number;
+  slowdown: Slowdown | null;
+  told: Told;
 }
 
 /** An event as shown in the log; fields as in `events.Event`. */

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from workbench.telemetry.told import Told
+
 
 @dataclass(frozen=True, slots=True)
 class Counters:
@@ -185,6 +187,7 @@ class Pace:
       step_us: How long a step takes, from one step's first collective to the next step's; the median.
       waited_share: The part of a step, 0 to 1, that replicas wait for the last one; None if that is not known.
       sent_share: The part in which data move, likewise.
+      compute_share: The part that replicas are in no collective, on average, likewise.
       read_share: The part of what replicas gave to collectives, 0 to 1, that was looked through and found finite.
     """
 
@@ -194,7 +197,27 @@ class Pace:
     step_us: float = 0.0
     waited_share: float | None = None
     sent_share: float | None = None
+    compute_share: float | None = None
     read_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """Steps have become slower.
+
+    Attributes:
+      step: The first of the slower ones.
+      before_us, after_us: How long a step took before, and takes since; medians.
+      grown: What has grown most: "computing", "waiting" or "sending".
+      grown_before_us, grown_after_us: How long that took in a step, and takes; medians.
+    """
+
+    step: int
+    before_us: float
+    after_us: float
+    grown: str
+    grown_before_us: float
+    grown_after_us: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +304,8 @@ class GroupView:
       not_finite: Where NaN or infinity first went into a collective, if that is known.
       not_finite_now: The same of what still goes into collectives in the newest steps.
       pace: How fast the newest steps were.
-      cores: How many cores its replicas have together; 0 if that is not known.
+      slowdown: Since when steps take longer than before; None if they do not.
+      told: What is known beside records.
     """
 
     run_id: str
@@ -296,7 +320,8 @@ class GroupView:
     not_finite: Onset | None
     not_finite_now: Onset | None = None
     pace: Pace = Pace()
-    cores: int = 0
+    slowdown: Slowdown | None = None
+    told: Told = field(default_factory=Told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,14 +101,16 @@ def test_no_line_is_wider_than_88_columns(calls: list[tuple[str, str, int, int]]
     assert max(map(len, snapshot_text(feed.snapshot()).split("\n"))) <= WIDTH
 
 
-def test_what_a_person_should_look_at_stands_below_the_table() -> None:
+def test_the_verdict_stands_above_the_table_and_the_rest_below() -> None:
     replicas = Replicas(["a", "a", "b"], capacity=24)
     calls = [*steps(30, [0, 0, 400_000]), Call([90 * MS, 91 * MS, None], 0, step=99, state="entered")]
     lines = snapshot_text(feed_with(replicas, *calls, now_ns=10**12).snapshot()).splitlines()
-    assert lines[-7:] == [
-        "! step 99 all_reduce #1: waiting for replicas {2}; it last did step 29 all_reduce #1 at",
-        "  train.py:84",
-        "! late step after step: replica 2, by 0.4 ms a step (40 %)",
+    assert lines[:2] == [
+        "✖ Stuck for 16 min: all_reduce waits for replica 2: replica 2 last did step 29",
+        "  all_reduce #1 at train.py:84; replicas 0 and 1 entered all_reduce #1 of step 99 at",
+    ]
+    assert lines[-7].startswith("! Replica 2 makes everyone wait: late in 23 of 23 steps, ")
+    assert lines[-4:] == [
         "23 collectives, 20 records dropped",
         "  20 records dropped: Replicas made records faster than these were fetched, so the",
         "  oldest went. The figures are of those that came; the job itself lost nothing. Fewer",

@@ -29,7 +29,9 @@ from workbench.telemetry.runs.checksummed import sealed
 from workbench.telemetry.runs.recorded_run import open_run
 from workbench.telemetry.runs.recorder import Recorder
 from workbench.telemetry.runs.saved_models import LOOKS_KEY, MAX_MODEL_BYTES
+from workbench.telemetry.told import InputFacts, MemoryFacts, Told
 
+TOLD = Told(1, InputFacts((0.4, 0.1), 40, (8, 0), (0, 3)), MemoryFacts(1, 90, 100, 5, 2))
 LATE = 91 * MS + STUCK_AFTER_NS
 
 
@@ -380,7 +382,7 @@ def test_what_views_have_shown_and_measured_limits_come_back(tmp_path: Path) -> 
         recorder.keep("topology", {"run": "<b>second</b> €"})
         recorder.keep("values", {"text": "x" * MAX_MODEL_BYTES})
         recorder.set_limit("g", Limit(copy={4096: 10.0}))
-        recorder.set_cores("g", 1)
+        recorder.set_told("g", TOLD)
     recorder.keep("topology", {"run": "too late"})
 
     run = open_run(path)
@@ -389,8 +391,8 @@ def test_what_views_have_shown_and_measured_limits_come_back(tmp_path: Path) -> 
     assert run.looks.model("devices") is None
     assert run.looks.left_out == ("values",)
     assert run.looks.limits == {"g": Limit(copy={4096: 10.0})}
-    assert run.looks.cores == {"g": 1}
-    assert run.snapshot().groups[0].lateness.text == "2 replicas share a core"
+    assert run.looks.told == {"g": TOLD}
+    assert run.snapshot().groups[0].told == TOLD
     (row,) = run.table()
     assert row.limit_percent == pytest.approx(10.0 * (row.busbw or 0))
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from tests.telemetry.simulation import MS, Call, Replicas, steps
 from workbench.telemetry.events import Event
 from workbench.telemetry.feed.feed import Feed
-from workbench.telemetry.verdicts import Verdict, verdicts
+from workbench.telemetry.told import MemoryFacts
+from workbench.telemetry.verdicts import Verdict, judge, verdicts
+from workbench.telemetry.verdicts.judge import PRIORITY
 
 LONG_AFTER = 100_000 * MS
 
@@ -173,3 +177,185 @@ def test_every_sentence_is_short_whatever_names_are_in_it() -> None:
     waiting = Call([90 * MS] * 3 + [None], 0, step=40, state="entered", op="all_reduce" * 20)
 
     assert len(judged([*even(40), waiting])[0].sentence) == 80
+
+
+def test_nan_without_a_collective_is_told_by_an_inspection_until_it_is_over() -> None:
+    nan = Event("alert", "nan", "M: wb.inspect found in w: NaN", 50 * MS, "warning", 2, step=38, generation=0)
+    finite = Event("lifecycle", "finite", "M: what was not finite is finite", 60 * MS, generation=0)
+
+    assert judged(even(40), events=[nan])[0].sentence == "NaN since step 38, first on replica 2"
+    assert judged(even(40), events=[nan, finite])[0].code == "good"
+
+
+def test_copies_that_differ_are_named_until_they_agree() -> None:
+    differ = Event(
+        "alert",
+        "copies_differ",
+        "copies of w differ: replica 2 since step 7; largest difference 0.5",
+        50 * MS,
+        "error",
+        2,
+        step=7,
+        generation=0,
+    )
+    agree = Event("lifecycle", "copies_agree", "copies of w agree", 60 * MS, step=39, generation=0)
+    found = judged(even(40), events=[differ])[0]
+
+    assert (found.code, found.replica, found.step) == ("copies", 2, 7)
+    assert found.sentence == "Copies of w differ: replica 2 since step 7"
+    assert found.evidence == "largest difference 0.5"
+    good = judged(even(40), events=[differ, agree])[0]
+    assert words(good.sentence) == "All copies agree, no NaN, 0 % waited"
+    assert good.evidence.startswith("copies of w agree after step 39; ")
+
+
+def fetching(waited_share: Sequence[float], rows: Sequence[int] = (8, 8, 8, 8)) -> tuple[Verdict, ...]:
+    """Steps of 10 ms, four fetched at once, of which replicas wait for some part."""
+    now = [0]
+    replicas = Replicas(["a"] * 4)
+    replicas.record(*even())
+    feed = Feed(now_ns=lambda: now[0])
+    for data in replicas.drain():
+        feed.ingest(data)
+    for fetch in range(16):
+        now[0] = fetch * 40 * MS
+        waited = [int(share * 40 * MS) for share in waited_share]
+        feed.add_input("g", waited_ns=waited, elements=4, rows=rows)
+    return verdicts(feed.snapshot())
+
+
+def test_a_replica_that_starves_is_named_with_its_cause() -> None:
+    found = fetching([0.02, 0.03, 0.4, 0.02])
+
+    assert [each.code for each in found] == ["starved"]
+    assert words(found[0].sentence) == "Input starves replica 2: 40 % of its time"
+    assert words(found[0].evidence).startswith("it waits 40 % of its time for batches, the others 2 %")
+    assert (found[0].replica, found[0].link) == (2, "input")
+
+
+def test_where_all_wait_for_data_nobody_is_named() -> None:
+    found = fetching([0.5, 0.5, 0.6, 0.5])
+
+    assert [each.code for each in found] == ["input"]
+    assert words(found[0].sentence) == "Everyone waits for data: 52 % of each step"
+    assert found[0].replica is None
+
+
+def test_little_waiting_for_data_is_no_news() -> None:
+    assert [each.code for each in fetching([0.1, 0.15, 0.19, 0.0])] == ["good"]
+
+
+def test_a_replica_without_data_is_named_with_the_reason() -> None:
+    found = fetching([0.0] * 4, rows=[1, 1, 1, 0])
+
+    assert found[0].sentence == "Replica 3 gets no data: batches of 3 for 4 replicas"
+    assert "rows by replica 1 1 1 0" in found[0].evidence
+    assert fetching([0.0] * 4, rows=[8, 8, 8, 0])[0].sentence == (
+        "Replica 3 gets no data: its part of each batch is empty"
+    )
+
+
+def paced(
+    length_ns: Sequence[int], *, sent_ns: int = 20_000, n: int = 4, cores: int = 0
+) -> tuple[Verdict, ...]:
+    """Steps that take so long each, of which all_reduce takes a part."""
+    calls, now = [], MS
+    for step, length in enumerate(length_ns):
+        calls.append(Call([now] * n, now + sent_ns, step=step, inputs="finite", nbytes=1 << 20))
+        now += length
+    replicas = Replicas(["a"] * n)
+    feed = Feed(now_ns=lambda: LONG_AFTER)
+    feed.set_cores("g", cores)
+    replicas.record(*calls)
+    for data in replicas.drain():
+        feed.ingest(data)
+    return verdicts(feed.snapshot())
+
+
+def test_sending_that_takes_much_of_each_step_is_told_with_its_rate() -> None:
+    found = paced([10 * MS] * 40, sent_ns=6 * MS)
+
+    assert [each.code for each in found] == ["sending"]
+    assert words(found[0].sentence) == "Sending takes 60 % of each step"
+    assert words(found[0].evidence) == (
+        "6.00 ms of 10.0 ms per step; most by all_reduce of 1 MiB at 262 MB/s; limit not measured"
+    )
+    assert [each.code for each in paced([200_000] * 40, sent_ns=150_000)] == ["good"]  # nobody feels it
+
+
+def test_steps_that_became_slower_are_told_with_the_step_and_what_grew() -> None:
+    found = paced([5 * MS] * 60 + [20 * MS] * 60)
+
+    assert [each.code for each in found] == ["slower"]
+    assert found[0].sentence == "Steps became slower: 200 to 50.0 per second since step 60"
+    assert found[0].evidence == "computing grew most: 4.98 ms to 20.0 ms per step"
+    assert found[0].step == 60
+
+
+def test_a_slow_moment_a_pause_and_warming_up_are_no_slowdown() -> None:
+    assert [each.code for each in paced([5 * MS] * 60 + [20 * MS] * 20 + [5 * MS] * 40)] == ["good"]
+    assert [each.code for each in paced([5 * MS] * 60 + [9000 * MS] + [5 * MS] * 60)] == ["good"]
+    assert [each.code for each in paced([36 * MS] * 5 + [5 * MS] * 100)] == ["good"]
+
+
+def test_other_steps_are_not_compared() -> None:
+    fast, slow = even(60), []
+    for step in range(60, 130):
+        begin = 62 * MS + (step - 60) * 10 * MS
+        slow.append(Call([begin] * 4, begin + MS, step=step, nbytes=1 << 22, inputs="finite"))
+
+    assert [each.code for each in judged([*fast, *slow])] == ["good"]
+
+
+def test_replicas_that_share_cores_are_told_what_to_expect() -> None:
+    assert (
+        paced([10 * MS] * 40, n=2, cores=1)[0].sentence == "Two replicas share a core: expect half the speed"
+    )
+    assert words(paced([10 * MS] * 40, n=4, cores=3)[0].sentence) == (
+        "4 replicas share 3 cores: expect 75 % of the speed"
+    )
+    assert [each.code for each in paced([10 * MS] * 40, n=4, cores=4)] == ["good"]
+
+
+def test_a_full_memory_is_told_with_its_growth() -> None:
+    replicas = Replicas(["a"] * 4)
+    replicas.record(*even())
+    feed = Feed(now_ns=lambda: LONG_AFTER)
+    for data in replicas.drain():
+        feed.ingest(data)
+    feed.set_memory("g", MemoryFacts(1, 50 << 30, 80 << 30), step=10)
+    assert verdicts(feed.snapshot())[0].code == "good"
+    feed.set_memory("g", MemoryFacts(1, 75 << 30, 80 << 30), step=60)
+    (found,) = verdicts(feed.snapshot())
+
+    assert found.sentence == "Memory of replica 1 is nearly full: 75 GiB of 80 GiB"
+    assert found.evidence == "growth per step 512 MiB; over 50 steps"
+
+
+def test_a_strategy_that_is_over_is_no_news() -> None:
+    replicas = Replicas(["a"] * 4)
+    replicas.record(*(replace(call, group="old") for call in steps(40, [0, 0, 400_000, 0])))
+    late = [
+        replace(call, enter_ns=[20_000 * MS + call.step * MS] * 4, end_ns=20_000 * MS + call.step * MS + 1000)
+        for call in even(40)
+    ]
+    replicas.record(*late)
+    feed = Feed(now_ns=lambda: LONG_AFTER)
+    for data in replicas.drain():
+        feed.ingest(data)
+
+    assert [group.group for group in feed.snapshot().groups] == ["g", "old"]
+    assert [each.code for each in verdicts(feed.snapshot())] == ["good"]
+
+
+def test_every_code_has_its_place() -> None:
+    codes = set(
+        re.findall(
+            r'"(?:error|warning|good|watching)",\s*"(\w+)"',
+            "".join(path.read_text(encoding="utf-8") for path in Path(judge.__file__).parent.glob("*.py")),
+        )
+    )
+
+    assert codes - {"warning", "good"} >= {"gone", "late"}
+    assert codes - {"warning"} <= set(PRIORITY) | {"good"}
+    assert set(PRIORITY) <= codes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from workbench.telemetry.verdicts import Verdict
 from workbench.ui.cluster.diagnosis import Diagnosis
 from workbench.ui.cluster.reports import GroupReport, ReplicaReport, WorkerReport
 
@@ -25,6 +26,10 @@ REPLICA = ReplicaReport(
 WAITING = replace(REPLICA, busy=True, seq=2, op="all_reduce", phase="waiting", site="train.py:84")
 
 
+SAID = Verdict("warning", "late", "Replica 1 makes everyone wait", "it computes 5 ms", "lateness", 1)
+FIRST = "Replica 1 makes everyone wait: it computes 5 ms"
+
+
 def flight(seq: int, op: str, site: str) -> tuple[dict[str, Any], ...]:
     return ({"step": 3, "seq": seq, "op": op, "site": site},)
 
@@ -32,13 +37,15 @@ def flight(seq: int, op: str, site: str) -> tuple[dict[str, Any], ...]:
 def diagnosis(*replicas: ReplicaReport, workers: tuple[WorkerReport, ...] = (), **changes: Any) -> Diagnosis:
     group = GroupReport("MirroredStrategy", "live", 1, 3, 2, 1, tuple(replicas))
     workers = workers or (WORKER, replace(WORKER, name="1"))
-    return Diagnosis(run="7f3a", status="live", workers=workers, groups=[replace(group, **changes)])
+    return Diagnosis(
+        run="7f3a", status="live", workers=workers, groups=[replace(group, **changes)], said=[SAID]
+    )
 
 
 def test_an_idle_run_is_one_line() -> None:
     found = diagnosis(REPLICA, replace(REPLICA, replica=1), in_flight=0, committed_step=3)
 
-    assert found.verdict == ("run 7f3a: idle, step 3 was the last",)
+    assert found.verdict == (FIRST, "run 7f3a: idle, step 3 was the last")
 
 
 def test_a_stuck_collective_names_who_is_missing_and_what_it_does() -> None:
@@ -52,6 +59,7 @@ def test_a_stuck_collective_names_who_is_missing_and_what_it_does() -> None:
     )
 
     assert diagnosis(WAITING, late).verdict == (
+        "Replica 1 makes everyone wait",
         "run 7f3a: MirroredStrategy runs step 3 (1 step on the way), generation 1",
         "step 3 all_reduce #3: waiting for replicas {1}; it last did broadcast #2 at train.py:80",
         "replica 1 runs user code at train.py:90 in step",
@@ -63,7 +71,7 @@ def test_what_workbench_measured_between_steps_is_not_what_a_replica_did_last() 
     waiting = replace(REPLICA, busy=True, seq=2, op="all_reduce", phase="waiting")
     other = replace(REPLICA, replica=1, worker="1", flight=flight(1, "broadcast", "train.py:80") + between)
 
-    assert "it last did broadcast #2 at train.py:80" in diagnosis(waiting, other).verdict[1]
+    assert "it last did broadcast #2 at train.py:80" in diagnosis(waiting, other).verdict[2]
 
 
 def test_a_replica_that_left_early_is_named() -> None:
@@ -78,7 +86,7 @@ def test_a_stopped_process_is_named_with_the_age_of_its_heartbeat() -> None:
     late = replace(REPLICA, replica=1, worker="1", busy=True)
     silent = replace(WORKER, name="1", answered=False, process_state="T", heartbeat_age_seconds=4.04)
 
-    assert diagnosis(WAITING, late, workers=(WORKER, silent)).verdict[1:] == (
+    assert diagnosis(WAITING, late, workers=(WORKER, silent)).verdict[2:] == (
         "step 3 all_reduce #3: waiting for replicas {1}; it last did collective #2",
         "worker 1 (a, pid 8123) does not answer: its process is stopped (state T), last heartbeat 4.0 s ago",
     )
@@ -87,7 +95,7 @@ def test_a_stopped_process_is_named_with_the_age_of_its_heartbeat() -> None:
 def test_a_lost_worker_is_named_with_the_cause() -> None:
     lost = replace(WORKER, lost="was killed by SIGKILL", answered=False)
 
-    assert diagnosis(REPLICA, workers=(lost,)).verdict[1:] == (
+    assert diagnosis(REPLICA, workers=(lost,)).verdict[2:] == (
         "worker 0 (a, pid 8123) is lost: was killed by SIGKILL; "
         "a step recovers as soon as a worker is there in its place",
     )
@@ -96,7 +104,7 @@ def test_a_lost_worker_is_named_with_the_cause() -> None:
 def test_slow_user_code_is_shown_where_nobody_waits() -> None:
     slow = replace(REPLICA, busy=True, place="train.py:7 in load")
 
-    assert diagnosis(slow).verdict[1:] == ("replica 0 runs user code at train.py:7 in load",)
+    assert diagnosis(slow).verdict[2:] == ("replica 0 runs user code at train.py:7 in load",)
 
 
 def test_a_verdict_has_five_lines_at_most() -> None:
@@ -104,5 +112,12 @@ def test_a_verdict_has_five_lines_at_most() -> None:
     found = diagnosis(REPLICA, workers=lost)
 
     assert len(found.verdict) == 5
-    assert found.verdict[-1] == "… and 37 more lines: see .details"
+    assert found.verdict[-1] == "… and 38 more lines: see .details"
     assert len(found.details["workers"]) == 40
+
+
+def test_of_a_closed_cluster_its_last_verdict_is_told() -> None:
+    found = Diagnosis(run="7f3a", status="stopped", workers=[], groups=[], said=[SAID])
+
+    assert found.verdict == (FIRST, "run 7f3a: the cluster was closed")
+    assert found.details["said"][0]["code"] == "late"

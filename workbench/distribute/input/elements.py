@@ -211,6 +211,7 @@ class RemoteElements:
         available = min(have for have, _ in failures) if failures else max(counts)
         self._log.wait(handles[1].values())
         self._log.cost(handles[3].values())
+        self._tell(handles, available)
         self._first, self._chunk, self._available, self._given = first, handles, available, 0
         self._places = handles[0].places
         self._next = first + available
@@ -225,6 +226,19 @@ class RemoteElements:
             self._count = _more_steps(count, handles, self._source.plan)
         self._recent.append(weakref.ref(chunk))
         self._asked = self._ask(self._next, self._count)
+
+    def _tell(self, handles: tuple[Handle, ...], available: int) -> None:
+        """Tells the feed how long replicas waited, and how many rows of the last element each has."""
+        cluster = self._source.group.gang.cluster
+        width = self._structure.num_leaves
+        if cluster is None or not available or not width:
+            return
+        last = handles[HEAD + (available - 1) * width]
+        specs = [last.spec(rank) for rank in range(self._source.group.size)]
+        rows = [1 if spec is None or not spec[1] else int(spec[1][0]) for spec in specs]
+        cluster.feed.add_input(
+            self._source.group.name, waited_ns=handles[1].values(), elements=available, rows=rows
+        )
 
     def _ask(self, first: int, count: int) -> tuple[Chunk, tuple[Handle, ...]]:
         request = Request(self._source.id, self._id, self._epoch, first, count, self._keep(first))

@@ -8,8 +8,6 @@ from itertools import groupby
 from typing import Final
 
 from workbench.telemetry.feed.losses import losses
-from workbench.telemetry.feed.nan_onsets import onset_text
-from workbench.telemetry.feed.stuck import stuck_text
 from workbench.telemetry.formatting import (
     NOTHING,
     dtype_text,
@@ -21,11 +19,14 @@ from workbench.telemetry.formatting import (
 )
 from workbench.telemetry.records import SAMPLED
 from workbench.telemetry.snapshot import GroupView, Snapshot, TableRow
+from workbench.telemetry.verdicts import verdicts
+from workbench.telemetry.verdicts.words import verdict_text
 
 WIDTH: Final = 88
 _LEFT: Final = ("op", "for", "how", "late")
 _EXPENDABLE: Final = ("cv%", "algbw", "p50", "how", "for")
 """Left out, in this order, until a table is no wider than `WIDTH`."""
+SIGNS: Final = {"error": "✖", "warning": "▲", "good": "✔", "watching": "…"}
 _SAMPLED: Final = "sampled: of a few profiled steps of compiled programs; other steps may differ"
 
 
@@ -109,25 +110,25 @@ def _group_text(group: str, rows: list[TableRow]) -> str:
 
 
 def snapshot_text(snapshot: Snapshot) -> str:
-    """Table, then what a person should look at: stuck collectives, stragglers, losses."""
-    notes = [note for group in snapshot.groups for note in _notes(group)]
+    """What is to be said first, the table, then the rest: other verdicts, slow steps, losses."""
+    first, *others = verdicts(snapshot)
+    notes = [f"! {verdict_text(each)}" for each in others]
+    notes += [note for group in snapshot.groups for note in _notes(group)]
     if lost := losses(snapshot.counters):
         notes.append(
             ", ".join([f"{snapshot.counters.collectives:,} collectives", *(loss.text for loss in lost)])
         )
         notes += [f"  {loss.text}: {loss.meaning}" for loss in lost]
-    lines = [line for note in notes for line in textwrap.wrap(printable(note), WIDTH, subsequent_indent="  ")]
-    return "\n".join([table_text(snapshot.table), *([""] if lines else []), *lines])
+    lines = [line for note in notes for line in _wrapped(note)]
+    said = [*_wrapped(f"{SIGNS[first.severity]} {verdict_text(first)}"), ""] if snapshot.groups else []
+    return "\n".join([*said, table_text(snapshot.table), *([""] if lines else []), *lines])
+
+
+def _wrapped(note: str) -> list[str]:
+    return textwrap.wrap(printable(note), WIDTH, subsequent_indent="  ")
 
 
 def _notes(group: GroupView) -> list[str]:
-    notes = []
-    if group.stuck is not None:
-        notes.append(f"! {stuck_text(group.stuck)}")
-    if group.not_finite is not None:
-        notes.append(f"! NaN or infinity: {onset_text(group.not_finite)}")
-    if group.lateness.text:
-        notes.append(f"! {group.lateness.text}")
-    if group.lateness.slow_steps:
-        notes.append(f"! slow for every replica: steps {', '.join(map(str, group.lateness.slow_steps[-8:]))}")
-    return notes
+    if not group.lateness.slow_steps:
+        return []
+    return [f"! slow for every replica: steps {', '.join(map(str, group.lateness.slow_steps[-8:]))}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,10 +33,12 @@ from workbench.telemetry.feed.members import Members
 from workbench.telemetry.feed.nan_onsets import Onsets
 from workbench.telemetry.feed.stuck import Ends
 from workbench.telemetry.feed.timing_table import rolling_table
+from workbench.telemetry.feed.told_of_groups import ToldOfGroups
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.recording import batches
 from workbench.telemetry.recording.batches import with_named_sites
 from workbench.telemetry.snapshot import Counters, EventItem, LastSeen, Onset, Snapshot, TableRow
+from workbench.telemetry.told import MemoryFacts, Told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +98,7 @@ class Feed:
         self._sources: dict[str, Source] = {}
         self._limits: dict[str, tuple[Limit, int]] = {}
         self._lost: dict[tuple[str, str, int, int], tuple[int, int, bool]] = {}
-        self._cores: dict[str, int] = {}
+        self._told = ToldOfGroups()
         self._places: dict[tuple[str, str], dict[int, str]] = {}
         self._name_sites = name_sites
         self._counts = dict.fromkeys(Counters.__dataclass_fields__, 0)
@@ -184,8 +186,44 @@ class Feed:
     def set_cores(self, group: str, cores: int) -> None:
         """Tells how many cores the replicas of a group have together: of more replicas some are always late."""
         with self._lock:
-            self._cores[group] = cores
+            self._told.set_cores(group, cores)
             self._changed = True
+
+    def add_input(self, group: str, *, waited_ns: Sequence[int], elements: int, rows: Sequence[int]) -> None:
+        """Tells that the replicas of a group have got elements of a distributed dataset.
+
+        Args:
+          group: Label of the group.
+          waited_ns: How long each replica waited for them.
+          elements: How many they are.
+          rows: How many rows of the last one each replica got.
+        """
+        with self._lock:
+            self._told.add_input(group, self._now_ns(), waited_ns=waited_ns, elements=elements, rows=rows)
+            self._changed = True
+
+    def set_memory(self, group: str, memory: MemoryFacts | None, *, step: int) -> None:
+        """Tells of the fullest memory of a group's replicas.
+
+        Args:
+          group: Label of the group.
+          memory: The memory now; growth is found out here. None if there are no limits.
+          step: The group's newest step.
+        """
+        with self._lock:
+            if self._told.set_memory(group, memory, step):
+                self._changed = True
+
+    def set_told(self, group: str, told: Told) -> None:
+        """Tells all of that at once, as `told` gave it."""
+        with self._lock:
+            self._told.set(group, told)
+            self._changed = True
+
+    def told(self, group: str) -> Told:
+        """What was told of a group."""
+        with self._lock:
+            return self._told.of(group)
 
     def set_place(self, run_id: str, group: str, replica: int, place: str) -> None:
         """Tells where in the user's code a replica has been for long, such as "train.py:84 in step, for 12 s".
@@ -206,11 +244,6 @@ class Feed:
         """What `set_limit` was told of a group."""
         with self._lock:
             return self._limits[group][0] if group in self._limits else None
-
-    def cores(self, group: str) -> int:
-        """What `set_cores` was told of a group; 0 if nothing."""
-        with self._lock:
-            return self._cores.get(group, 0)
 
     def snapshot(self) -> Snapshot:
         """What views draw, now. The same object as before if nothing changed."""
@@ -370,7 +403,7 @@ class Feed:
                 version=self._version,
                 now_ns=self._now_ns(),
                 ends=self._ends(key),
-                cores=self._cores.get(self._texts[key[1]], 0),
+                told=self._told.of(self._texts[key[1]]),
                 not_finite=self._not_finite(key),
             )
             for key in keys

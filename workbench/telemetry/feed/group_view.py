@@ -10,9 +10,11 @@ from workbench.telemetry.feed.history import Texts, picked, selected
 from workbench.telemetry.feed.lane_choice import Chosen, GroupKey, LaneChoice
 from workbench.telemetry.feed.lateness import lateness
 from workbench.telemetry.feed.pace import pace
+from workbench.telemetry.feed.slowdown import slowdown
 from workbench.telemetry.feed.step_window import step_window
 from workbench.telemetry.feed.stuck import Ends, find_stuck
 from workbench.telemetry.snapshot import GroupView, Lane, LaneItem, LastSeen, Onset
+from workbench.telemetry.told import Told
 
 _MAX_ITEMS: Final = 64
 _MAX_RECORDS: Final = 16_384
@@ -39,7 +41,7 @@ def group_view(
     now_ns: int,
     not_finite: tuple[Onset | None, Onset | None],
     ends: Ends,
-    cores: int,
+    told: Told,
 ) -> GroupView:
     """The view of group `key`: of the user's collectives, but stuck may also be one of workbench's own.
 
@@ -55,7 +57,7 @@ def group_view(
       now_ns: The time, by the driver's clock; decides what counts as stuck.
       not_finite: Where NaN or infinity first went into one of its collectives, and where first of what still does.
       ends: What the driver has told of this generation.
-      cores: How many cores its replicas have together; 0 if that is not known.
+      told: What is known of the group beside records.
     """
     records = records[-_MAX_RECORDS:]  # the newest: sorted by time
     collectives = _of_user(_remembered(collectives, records), key)
@@ -71,12 +73,13 @@ def group_view(
         lanes=_lanes(records, chosen.replicas, texts),
         hidden_lanes=chosen.hidden,
         items=_items(collectives[-_MAX_ITEMS:], records, chosen, texts),
-        lateness=lateness(window, chosen.replicas, cores),
+        lateness=lateness(window, chosen.replicas, told.cores),
         stuck=find_stuck(waiting, last, texts, now_ns=now_ns, ends=ends),
         not_finite=not_finite[0],
         not_finite_now=not_finite[1],
         pace=pace(window, finite=texts.number("finite")),
-        cores=cores,
+        slowdown=slowdown(collectives),
+        told=told,
     )
 
 

@@ -35,6 +35,7 @@ def pace(window: StepWindow | None, *, finite: int) -> Pace:
         step_us=window.step_ns / 1000,
         waited_share=_share(waited, window.length_ns),
         sent_share=_share(sent, window.length_ns),
+        compute_share=float(computing_ns(window).mean() / mean_ns) if (mean_ns := _mean(window)) else None,
         read_share=float((records["inputs"] == finite).mean()),
     )
 
@@ -47,6 +48,10 @@ def computing_ns(window: StepWindow) -> np.ndarray:
     spent = window.by_cell(np.maximum(records["t_end_ns"] - records["t_enter_ns"], 0))[:, :-1]
     computing: np.ndarray = np.maximum(window.length_ns - spent, 0).mean(axis=1)
     return computing
+
+
+def _mean(window: StepWindow) -> float:
+    return float(window.length_ns.mean()) if len(window.length_ns) else 0.0
 
 
 def _share(part_ns: np.ndarray, length_ns: np.ndarray) -> float | None:

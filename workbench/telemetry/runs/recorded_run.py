@@ -177,8 +177,8 @@ class Run:
         feed = Feed(now_ns=lambda: end_ns + STUCK_AFTER_NS)
         for group, limit in self.looks.limits.items():
             feed.set_limit(group, limit)
-        for group, cores in self.looks.cores.items():
-            feed.set_cores(group, cores)
+        for group, told in self.looks.told.items():
+            feed.set_told(group, told)
         for number, whole in enumerate(self._columns()):
             columns = some(whole)
             end_ns = max(end_ns, _extent({name: np.asarray(columns[name]) for name in _EXTENT}).end_ns)

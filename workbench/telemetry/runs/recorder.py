@@ -25,6 +25,7 @@ from workbench.telemetry.recording import batches
 from workbench.telemetry.records import schema
 from workbench.telemetry.runs.run_metadata import RUN_KEY, Facts
 from workbench.telemetry.runs.saved_models import LOOKS_KEY, MAX_MODEL_BYTES, Looks
+from workbench.telemetry.told import Told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +79,7 @@ class Recorder:
         self._models: dict[str, str] = {}
         self._left_out: dict[str, None] = {}
         self._limits: dict[str, Limit] = {}
-        self._cores: dict[str, int] = {}
+        self._told: dict[str, Told] = {}
         self._closed = False
         with self._storage():
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -147,10 +148,10 @@ class Recorder:
         with self._lock:
             self._limits[group] = limit
 
-    def set_cores(self, group: str, cores: int) -> None:
-        """Keeps how many cores the replicas of a group have together."""
+    def set_told(self, group: str, told: Told) -> None:
+        """Keeps what is known of a group beside its records."""
         with self._lock:
-            self._cores[group] = cores
+            self._told[group] = told
 
     def close(self) -> Path:
         """Writes what is left and makes the file appear under its name; again: does nothing.
@@ -192,7 +193,7 @@ class Recorder:
             dropped_events=sum(source.dropped_events for source in sources) + self._dropped_events,
             events=tuple(self._events),
         )
-        looks = Looks(self._models, tuple(self._left_out), self._limits, self._cores)
+        looks = Looks(self._models, tuple(self._left_out), self._limits, self._told)
         self._writer.add_key_value_metadata({RUN_KEY: facts.encode(), LOOKS_KEY: looks.encode()})
         self._writer.close()
         self._file.flush()

@@ -1,15 +1,16 @@
-"""What a recorded run knows of views that are not made of records: models, limits of bandwidth, numbers of cores."""
+"""What a recorded run knows of views that are not made of records: models, limits of bandwidth, input, memory."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from workbench.errors import DataCorruption
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.runs.checksummed import opened, sealed
+from workbench.telemetry.told import InputFacts, MemoryFacts, Told
 
 LOOKS_KEY: Final = b"workbench.looks"
 MAX_MODEL_BYTES: Final = 4 * 1024 * 1024
@@ -24,13 +25,13 @@ class Looks:
       models: View -> what it draws, as JSON; nobody has looked at what is in them yet.
       left_out: Views whose models were too large for the file.
       limits: Measured limits of bus bandwidth, by group.
-      cores: How many cores the replicas of a group have together, by group.
+      told: What was known of a group beside its records, by group.
     """
 
     models: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     limits: Mapping[str, Limit] = field(default_factory=dict)
-    cores: Mapping[str, int] = field(default_factory=dict)
+    told: Mapping[str, Told] = field(default_factory=dict)
 
     def model(self, view: str) -> Any:
         """The model of a view, or None if there is none.
@@ -55,7 +56,7 @@ class Looks:
             "models": dict(self.models),
             "left_out": self.left_out,
             "limits": limits,
-            "cores": dict(self.cores),
+            "told": {group: asdict(told) for group, told in self.told.items()},
         }
         return sealed(json.dumps(fields).encode())
 
@@ -73,7 +74,7 @@ class Looks:
                 models={str(view): str(text) for view, text in fields["models"].items()},
                 left_out=tuple(map(str, fields["left_out"])),
                 limits={str(group): _limit(found) for group, found in fields["limits"].items()},
-                cores={str(group): int(cores) for group, cores in fields.get("cores", {}).items()},
+                told={str(group): _told(found) for group, found in _told_in(fields).items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise DataCorruption(f"{what} makes no sense: {error}") from error
@@ -84,4 +85,28 @@ def _limit(fields: dict[str, Any]) -> Limit:
     return Limit(
         copy={int(size): float(rate) for size, rate in fields["copy"].items()},
         between_hosts=None if between is None else float(between),
+    )
+
+
+def _told_in(fields: dict[str, Any]) -> dict[str, Any]:
+    """What is told of groups; files of earlier versions knew their cores only."""
+    known: dict[str, Any] = fields.get("told", {})
+    return known or {group: {"cores": cores} for group, cores in fields.get("cores", {}).items()}
+
+
+def _told(fields: dict[str, Any]) -> Told:
+    given, memory = fields.get("input"), fields.get("memory")
+    return Told(
+        cores=int(fields["cores"]),
+        input=None
+        if given is None
+        else InputFacts(
+            waited_shares=tuple(map(float, given["waited_shares"])),
+            elements=int(given["elements"]),
+            rows=tuple(map(int, given["rows"])),
+            empty_for=tuple(map(int, given["empty_for"])),
+        ),
+        memory=None
+        if memory is None
+        else MemoryFacts(**{name: int(value) for name, value in memory.items()}),
     )

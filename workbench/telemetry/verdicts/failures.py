@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from workbench.telemetry.snapshot import EventItem, GroupView, LastSeen, Stuck
 from workbench.telemetry.verdicts.verdict import Verdict
-from workbench.telemetry.verdicts.words import duration, evidence, replicas_text, sentence
+from workbench.telemetry.verdicts.words import duration, evidence, replicas_text, sentence, without_label
 
 
 def gone(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
@@ -15,7 +15,7 @@ def gone(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
     waited = group.stuck if group.stuck is not None and group.stuck.state == "lost" else None
     if lost:
         first = min(lost.values(), key=lambda event: event.t_ns)
-        replicas, told, step = sorted(lost), _without_label(first.message), first.step
+        replicas, told, step = sorted(lost), without_label(first.message), first.step
     elif waited is not None:  # older events were pushed out
         replicas, told, step = list(waited.missing), "", waited.step
     else:
@@ -70,17 +70,12 @@ def failed(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
         replica = event.replica if event.replica >= 0 else None
         if event.name == "mismatch":
             wording = f"replicas call different collectives at step {event.step}"
-            told = evidence(_without_label(event.message))
+            told = evidence(without_label(event.message))
             yield Verdict("error", "mismatch", sentence(wording), told, "lanes", replica, event.step)
         elif event.name == "step_failed":
-            told = evidence(f"the notebook got the error of step {event.step}", f"called at {event.site}")
-            wording = sentence(_without_label(event.message))
+            told = evidence("the notebook got the error", f"called at {event.site}" if event.site else "")
+            wording = sentence(without_label(event.message))
             yield Verdict("error", "failed", wording, told, "log", replica, event.step)
-
-
-def _without_label(message: str) -> str:
-    """The message of an event without the name of the strategy that it begins with."""
-    return message.partition(": ")[2] or message
 
 
 def _collective(stuck: Stuck) -> str:

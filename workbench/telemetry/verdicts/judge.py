@@ -6,14 +6,30 @@ from collections.abc import Iterator
 from typing import Final
 
 from workbench.telemetry.snapshot import EventItem, GroupView, Snapshot
-from workbench.telemetry.verdicts import failures, numbers, speed
-from workbench.telemetry.verdicts.verdict import Verdict
+from workbench.telemetry.verdicts import data, failures, numbers, speed
+from workbench.telemetry.verdicts.verdict import MIN_STEPS, Verdict
 from workbench.telemetry.verdicts.words import evidence, percent, sentence, time_text
 
-PRIORITY: Final = ("gone", "stuck", "mismatch", "nan", "failed", "late", "good", "watching")
+PRIORITY: Final = (
+    "gone",
+    "stuck",
+    "mismatch",
+    "nan",
+    "copies",
+    "failed",
+    "empty",
+    "starved",
+    "late",
+    "input",
+    "sending",
+    "slower",
+    "memory",
+    "sharing",
+    "good",
+    "watching",
+)
 """Codes of verdicts, the most important first."""
 
-MIN_STEPS: Final = 20
 _TOGETHER_NS: Final = 10_000_000_000
 """A strategy that has been idle for so much longer than another one is over: what it was like is no news."""
 
@@ -27,9 +43,9 @@ def verdicts(snapshot: Snapshot) -> tuple[Verdict, ...]:
       snapshot: As `Feed.snapshot` and `Run.snapshot` give it.
     """
     groups = _current(snapshot.groups)
-    found = [verdict for group in groups for verdict in _of_group(group, snapshot.events)]
-    if not any(verdict.severity in ("error", "warning") for verdict in found):
-        found.append(_healthy(groups))
+    found = [verdict for group in groups for verdict in _of_group(group, snapshot)]
+    if not found:
+        found.append(_healthy(groups, snapshot.events))
     return tuple(sorted(found, key=lambda verdict: PRIORITY.index(verdict.code)))
 
 
@@ -42,16 +58,25 @@ def _current(groups: tuple[GroupView, ...]) -> tuple[GroupView, ...]:
     )
 
 
-def _of_group(group: GroupView, events: tuple[EventItem, ...]) -> Iterator[Verdict]:
-    told = [event for event in events if event.generation == group.generation]
+def _of_group(group: GroupView, snapshot: Snapshot) -> Iterator[Verdict]:
+    told = [event for event in snapshot.events if event.generation == group.generation]
     yield from failures.gone(group, told)
     yield from failures.stuck(group)
     yield from failures.failed(group, told)
     yield from numbers.not_finite(group, told)
-    yield from speed.late(group)
+    yield from numbers.differing(told)
+    yield from data.empty(group)
+    starved = tuple(data.starved(group))
+    yield from starved
+    yield from speed.late(group, explained=[verdict.replica for verdict in starved])
+    yield from data.everyone(group)
+    yield from speed.sending(group, snapshot.table)
+    yield from speed.slower(group)
+    yield from speed.memory(group)
+    yield from speed.sharing(group)
 
 
-def _healthy(groups: tuple[GroupView, ...]) -> Verdict:
+def _healthy(groups: tuple[GroupView, ...], events: tuple[EventItem, ...]) -> Verdict:
     """Nothing is wrong, or too little was seen to tell."""
     steps = max((group.pace.steps for group in groups), default=0)
     if steps < MIN_STEPS:
@@ -59,11 +84,27 @@ def _healthy(groups: tuple[GroupView, ...]) -> Verdict:
         wording = sentence(f"Watching: {steps} of {MIN_STEPS} steps")
         return Verdict("watching", "watching", wording, evidence(told), "lanes")
     pace = max((group.pace for group in groups), key=lambda pace: pace.end_ns)
-    looked = "no NaN" if pace.read_share else ""
-    waited = "" if pace.waited_share is None else f"{percent(pace.waited_share)} waited"
-    wording = ", ".join(filter(None, (looked, waited)))
+    agreed = numbers.copies(events).agreed
+    wording = ", ".join(
+        filter(
+            None,
+            (
+                "" if agreed is None else "all copies agree",
+                "no NaN" if pace.read_share else "",
+                "" if pace.waited_share is None else f"{percent(pace.waited_share)} waited",
+            ),
+        )
+    )
+    compared = "" if agreed is None else f"{agreed.message} after step {agreed.step}"
     told = evidence(
+        compared,
         f"{percent(pace.read_share)} of what went into collectives was looked through",
         f"the newest {pace.steps} steps take {time_text(pace.step_us)} each",
     )
-    return Verdict("good", "good", sentence(f"{wording}; copies not compared yet"), told, "lanes")
+    return Verdict(
+        "good",
+        "good",
+        sentence(f"{wording}{'; copies not compared yet' if agreed is None else ''}"),
+        told,
+        "lanes",
+    )

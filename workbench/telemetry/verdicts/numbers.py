@@ -1,22 +1,71 @@
-"""What is wrong with the numbers: NaN and infinity."""
+"""What is wrong with the numbers: NaN and infinity, and copies that differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from workbench.telemetry.feed.nan_onsets import onset_text
 from workbench.telemetry.snapshot import EventItem, GroupView, Onset
 from workbench.telemetry.verdicts.verdict import Verdict
-from workbench.telemetry.verdicts.words import evidence, replicas_text, sentence
+from workbench.telemetry.verdicts.words import evidence, replicas_text, sentence, without_label
+
+
+class Copies(NamedTuple):
+    """What comparing copies has told.
+
+    Attributes:
+      differing: The newest event on each value of which the copies differ.
+      agreed: The newest event on copies that agree; None if there is none.
+    """
+
+    differing: tuple[EventItem, ...]
+    agreed: EventItem | None
+
+
+def copies(events: Sequence[EventItem]) -> Copies:
+    """Reads what `wb.inspect` has told, oldest first: "copies of w differ: …" and "copies of w agree"."""
+    differing: dict[str, EventItem] = {}
+    agreed = None
+    for event in events:
+        if event.name == "copies_differ":
+            differing[event.message.partition(" differ: ")[0]] = event
+        elif event.name == "copies_agree":
+            differing.pop(event.message.partition(" agree")[0], None)
+            agreed = event
+    return Copies(tuple(differing.values()), agreed)
+
+
+def differing(events: Sequence[EventItem]) -> Iterator[Verdict]:
+    """Copies that should be equal and are not, as far as somebody has compared them."""
+    for event in copies(events).differing:
+        what, _, how_far = event.message.partition("; ")
+        yield Verdict(
+            "error",
+            "copies",
+            sentence(what),
+            evidence(how_far),
+            "values",
+            event.replica if event.replica >= 0 else None,
+            event.step if event.step >= 0 else None,
+        )
 
 
 def not_finite(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdict]:
-    """NaN or infinity that still goes into collectives; which of both records do not tell."""
-    onset = group.not_finite_now
-    if onset is None:
+    """NaN or infinity that still goes into collectives, that ended the newest step, or that `wb.inspect` has found."""
+    onset, told = group.not_finite_now, _told(group, events)
+    if onset is None and told is None:
         return
-    named = {event.name for event in events if event.name in ("nan", "inf")}
-    what = "NaN" if "nan" in named else "infinity" if "inf" in named else "NaN or infinity"
+    what = "NaN" if told is not None and told.severity == "warning" else "NaN or infinity"
+    if onset is None:
+        assert told is not None
+        since = f" since step {told.step}" if told.step >= 0 else ""
+        who = f", first on replica {told.replica}" if told.replica >= 0 else ""
+        replica = told.replica if told.replica >= 0 else None
+        step = told.step if told.step >= 0 else None
+        wording, message = sentence(f"{what}{since}{who}"), without_label(told.message)
+        yield Verdict("error", "nan", wording, evidence(message), "values", replica, step)
+        return
     who, since = _origin(onset), f"since step {onset.step}{'' if onset.certain else ' at the latest'}"
     site = f" at {onset.site}" if onset.site else ""
     yield Verdict(
@@ -32,6 +81,15 @@ def not_finite(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdic
         onset.replicas[0] if len(onset.replicas) == 1 else None,
         onset.step,
     )
+
+
+def _told(group: GroupView, events: Sequence[EventItem]) -> EventItem | None:
+    """The newest event on NaN, unless what it is about is over."""
+    newest = next((event for event in reversed(events) if event.name in ("nan", "finite")), None)
+    if newest is None or newest.name == "finite":
+        return None
+    failed = newest.severity == "error"  # a step, which later ones have left behind
+    return None if failed and newest.step < group.pace.last_step else newest
 
 
 def _origin(onset: Onset) -> str:

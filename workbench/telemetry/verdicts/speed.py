@@ -1,17 +1,32 @@
-"""What makes a run slow."""
+"""What makes a run slow: late replicas, sending, steps that became slower, memory that fills, cores that are shared."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Final
 
-from workbench.telemetry.snapshot import GroupView
-from workbench.telemetry.verdicts.verdict import Verdict
-from workbench.telemetry.verdicts.words import evidence, percent, sentence, time_text
+from workbench.telemetry.formatting import NOTHING, rate_text, significant, size_text
+from workbench.telemetry.snapshot import GroupView, TableRow
+from workbench.telemetry.verdicts.verdict import MIN_STEPS, Verdict
+from workbench.telemetry.verdicts.words import count_text, evidence, percent, sentence, time_text
+
+_SENDING: Final = 0.4
+_FULL: Final = 0.9
+_MIN_STEP_US: Final = 1000.0
+"""Of shorter steps nobody feels what part is what."""
+_COMPUTING: Final = 0.5
 
 
-def late(group: GroupView) -> Iterator[Verdict]:
-    """Replicas that are late step after step, those that cost most first."""
+def late(group: GroupView, *, explained: Collection[int | None]) -> Iterator[Verdict]:
+    """Replicas that are late step after step, those that cost most first.
+
+    Args:
+      group: Whose replicas.
+      explained: Replicas of which it is known why they are late.
+    """
     for each in group.lateness.late:
+        if each.replica in explained:
+            continue
         often = f"late in {each.steps} of {each.of_steps} steps, {percent(each.share)} of each step"
         waited = group.pace.waited_share
         yield Verdict(
@@ -26,3 +41,88 @@ def late(group: GroupView) -> Iterator[Verdict]:
             "lateness",
             each.replica,
         )
+
+
+def sending(group: GroupView, table: Collection[TableRow]) -> Iterator[Verdict]:
+    """Moving data takes much of each step; where replicas share cores nobody can tell that from waiting for one."""
+    share, step_us = group.pace.sent_share, group.pace.step_us
+    if _is_crowded(group) or group.pace.steps < MIN_STEPS:
+        return
+    if share is None or share < _SENDING or share * step_us < _MIN_STEP_US:
+        return
+    rows = [row for row in table if row.group == group.group]
+    largest = max(rows, key=lambda row: row.p50_us * row.samples, default=None)
+    told = f"{time_text(share * step_us)} of {time_text(step_us)} per step"
+    parts = [told]
+    if largest is not None:
+        parts.append(f"most by {largest.op} of {size_text(largest.size_bytes)} at {rate_text(largest.busbw)}")
+        limit = largest.limit_percent
+        parts.append(
+            "limit not measured" if limit is None else f"{percent(limit / 100)} of the measured limit"
+        )
+    yield Verdict(
+        "warning",
+        "sending",
+        sentence(f"sending takes {percent(share)} of each step"),
+        evidence(*parts),
+        "sweep",
+    )
+
+
+def slower(group: GroupView) -> Iterator[Verdict]:
+    """Steps take longer than those before, which called the same collectives."""
+    found = group.slowdown
+    if found is None:
+        return
+    before, after = (significant(1e6 / each) for each in (found.before_us, found.after_us))
+    grown = " to ".join(map(time_text, (found.grown_before_us, found.grown_after_us)))
+    yield Verdict(
+        "warning",
+        "slower",
+        sentence(f"steps became slower: {before} to {after} per second since step {found.step}"),
+        evidence(f"{found.grown} grew most: {grown} per step"),
+        "lanes",
+        step=found.step,
+    )
+
+
+def memory(group: GroupView) -> Iterator[Verdict]:
+    """The fullest memory, where it is nearly full."""
+    found = group.told.memory
+    if found is None or found.used_bytes < _FULL * found.limit_bytes:
+        return
+    used, limit = size_text(found.used_bytes), size_text(found.limit_bytes)
+    growth = size_text(found.grown_bytes // found.steps) if found.steps and found.grown_bytes > 0 else NOTHING
+    yield Verdict(
+        "warning",
+        "memory",
+        sentence(f"memory of replica {found.replica} is nearly full: {used} of {limit}"),
+        evidence(f"growth per step {growth}", f"over {count_text(found.steps, 'step')}"),
+        "devices",
+        found.replica,
+    )
+
+
+def sharing(group: GroupView) -> Iterator[Verdict]:
+    """Replicas that compute most of the time, on fewer cores than there are replicas."""
+    cores, share = group.told.cores, group.pace.compute_share
+    if not _is_crowded(group) or group.pace.steps < MIN_STEPS:
+        return
+    if share is None or share < _COMPUTING or group.pace.step_us < _MIN_STEP_US:
+        return
+    replicas = "two replicas" if group.n == 2 else f"{group.n} replicas"
+    shared = "a core" if cores == 1 else f"{cores} cores"
+    speed = "half the speed" if group.n == 2 * cores else f"{percent(cores / group.n)} of the speed"
+    yield Verdict(
+        "warning",
+        "sharing",
+        sentence(f"{replicas} share {shared}: expect {speed}"),
+        evidence(
+            f"replicas compute {percent(share)} of each step, which takes {time_text(group.pace.step_us)}"
+        ),
+        "devices",
+    )
+
+
+def _is_crowded(group: GroupView) -> bool:
+    return 0 < group.told.cores < group.n

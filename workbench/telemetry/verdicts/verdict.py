@@ -8,6 +8,8 @@ Severity = Literal["error", "warning", "good", "watching"]
 
 MOST_CHARACTERS: Final = 80
 """Of a sentence."""
+MIN_STEPS: Final = 20
+"""Before so many steps were seen nothing is said of how fast they are."""
 
 
 class Verdict(NamedTuple):

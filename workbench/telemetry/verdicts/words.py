@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from workbench.telemetry.formatting import printable, shorten, significant, time_unit
-from workbench.telemetry.verdicts.verdict import MOST_CHARACTERS
+from workbench.telemetry.verdicts.verdict import MOST_CHARACTERS, Verdict
 
 _NAMED: Final = 3
 _EVIDENCE: Final = 240  # characters: one line of a wide pane
@@ -56,6 +56,29 @@ def replicas_text(replicas: Sequence[int]) -> str:
     if more := len(replicas) - len(numbers):
         numbers.append(f"{more} more")
     return f"replicas {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def count_text(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> count_text(1, "step"), count_text(1200, "step")
+    ('1 step', '1,200 steps')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def without_label(message: str) -> str:
+    """The message of an event without the name of the strategy that it begins with.
+
+    >>> without_label("MirroredStrategy: worker 3 was killed")
+    'worker 3 was killed'
+    """
+    return message.partition(": ")[2] or message
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """Sentence and evidence in one line."""
+    return f"{verdict.sentence}: {verdict.evidence}" if verdict.evidence else verdict.sentence
 
 
 def capital(text: str) -> str:

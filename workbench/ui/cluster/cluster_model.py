@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from workbench.runtime.metrics import WorkerMetrics, worker_metrics
 from workbench.runtime.placement_text import transport
 from workbench.runtime.user_code.notebook_cells import with_cell_names
 from workbench.telemetry.formatting import size_text
+from workbench.telemetry.told import MemoryFacts
 from workbench.ui.cluster.verdict import beside_text
 from workbench.ui.models.messages import (
     DeviceNode,
@@ -162,6 +164,20 @@ def _resident_bytes(worker: WorkerLink) -> int | None:
         return None
 
 
+def _tell_memory(cluster: Cluster, metrics: Mapping[str, WorkerMetrics]) -> None:
+    """Tells the feed which memory is the fullest among those of each group's replicas."""
+    for group in list(cluster.gang.groups.values()):
+        found = []
+        for rank in range(group.size):
+            use = metrics.get(group.devices[rank].worker)
+            if use is not None and use.gpu_memory_bytes is not None and use.gpu_memory_limit_bytes:
+                found.append(MemoryFacts(rank, use.gpu_memory_bytes, use.gpu_memory_limit_bytes))
+            elif use is not None and use.memory_limit_bytes:
+                found.append(MemoryFacts(rank, use.memory_bytes, use.memory_limit_bytes))
+        fullest = max(found, key=lambda memory: memory.used_bytes / memory.limit_bytes, default=None)
+        cluster.feed.set_memory(group.name, fullest, step=group.number - 1)
+
+
 class DeviceHistory:
     """The use of a cluster's devices, with what it was before."""
 
@@ -173,6 +189,7 @@ class DeviceHistory:
         """The use now; asks Dask's scheduler, which answers also while a step runs."""
         closed = self._cluster.closed
         metrics = worker_metrics(self._cluster)
+        _tell_memory(self._cluster, metrics)
         uses = []
         for worker in list(self._cluster.gang.workers.values()):
             uses += self._uses(worker, metrics.get(worker.address))

@@ -16,6 +16,7 @@ from workbench.runtime.driver.gang.silence import is_silent, silence_text, where
 from workbench.runtime.driver.membership import missing_seats
 from workbench.runtime.process.process_state import process_state
 from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cells
+from workbench.telemetry.verdicts import Verdict, verdicts
 from workbench.ui.cluster.flight_dump import write_dump
 from workbench.ui.cluster.reports import GroupReport, ReplicaReport, WorkerReport
 from workbench.ui.cluster.verdict import verdict
@@ -36,16 +37,24 @@ class Diagnosis:
       status: Of the cluster.
       workers: All of them.
       groups: One per strategy.
-      verdict: The lines.
+      said: What the collectives tell, the most important first; see `telemetry.verdicts`.
+      verdict: The lines: the first of those, then what workers have answered.
     """
 
     def __init__(
-        self, *, run: str, status: str, workers: Sequence[WorkerReport], groups: Sequence[GroupReport]
+        self,
+        *,
+        run: str,
+        status: str,
+        workers: Sequence[WorkerReport],
+        groups: Sequence[GroupReport],
+        said: Sequence[Verdict],
     ) -> None:
         self.run = run
         self.status = status
         self.workers = tuple(workers)
         self.groups = tuple(groups)
+        self.said = tuple(said)
         self.verdict = verdict(self)
 
     @property
@@ -55,6 +64,7 @@ class Diagnosis:
             "run": self.run,
             "status": self.status,
             "verdict": list(self.verdict),
+            "said": [each._asdict() for each in self.said],
             "workers": [asdict(worker) for worker in self.workers],
             "groups": [asdict(group) for group in self.groups],
         }
@@ -103,11 +113,14 @@ def diagnose(cluster: Cluster | None = None) -> Diagnosis:
         )
     workers = list(cluster.gang.workers.values())
     answers = _ask(cluster, workers)
+    if not cluster.closed and all(worker.lost or worker.name in answers for worker in workers):
+        cluster.flush_telemetry(DEADLINE_SECONDS)  # of a worker that is silent nothing more is to be had
     return Diagnosis(
         run=cluster.name,
         status=cluster.status,
         workers=[_worker_report(worker, answers.get(worker.name)) for worker in workers],
         groups=[_group_report(group, answers) for group in list(cluster.gang.groups.values())],
+        said=verdicts(cluster.feed.snapshot()),
     )
 
 

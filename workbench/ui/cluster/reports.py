@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from workbench.telemetry.verdicts import Verdict
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
@@ -101,9 +103,11 @@ class Findings(Protocol):
       status: Of the cluster.
       workers: All of them.
       groups: One per strategy.
+      said: What the collectives tell, the most important first.
     """
 
     run: str
     status: str
     workers: tuple[WorkerReport, ...]
     groups: tuple[GroupReport, ...]
+    said: tuple[Verdict, ...]

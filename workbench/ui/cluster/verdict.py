@@ -11,6 +11,7 @@ from workbench.telemetry.feed.stuck import stuck_text
 from workbench.telemetry.formatting import printable
 from workbench.telemetry.formatting import size_text as amount_text
 from workbench.telemetry.snapshot import LastSeen, Stuck
+from workbench.telemetry.verdicts.words import verdict_text
 from workbench.ui.cluster.reports import Findings, GroupReport, ReplicaReport, WorkerReport
 
 _MAX_LINES: Final = 5
@@ -25,10 +26,14 @@ _STATES: Final = {
 
 
 def verdict(found: Findings) -> tuple[str, ...]:
-    """At most five lines: the state in general, then who holds things up, who is lost or silent."""
+    """At most five lines: what is to be said first, the state in general, then who is lost, silent or slow."""
     if found.status == "stopped":
-        return (f"run {found.run}: the cluster was closed",)
+        return tuple(
+            map(printable, (verdict_text(found.said[0]), f"run {found.run}: the cluster was closed"))
+        )
     lines = [line for group in found.groups for line in _stuck_lines(group, found)]
+    # Where workers answer they know more of what is stuck than what they have recorded.
+    first = found.said[0].sentence if lines else verdict_text(found.said[0])
     lines += [
         f"{size_text(group.label, len(group.replicas), list(group.missing))} until their workers are back"
         for group in found.groups
@@ -37,7 +42,7 @@ def verdict(found: Findings) -> tuple[str, ...]:
     lines += [line for worker in found.workers if (line := _worker_line(worker))]
     lines += [line for group in found.groups for line in _slow_lines(group)]
     lines += [beside_text(BesideStatus(**status)) for worker in found.workers for status in worker.beside]
-    lines = [_general(found), *dict.fromkeys(lines)]
+    lines = [first, _general(found), *dict.fromkeys(lines)]
     if len(lines) > _MAX_LINES:
         hidden = len(lines) - _MAX_LINES + 1
         lines = [*lines[: _MAX_LINES - 1], f"… and {counted(hidden, 'more line')}: see .details"]

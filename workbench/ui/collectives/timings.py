@@ -11,9 +11,10 @@ from workbench.telemetry import dataframe
 from workbench.telemetry.export import trace_files
 from workbench.telemetry.export.text import snapshot_text
 from workbench.telemetry.feed.losses import losses
-from workbench.telemetry.feed.stuck import stuck_text
 from workbench.telemetry.formatting import printable
 from workbench.telemetry.snapshot import Snapshot, TableRow
+from workbench.telemetry.verdicts import Verdict, verdicts
+from workbench.telemetry.verdicts.words import verdict_text
 from workbench.ui.collectives.timings_table import HEADINGS, LEFT_COLUMNS, timing_cells
 from workbench.ui.render import html
 from workbench.ui.report import report
@@ -152,16 +153,14 @@ class Timings:
             )
             for group in groups
         ]
-        stuck = [
-            html.alert(stuck_text(view.stuck)) for view in self.snapshot.groups if view.stuck is not None
-        ]
+        said = [_said(each) for each in verdicts(self.snapshot)] if groups else []
         counters = self.snapshot.counters
         facts = [f"{counters.collectives:,} recorded"] if groups else ["none recorded yet"]
         lost = losses(counters)
         facts += [loss.text for loss in lost]
         silent = [html.alert(_silence(address)) for address in self.silent]
         meanings = [html.remark(f"{loss.text}: {loss.meaning}") for loss in lost]
-        return html.card("Collectives", facts, word=self.status, parts=[*stuck, *silent, *parts, *meanings])
+        return html.card("Collectives", facts, word=self.status, parts=[*said, *silent, *parts, *meanings])
 
 
 def _only(snapshot: Snapshot, group: str) -> Snapshot:
@@ -178,6 +177,11 @@ def _only(snapshot: Snapshot, group: str) -> Snapshot:
 
 def _group_of(row: TableRow) -> str:
     return row.group
+
+
+def _said(verdict: Verdict) -> str:
+    say = html.alert if verdict.severity in ("error", "warning") else html.remark
+    return say(verdict_text(verdict))
 
 
 def _silence(address: str) -> str:

@@ -15,6 +15,7 @@ from workbench.distribute.variables.component import VariableComponent
 from workbench.distribute.variables.variable import Variable
 from workbench.runtime.replica.replica_store import Written
 from workbench.telemetry.snapshot import Onset
+from workbench.ui.inspect.copies import tell_copies
 from workbench.ui.inspect.differences import Apart, apart, differences
 from workbench.ui.inspect.first_bad import origin_hints
 from workbench.ui.inspect.not_finite import tell_not_finite
@@ -47,7 +48,9 @@ PARTLY_COMPARED: Final = (
 def inspected(
     names: Sequence[str], leaves: Sequence[Any], *, exact: bool = False
 ) -> tuple[InspectedValue, ...]:
-    """What is found out about leaves that are called so; what is not finite is also told to the log of the cluster.
+    """What is found out about leaves that are called so.
+
+    What is not finite, and whether copies agree, is also told to the log of the cluster.
 
     Args:
       names: Of the leaves.
@@ -57,6 +60,7 @@ def inspected(
     found = _Found(list(leaves), exact)
     values = tuple(found.value(own, leaf) for own, leaf in zip(names, leaves, strict=True))
     tell_not_finite(zip(leaves, values, strict=True))
+    tell_copies(zip(leaves, values, strict=True))
     return values
 
 

@@ -39,8 +39,11 @@ def tell_not_finite(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:
         bad = {(key, each.replica): each for each in found.replicas if _is_bad(each)}
         if new := [each for at, each in bad.items() if at not in known]:
             news.setdefault(group, []).append((found, new))
+        before = bool(known)
         known -= {(key, each.replica) for each in found.replicas}
         known |= set(bad)
+        if before and not known:
+            group.gang.notify(_over(group))
     for group, found_in in news.items():
         group.gang.notify(_alert(group, found_in))
 
@@ -65,6 +68,16 @@ def _alert(group: Group, news: list[tuple[InspectedValue, list[ReplicaSummary]]]
         replica=first.replica if len(replicas) == 1 else -1,
         host=first.host if len(replicas) == 1 else "",
         step=first.bad_since,
+        generation=group.generation,
+    )
+
+
+def _over(group: Group) -> Event:
+    return Event(
+        "lifecycle",
+        "finite",
+        f"{group.label}: what was not finite is finite",
+        time.monotonic_ns(),
         generation=group.generation,
     )
 

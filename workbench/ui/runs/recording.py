@@ -128,8 +128,9 @@ class _Look:
             for group in list(cluster.gang.groups.values()):
                 if (limit := cluster.feed.limit(group.name)) is not None:
                     recorder.set_limit(group.name, limit)
-                recorder.set_cores(group.name, cluster.feed.cores(group.name))
             recorder.keep("devices", plain(self._devices.model()))
+            for group in list(cluster.gang.groups.values()):
+                recorder.set_told(group.name, cluster.feed.told(group.name))
         except Exception:  # the cluster may end at any moment; the recording of its collectives must not
             log.debug("could not look at %s for its recording", cluster.name, exc_info=True)
 

@@ -1,0 +1,56 @@
+"""InputLog: for how long replicas have waited for their batches, and who gets empty ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from workbench.telemetry.told import InputFacts
+
+_FETCHES: Final = 32
+_MIN_ELEMENTS: Final = 20
+_PAUSE: Final = 3.0  # × the median time per element: longer is the notebook between two cells
+
+
+class InputLog:
+    """The newest fetches of a group's replicas, each of some elements."""
+
+    def __init__(self, replicas: int) -> None:
+        self._fetches: deque[tuple[int, int, tuple[int, ...]]] = deque(maxlen=_FETCHES)
+        self._rows: tuple[int, ...] = (0,) * replicas
+        self._empty_for = np.zeros(replicas, np.int64)
+
+    @property
+    def replicas(self) -> int:
+        """How many take part."""
+        return len(self._rows)
+
+    def add(self, now_ns: int, *, waited_ns: Sequence[int], elements: int, rows: Sequence[int]) -> None:
+        """Replicas have got some elements.
+
+        Args:
+          now_ns: The driver's clock.
+          waited_ns: How long each waited for them.
+          elements: How many they are.
+          rows: How many rows of the last one each got.
+        """
+        self._fetches.append((now_ns, elements, tuple(waited_ns)))
+        self._rows = tuple(rows)
+        self._empty_for = np.where(np.array(rows) == 0, self._empty_for + elements, 0)
+
+    def facts(self) -> InputFacts:
+        """What was found out; without shares before 20 elements."""
+        now_ns = np.array([each[0] for each in self._fetches], np.int64)
+        # The time from one fetch to the next goes by with the elements of the first.
+        elements = np.array([each[1] for each in self._fetches], np.int64)
+        shares: tuple[float, ...] = (0.0,) * self.replicas
+        measured = int(elements[1:].sum())
+        if measured >= _MIN_ELEMENTS:
+            each_ns = np.diff(now_ns) / elements[:-1]
+            passed = np.minimum(each_ns, _PAUSE * np.median(each_ns)) * elements[:-1]
+            waited = np.array([each[2] for each in self._fetches])[1:].sum(axis=0)
+            shares = tuple(np.minimum(1.0, waited / max(1.0, passed.sum())).round(3).tolist())
+        return InputFacts(shares, measured, self._rows, tuple(self._empty_for.tolist()))

@@ -1,0 +1,52 @@
+"""ToldOfGroups: what a feed was told of each group beside its records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from workbench.telemetry.feed.input_log import InputLog
+from workbench.telemetry.told import MemoryFacts, Told
+
+
+class ToldOfGroups:
+    """By the label of a group. One thread at a time."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, Told] = {}
+        self._input: dict[str, InputLog] = {}
+        self._memory: dict[
+            tuple[str, int], tuple[int, int]
+        ] = {}  # of a replica at the first look: bytes, step
+
+    def of(self, group: str) -> Told:
+        """All that was told."""
+        told = self._told.get(group, Told())
+        log = self._input.get(group)
+        return told if log is None else replace(told, input=log.facts())
+
+    def set(self, group: str, told: Told) -> None:
+        """As `Feed.set_told`."""
+        self._told[group] = told
+
+    def set_cores(self, group: str, cores: int) -> None:
+        """As `Feed.set_cores`."""
+        self._told[group] = replace(self._told.get(group, Told()), cores=cores)
+
+    def add_input(
+        self, group: str, now_ns: int, *, waited_ns: Sequence[int], elements: int, rows: Sequence[int]
+    ) -> None:
+        """As `Feed.add_input`, at a time of the driver's clock."""
+        log = self._input.get(group)
+        if log is None or log.replicas != len(rows):  # others take part since the last time
+            log = self._input[group] = InputLog(len(rows))
+        log.add(now_ns, waited_ns=waited_ns, elements=elements, rows=rows)
+
+    def set_memory(self, group: str, memory: MemoryFacts | None, step: int) -> bool:
+        """As `Feed.set_memory`; gives whether that is news."""
+        before = self._told.get(group, Told())
+        if memory is not None:
+            used, since = self._memory.setdefault((group, memory.replica), (memory.used_bytes, step))
+            memory = replace(memory, grown_bytes=memory.used_bytes - used, steps=max(0, step - since))
+        self._told[group] = replace(before, memory=memory)
+        return memory != before.memory

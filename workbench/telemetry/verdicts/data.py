@@ -1,0 +1,93 @@
+"""What is wrong with the input: replicas without data, and replicas that wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import fmean, median
+from typing import Final
+
+from workbench.telemetry.snapshot import GroupView
+from workbench.telemetry.verdicts.verdict import Verdict
+from workbench.telemetry.verdicts.words import count_text, evidence, percent, replicas_text, sentence
+
+_STARVING: Final = 0.2
+_EMPTY: Final = 4  # elements in a row: the last one of an epoch may well leave some without any
+
+
+def empty(group: GroupView) -> Iterator[Verdict]:
+    """Replicas that have got empty batches for some time, while others got some rows."""
+    found = group.told.input
+    if found is None or not sum(found.rows):
+        return
+    without = [replica for replica, times in enumerate(found.empty_for) if times >= _EMPTY]
+    if not without:
+        return
+    rows, n = sum(found.rows), len(found.rows)
+    few = rows < n
+    reason = f"batches of {rows} for {n} replicas" if few else "its part of each batch is empty"
+    gets = "gets" if len(without) == 1 else "get"
+    yield Verdict(
+        "error",
+        "empty",
+        sentence(f"{replicas_text(without)} {gets} no data: {reason}"),
+        evidence(
+            f"empty for {count_text(found.empty_for[without[0]], 'element')}",
+            f"rows by replica {' '.join(map(str, found.rows[:16]))}{' …' if n > 16 else ''}",
+            f"a batch of {n} or more helps" if few else "the view shows who reads what, and other policies",
+        ),
+        "dataset",
+        without[0] if len(without) == 1 else None,
+    )
+
+
+def starved(group: GroupView) -> Iterator[Verdict]:
+    """Replicas that wait for their batches, while most others do not."""
+    for replica, share in _starving(group):
+        others = [each for number, each in enumerate(_shares(group)) if number != replica]
+        yield Verdict(
+            "warning",
+            "starved",
+            sentence(f"input starves replica {replica}: {percent(share)} of its time"),
+            evidence(
+                f"it waits {percent(share)} of its time for batches, the others {percent(median(others))}",
+                f"over {count_text(_elements(group), 'element')}",
+            ),
+            "input",
+            replica,
+        )
+
+
+def everyone(group: GroupView) -> Iterator[Verdict]:
+    """All replicas wait for their batches."""
+    shares = _shares(group)
+    if not shares or min(shares) < _STARVING:
+        return
+    slowest = max(range(len(shares)), key=shares.__getitem__)
+    yield Verdict(
+        "warning",
+        "input",
+        sentence(f"everyone waits for data: {percent(fmean(shares))} of each step"),
+        evidence(
+            f"replica {slowest} waits longest, {percent(shares[slowest])} of its time",
+            f"over {count_text(_elements(group), 'element')}",
+        ),
+        "input",
+    )
+
+
+def _starving(group: GroupView) -> list[tuple[int, float]]:
+    shares = _shares(group)
+    if len(shares) < 2 or max(shares) < _STARVING or max(shares) < 2 * median(sorted(shares)[:-1]):
+        return []
+    usual = median(sorted(shares)[: max(1, len(shares) // 2)])
+    found = [(r, share) for r, share in enumerate(shares) if share >= _STARVING and share >= 2 * usual]
+    return sorted(found, key=lambda each: -each[1])
+
+
+def _shares(group: GroupView) -> tuple[float, ...]:
+    found = group.told.input
+    return () if found is None or not _elements(group) else found.waited_shares
+
+
+def _elements(group: GroupView) -> int:
+    return 0 if group.told.input is None else group.told.input.elements

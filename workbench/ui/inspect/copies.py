@@ -1,0 +1,91 @@
+"""Tells the log of a cluster whether copies that were compared agree: when that changes, and now and then."""
+
+from __future__ import annotations
+
+import re
+import time
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from workbench.runtime.placement_text import counted
+from workbench.telemetry.events import Event
+from workbench.telemetry.formatting import significant
+from workbench.ui.inspect.replica_places import place_of
+
+if TYPE_CHECKING:
+    from workbench.runtime.driver.group import Group
+    from workbench.ui.models.inspected import Agreement, InspectedValue
+
+_AGAIN_SECONDS: Final = 60.0
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was told of a group: the names of values of which the copies differ, and when it was told that all agree."""
+
+    differing: set[str] = field(default_factory=set)
+    agreed: float = float("-inf")
+
+
+_known: weakref.WeakKeyDictionary[Group, _Known] = weakref.WeakKeyDictionary()
+
+
+def tell_copies(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:
+    """Adds an alert for copies that differ, and a line for those that agree; the texts are read by `verdicts.numbers`.
+
+    Args:
+      looked_at: Values, and what was found out about each.
+    """
+    compared: dict[Group, list[InspectedValue]] = {}
+    for leaf, found in looked_at:
+        place = place_of(leaf)
+        if place is not None and found.agreement is not None:
+            compared.setdefault(place[0], []).append(found)
+    for group, values in compared.items():
+        known = _known.setdefault(group, _Known())
+        for value in values:
+            assert value.agreement is not None
+            name = value.name or value.kind
+            if not value.agreement.in_sync and name not in known.differing:
+                known.differing.add(name)
+                group.gang.notify(_differ(group, name, value.agreement))
+            elif value.agreement.in_sync and name in known.differing:
+                known.differing.remove(name)
+                group.gang.notify(_agree(group, name))
+        now = time.monotonic()
+        if not known.differing and now - known.agreed >= _AGAIN_SECONDS:
+            known.agreed = now
+            names = (values[0].name or values[0].kind) if len(values) == 1 else counted(len(values), "value")
+            group.gang.notify(_agree(group, names))
+
+
+def _differ(group: Group, name: str, agreement: Agreement) -> Event:
+    since = f" {agreement.since}" if agreement.since else ""
+    at = re.fullmatch(r"at step (\d+)", agreement.since)
+    if at:
+        since = f" since step {at[1]}"
+    return Event(
+        "alert",
+        "copies_differ",
+        f"copies of {name} differ: replica {agreement.first_replica}{since}; "
+        f"largest difference {significant(agreement.max_abs_difference)}",
+        time.monotonic_ns(),
+        severity="error",
+        replica=agreement.first_replica,
+        host=group.devices[agreement.first_replica].host,
+        step=int(at[1]) if at else -1,
+        generation=group.generation,
+    )
+
+
+def _agree(group: Group, name: str) -> Event:
+    return Event(
+        "lifecycle",
+        "copies_agree",
+        f"copies of {name} agree",
+        time.monotonic_ns(),
+        step=group.committed_step,
+        generation=group.generation,
+    )
