@@ -540,6 +540,7 @@ export interface Slowdown {
 export interface InputFacts {
   waited_shares: number[];
   elements: number;
+  element_us: number;
   rows: number[];
   empty_for: number[];
 }

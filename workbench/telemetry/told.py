@@ -12,12 +12,14 @@ class InputFacts:
     Attributes:
       waited_shares: By replica, the part of its time, 0 to 1, that it waited for its batches.
       elements: How many elements that was measured over.
+      element_us: How long one takes, from fetch to fetch.
       rows: By replica, the rows of the newest element.
       empty_for: How many elements in a row have been empty, by replica.
     """
 
     waited_shares: tuple[float, ...]
     elements: int
+    element_us: float
     rows: tuple[int, ...]
     empty_for: tuple[int, ...]
 

@@ -31,7 +31,7 @@ from workbench.telemetry.runs.recorder import Recorder
 from workbench.telemetry.runs.saved_models import LOOKS_KEY, MAX_MODEL_BYTES
 from workbench.telemetry.told import InputFacts, MemoryFacts, Told
 
-TOLD = Told(1, InputFacts((0.4, 0.1), 40, (8, 0), (0, 3)), MemoryFacts(1, 90, 100, 5, 2))
+TOLD = Told(1, InputFacts((0.4, 0.1), 40, 2500.0, (8, 0), (0, 3)), MemoryFacts(1, 90, 100, 5, 2))
 LATE = 91 * MS + STUCK_AFTER_NS
 
 

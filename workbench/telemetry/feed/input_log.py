@@ -47,10 +47,11 @@ class InputLog:
         # The time from one fetch to the next goes by with the elements of the first.
         elements = np.array([each[1] for each in self._fetches], np.int64)
         shares: tuple[float, ...] = (0.0,) * self.replicas
-        measured = int(elements[1:].sum())
+        element_us, measured = 0.0, int(elements[1:].sum())
         if measured >= _MIN_ELEMENTS:
             each_ns = np.diff(now_ns) / elements[:-1]
             passed = np.minimum(each_ns, _PAUSE * np.median(each_ns)) * elements[:-1]
             waited = np.array([each[2] for each in self._fetches])[1:].sum(axis=0)
+            element_us = round(float(passed.sum()) / int(elements[:-1].sum()) / 1000, 3)
             shares = tuple(np.minimum(1.0, waited / max(1.0, passed.sum())).round(3).tolist())
-        return InputFacts(shares, measured, self._rows, tuple(self._empty_for.tolist()))
+        return InputFacts(shares, measured, element_us, self._rows, tuple(self._empty_for.tolist()))

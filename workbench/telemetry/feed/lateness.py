@@ -15,7 +15,8 @@ from workbench.telemetry.snapshot import Late, Lateness
 MIN_STEPS: Final = 20
 _RATIO: Final = 1.5
 _MIN_SHARE: Final = 0.1
-_MIN_LATE_NS: Final = 100_000
+_MIN_LATE_NS: Final = 250_000
+_OFTEN: Final = 0.8
 _MIN_LATE_OF_STEP: Final = 0.05
 _CROWDED_LATE_OF_STEP: Final = 0.6
 _MOST_NAMED: Final = 4
@@ -29,8 +30,9 @@ def lateness(window: StepWindow | None, replicas: np.ndarray, cores: int = 0) ->
     A replica is a straggler if, over at least 20 steps,
 
     * it is later than the median replica in so many of the steps, and in most steps of each quarter of them, that
-      chance would have it so for any replica of the group only once in a thousand groups;
-    * the median of that lateness is above the clock error, at least 100 µs a step, and at least a twentieth of a
+      chance would have it so for any replica of the group only once in a thousand groups, and in four fifths at least:
+      the load of a machine comes and goes, too;
+    * the median of that lateness is above the clock error, at least 250 µs a step, and at least a twentieth of a
       step: tiny steps have a late replica by nature, which nobody can do anything about. Where replicas share cores,
       somebody always comes last, so it must be three fifths of a step;
     * the others lose at least a tenth of their time in collectives to waiting.
@@ -117,7 +119,7 @@ def _stragglers(late: np.ndarray, enough: float) -> dict[int, float]:
     replicas, steps = late.shape
     excess = _excess(late)
     above = excess > enough / 2
-    often = above.sum(axis=1) >= _more_than_chance(steps, replicas)
+    often = above.sum(axis=1) >= max(_more_than_chance(steps, replicas), _OFTEN * steps)
     throughout = np.all([part.mean(axis=1) > 0.5 for part in np.array_split(above, 4, axis=1)], axis=0)
     by = np.median(excess, axis=1)
     return {int(index): float(by[index]) for index in np.flatnonzero(often & throughout & (by > enough))}

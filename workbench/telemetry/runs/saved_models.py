@@ -103,6 +103,7 @@ def _told(fields: dict[str, Any]) -> Told:
         else InputFacts(
             waited_shares=tuple(map(float, given["waited_shares"])),
             elements=int(given["elements"]),
+            element_us=float(given["element_us"]),
             rows=tuple(map(int, given["rows"])),
             empty_for=tuple(map(int, given["empty_for"])),
         ),

@@ -11,6 +11,9 @@ from workbench.telemetry.verdicts.verdict import Verdict
 from workbench.telemetry.verdicts.words import count_text, evidence, percent, replicas_text, sentence
 
 _STARVING: Final = 0.2
+_MIN_WAIT_US: Final = 1000.0
+"""Per element; nobody feels less, and of replicas that share a reader the first one always waits a little."""
+_MORE: Final = 3.0
 _EMPTY: Final = 4  # elements in a row: the last one of an epoch may well leave some without any
 
 
@@ -60,7 +63,7 @@ def starved(group: GroupView) -> Iterator[Verdict]:
 def everyone(group: GroupView) -> Iterator[Verdict]:
     """All replicas wait for their batches."""
     shares = _shares(group)
-    if not shares or min(shares) < _STARVING:
+    if not shares or min(shares) < _least(group):
         return
     slowest = max(range(len(shares)), key=shares.__getitem__)
     yield Verdict(
@@ -76,12 +79,19 @@ def everyone(group: GroupView) -> Iterator[Verdict]:
 
 
 def _starving(group: GroupView) -> list[tuple[int, float]]:
+    """Replicas that wait for much longer than most, and the part of their time, the longest first."""
     shares = _shares(group)
-    if len(shares) < 2 or max(shares) < _STARVING or max(shares) < 2 * median(sorted(shares)[:-1]):
+    if len(shares) < 2:
         return []
-    usual = median(sorted(shares)[: max(1, len(shares) // 2)])
-    found = [(r, share) for r, share in enumerate(shares) if share >= _STARVING and share >= 2 * usual]
+    least = max(_least(group), _MORE * sorted(shares)[(len(shares) - 1) // 2])
+    found = [(replica, share) for replica, share in enumerate(shares) if share >= least]
     return sorted(found, key=lambda each: -each[1])
+
+
+def _least(group: GroupView) -> float:
+    """The part of its time that a replica must wait to be worth a word."""
+    found = group.told.input
+    return _STARVING if found is None else max(_STARVING, _MIN_WAIT_US / max(1.0, found.element_us))
 
 
 def _shares(group: GroupView) -> tuple[float, ...]:
