@@ -7,12 +7,15 @@ does, is what its transformations are made of, too.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 from jax._src import core
 
 from workbench.backends.jax_interpreter import Frames, frames_of, inner_program, interpreted, performed
+from workbench.backends.users_line import PACKAGE
 
 Add = Callable[[str, Sequence[Any], Frames], None]
 """`add(op, outputs, frames)`; there are frames only for operations of a compiled function."""
@@ -20,7 +23,7 @@ Add = Callable[[str, Sequence[Any], Frames], None]
 
 @contextlib.contextmanager
 def told_operations(add: Add, is_users: Callable[[str], bool]) -> Iterator[None]:
-    """Tells of the operations that run meanwhile on this thread.
+    """Tells of the operations that lines of the user's run meanwhile on this thread.
 
     A compiled function is one operation, which has its name; one of the user's is carried out operation by operation.
 
@@ -48,9 +51,35 @@ class _Telling(core.EvalTrace):
             if compiled and self._is_users(inside.jaxpr.debug_info.func_filename or ""):
                 return interpreted(inside, args, self._run)
             found = super().process_primitive(primitive, args, params)  # type: ignore[no-untyped-call]
-        op = params["name"].lstrip("_") if compiled else primitive.name
-        self._add(op, list(found) if primitive.multiple_results else [found], ())
+        if self._is_called_by_user(sys._getframe(1)):
+            op = params["name"].lstrip("_") if compiled else primitive.name
+            self._add(op, list(found) if primitive.multiple_results else [found], ())
         return found
+
+    def process_custom_jvp_call(self, primitive: Any, fun: Any, jvp: Any, values: Any, /, **how: Any) -> Any:
+        """As of every trace of JAX: a function with a derivative of its own, whose operations are told of, too."""
+        with core.set_current_trace(self):
+            return super().process_custom_jvp_call(primitive, fun, jvp, values, **how)  # type: ignore[no-untyped-call]
+
+    def process_custom_vjp_call(
+        self, primitive: Any, fun: Any, fwd: Any, bwd: Any, values: Any, /, **how: Any
+    ) -> Any:
+        """Likewise."""
+        with core.set_current_trace(self):
+            return super().process_custom_vjp_call(  # type: ignore[no-untyped-call]
+                primitive, fun, fwd, bwd, values, **how
+            )
+
+    def _is_called_by_user(self, frame: FrameType | None) -> bool:
+        """Whether a line of the user's led to an operation, and not what this package computes for it."""
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if self._is_users(path):
+                return True
+            if path.startswith(PACKAGE) and path != __file__:
+                return False
+            frame = frame.f_back
+        return False
 
     def _run(self, operation: Any, inputs: list[Any]) -> list[Any]:
         found = performed(operation, inputs)

@@ -17,7 +17,6 @@ import numpy as np
 
 from workbench.backends.from_gpu import fetched
 from workbench.backends.numpy import view
-from workbench.backends.users_line import PACKAGE
 from workbench.debugging.dump.dump_file import DumpFile, dump_file
 from workbench.debugging.dump.facts import facts
 from workbench.debugging.dump.options import DumpOptions
@@ -120,19 +119,9 @@ def _jax_telling(recording: Recording) -> contextlib.AbstractContextManager[None
     from workbench.backends.jax_eager import told_operations
 
     def add(op: str, outputs: Sequence[Any], called_from: Called) -> None:
-        if called_from or _is_called_by_user(sys._getframe(2)):
-            recording.add(op, outputs, called_from=called_from)
+        recording.add(op, outputs, called_from=called_from)
 
     return told_operations(add, is_users)
-
-
-def _is_called_by_user(frame: FrameType | None) -> bool:
-    """Whether a line of the user's led to an operation of JAX, and not what this package computes for it."""
-    while frame is not None and not frame.f_code.co_filename.startswith(PACKAGE):
-        if is_users(frame.f_code.co_filename):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _array(output: Any) -> np.ndarray | None:
