@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from distributed import LocalCluster
 
 import workbench as wb
 from workbench.debugging.dump.dump_file import DumpFile
@@ -132,6 +134,19 @@ def test_a_cluster_that_closes_before_the_dump_ends_writes_its_newest_operations
     dump = wb.open_dump(tmp_path / "d")
     assert [len(dump.select(replica=replica)) for replica in range(2)] == [5, 5]
     assert any("def _step" in text for text in dump.sources.values())
+
+
+def test_workers_that_outlive_their_driver_write_their_newest_operations(tmp_path: Path) -> None:
+    enable(tmp_path / "d")
+    with LocalCluster(n_workers=1, processes=True, dashboard_address="127.0.0.1:0") as dask_cluster:
+        with wb.connect(dask_cluster, replace=True) as cluster:
+            strategy = wb.MirroredStrategy()
+            strategy.local_results(strategy.run(lambda x: x * 2, args=(np.ones(2),)))
+            cluster.closing.pop()  # a driver that is killed asks for nothing
+        deadline = time.monotonic() + 60
+        while not len(wb.open_dump(tmp_path / "d")) and time.monotonic() < deadline:
+            pass
+    assert [row["op"] for row in wb.open_dump(tmp_path / "d").select()] == ["multiply"]
 
 
 def test_what_cannot_be_written_at_the_end_is_told(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ class DumpFile:
         self._writing_sources = threading.Lock()  # replicas that are threads share their file
         self._waiting: deque[dict[str, Any]] = deque(maxlen=options.buffer or None)
         self._sources: set[str] = set()
+        self._written: list[str] = []
         self._writer: TFRecordWriter | None = None
         self._stem = f"{socket.gethostname()}-{os.getpid()}"
         Path(options.root).mkdir(parents=True, exist_ok=True)
@@ -57,12 +58,13 @@ class DumpFile:
         with self._writing_sources:
             with self._lock:
                 names = sorted(self._sources)
-            sources = {name: "".join(linecache.getlines(name)) for name in names}
-            if sources:
+            if names != self._written:
+                sources = {name: "".join(linecache.getlines(name)) for name in names}
                 path = Path(self.options.root, f"sources-{self._stem}.json")
                 new = path.with_suffix(".new")
                 new.write_text(json.dumps(sources), encoding="utf-8")
                 os.replace(new, path)
+                self._written = names
 
     def close(self) -> None:
         """Writes what is left, and closes the file."""

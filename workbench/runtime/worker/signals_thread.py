@@ -97,6 +97,8 @@ class SignalsThread(threading.Thread):
                 if request is not None:
                     number, answer = request
                     self._reply(number, answer())
+        if not self._host.codec.by_reference:
+            write_all()  # a driver that was killed has not asked for it
 
     def _active(self) -> bool:
         return any(any(group.busy.values()) for group in list(self._host.groups.values()))
