@@ -55,7 +55,7 @@ ROOMS = {
         "context cost seeds spec ← options rebatch structure ← stacking ← tables ← failing meter provenance "
         "← blocks ← background ← passes ← stage ← describe explanation sources ← stages ← fold stored "
         "← constructors iterator methods "
-        "← dataset ← databases readers ← formats ← sharding ← service ← exports ← experimental"
+        "← dataset ← readers ← formats ← sharding ← service ← exports ← experimental"
     ),
     "distribute": (
         "arrays cluster_resolver contexts function identity partitioners strategy_description value_context "

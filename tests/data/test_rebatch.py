@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from workbench.data import Dataset, TensorSpec, batch_sizes_for_worker, compute_batch_size
 from workbench.data.rebatch import even_bounds, scheduled_sizes
-from workbench.data.stages.split import EvenSplit, Regroup
+from workbench.data.stages.grouping.split import EvenSplit, Regroup
 from workbench.errors import InvalidArgumentError
 
 few = st.integers(1, 9)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.data import Dataset
-from workbench.data.stages import shuffle
-from workbench.data.stages.shuffle import draw_block
+from workbench.data.stages.ordering import shuffle
+from workbench.data.stages.ordering.shuffle import draw_block
 from workbench.errors import InvalidArgumentError
 
 

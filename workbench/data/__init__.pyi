@@ -10,14 +10,14 @@ from workbench.data.exports.arrow import to_hugging_face as to_hugging_face
 from workbench.data.exports.pytorch import to_torch as to_torch
 from workbench.data.exports.pytorch import to_torch_map_style as to_torch_map_style
 from workbench.data.formats.arrow import ArrowDataset as ArrowDataset
-from workbench.data.formats.csv import CsvDataset as CsvDataset
+from workbench.data.formats.csv.files import CsvDataset as CsvDataset
 from workbench.data.formats.dask import from_dask as from_dask
 from workbench.data.formats.hugging_face import from_hugging_face as from_hugging_face
 from workbench.data.formats.images import ImageFolderDataset as ImageFolderDataset
 from workbench.data.formats.npy import NumpyDataset as NumpyDataset
 from workbench.data.formats.parquet import ParquetDataset as ParquetDataset
 from workbench.data.formats.pytorch import from_torch as from_torch
-from workbench.data.formats.zarr import ZarrDataset as ZarrDataset
+from workbench.data.formats.zarr.stores import ZarrDataset as ZarrDataset
 from workbench.data.iterator import DatasetIterator as DatasetIterator
 from workbench.data.iterator import DatasetIterator as Iterator
 from workbench.data.iterator import IteratorSpec as IteratorSpec
@@ -28,9 +28,9 @@ from workbench.data.options import AutoShardPolicy as AutoShardPolicy
 from workbench.data.options import Options as Options
 from workbench.data.options import StatsOptions as StatsOptions
 from workbench.data.options import ThreadingOptions as ThreadingOptions
-from workbench.data.readers import FixedLengthRecordDataset as FixedLengthRecordDataset
-from workbench.data.readers import TextLineDataset as TextLineDataset
-from workbench.data.readers import TFRecordDataset as TFRecordDataset
+from workbench.data.readers.files import FixedLengthRecordDataset as FixedLengthRecordDataset
+from workbench.data.readers.files import TextLineDataset as TextLineDataset
+from workbench.data.readers.files import TFRecordDataset as TFRecordDataset
 from workbench.data.rebatch import batch_sizes_for_worker as batch_sizes_for_worker
 from workbench.data.rebatch import compute_batch_size as compute_batch_size
 from workbench.data.seeds import set_seed as set_seed
@@ -44,4 +44,4 @@ from workbench.data.spec import INFINITE_CARDINALITY as INFINITE_CARDINALITY
 from workbench.data.spec import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
 from workbench.data.spec import DatasetSpec as DatasetSpec
 from workbench.data.spec import TensorSpec as TensorSpec
-from workbench.data.stages.select import SHARD_HINT as SHARD_HINT
+from workbench.data.stages.ordering.select import SHARD_HINT as SHARD_HINT

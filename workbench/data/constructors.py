@@ -16,7 +16,7 @@ from workbench.data.sources.generator import Generated, signature_of
 from workbench.data.sources.memory import Slices, Whole
 from workbench.data.sources.random_numbers import RandomNumbers
 from workbench.data.stage import Pipeline, Source, Stage
-from workbench.data.stages.shuffle import Shuffle
+from workbench.data.stages.ordering.shuffle import Shuffle
 
 
 class Constructors(ABC):

@@ -24,7 +24,7 @@ from workbench.data.passes import Pass
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, DatasetSpec
 from workbench.data.stage import Opener, Source, Stage
 from workbench.data.stages.observed import observed
-from workbench.data.stages.select import Repeat
+from workbench.data.stages.ordering.select import Repeat
 from workbench.data.stored.methods import DatasetFiles
 from workbench.data.tables import Run
 from workbench.errors import InvalidArgumentError, OutOfRangeError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from workbench.data.stages.functions import note_place
-from workbench.data.stages.scan import same_state
+from workbench.data.stages.computing.functions import note_place
+from workbench.data.stages.computing.scan import same_state
 from workbench.data.structure import flatten
 
 

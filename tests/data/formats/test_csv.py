@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.data import CsvDataset, Dataset, TensorSpec
-from workbench.data.formats.csv_records import record_ends, whole_records
+from workbench.data.formats.csv.records import record_ends, whole_records
 from workbench.data.sharding.autoshard import auto_shard
 from workbench.errors import DataCorruption, DataLossError, InvalidArgumentError, NotFoundError
 

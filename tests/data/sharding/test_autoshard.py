@@ -9,8 +9,8 @@ import pytest
 
 from workbench.data import SHARD_HINT, AutoShardPolicy, Dataset, Options, TextLineDataset, auto_shard
 from workbench.data.sharding.autoshard import choose_policy, is_file_based
+from workbench.data.stages.ordering.select import Shard
 from workbench.data.stages.prefetch import Prefetch
-from workbench.data.stages.select import Shard
 from workbench.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from workbench.data import service
 from workbench.data.cost.statistics import StatsAggregator
-from workbench.data.databases import SqlDataset
 from workbench.data.experimental.applied import (
     assert_cardinality,
     bucket_by_sequence_length,
@@ -44,7 +43,7 @@ from workbench.data.experimental.datasets import (
     to_variant,
 )
 from workbench.data.exports.writers import TFRecordWriter
-from workbench.data.formats.csv_reference import CsvDataset, make_csv_dataset
+from workbench.data.formats.csv.reference import CsvDataset, make_csv_dataset
 from workbench.data.iterator import Optional
 from workbench.data.options import (
     AUTOTUNE,
@@ -57,9 +56,10 @@ from workbench.data.options import (
     StatsOptions,
     ThreadingOptions,
 )
+from workbench.data.readers.databases import SqlDataset
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
-from workbench.data.stages.reduce_by_key import Reducer
-from workbench.data.stages.select import SHARD_HINT
+from workbench.data.stages.computing.reduce_by_key import Reducer
+from workbench.data.stages.ordering.select import SHARD_HINT
 
 __all__ = [
     "AUTOTUNE",

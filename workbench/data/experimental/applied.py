@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from workbench.data.dataset import Dataset
+from workbench.data.stages.computing.reduce_by_key import ReduceByKey, Reducer
 from workbench.data.stages.observed import BytesProducedStats, LatencyStats
-from workbench.data.stages.reduce_by_key import ReduceByKey, Reducer
 from workbench.data.stages.to_device import ToDevice
 from workbench.errors import InvalidArgumentError
 

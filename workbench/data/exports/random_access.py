@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from workbench.data.options import Options
 from workbench.data.stage import Pipeline, Stage
-from workbench.data.stages.batch import Batch
-from workbench.data.stages.functions import Map
+from workbench.data.stages.computing.functions import Map
+from workbench.data.stages.grouping.batch import Batch
+from workbench.data.stages.ordering.select import SHARD_HINT, Shard, Skip, Take
 from workbench.data.stages.prefetch import Prefetch
-from workbench.data.stages.select import SHARD_HINT, Shard, Skip, Take
 
 _Kind = TypeVar("_Kind", bound=Pipeline)
 

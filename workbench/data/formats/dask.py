@@ -15,7 +15,7 @@ from workbench.data.sources.files import FileReader
 from workbench.data.sources.memory import read_only
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, relax, spec_of
 from workbench.data.stage import Pipeline, Stage
-from workbench.data.stages.select import Shard
+from workbench.data.stages.ordering.select import Shard
 from workbench.data.structure import LEAF, convert, flatten_result
 from workbench.data.tables import ArrayTable, ListTable, Run
 from workbench.errors import InvalidArgumentError

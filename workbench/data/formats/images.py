@@ -13,12 +13,12 @@ import numpy as np
 
 from workbench.data.dataset import Dataset
 from workbench.data.formats.image_folders import ENDINGS, check_inside, images_by_class
-from workbench.data.readers import read_files
+from workbench.data.readers.files import read_files
 from workbench.data.seeds import draw
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.opening import opened
 from workbench.data.spec import TensorSpec
-from workbench.data.stages.shuffle import Shuffle
+from workbench.data.stages.ordering.shuffle import Shuffle
 from workbench.data.structure import Array, Structure, flatten
 from workbench.data.tables import ListTable, Run
 from workbench.errors import (

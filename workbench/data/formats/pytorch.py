@@ -14,7 +14,7 @@ from workbench.data.sources.memory import read_only
 from workbench.data.spec import UNKNOWN_CARDINALITY, relax, spec_of
 from workbench.data.stacking import stack
 from workbench.data.stage import Source
-from workbench.data.stages.functions import note_place
+from workbench.data.stages.computing.functions import note_place
 from workbench.data.structure import Array, Structure, flatten_result
 from workbench.data.tables import Leaves, Rows, Run, Segment, as_slab, row_numbers, single
 from workbench.errors import InvalidArgumentError

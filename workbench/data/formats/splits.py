@@ -15,7 +15,7 @@ from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.sources.files import FileReader
 from workbench.data.stage import Pipeline, Stage
-from workbench.data.stages.select import Shard
+from workbench.data.stages.ordering.select import Shard
 from workbench.data.structure import Array
 from workbench.data.tables import ArrayTable, Failed, Rows, Run, row_numbers
 from workbench.errors import InvalidArgumentError

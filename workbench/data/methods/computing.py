@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import Any, Self
 
 from workbench.data.methods.staged import Staged
-from workbench.data.stages import probe
-from workbench.data.stages.batch import Batch
-from workbench.data.stages.flat import Interleave
-from workbench.data.stages.functions import Map
+from workbench.data.stages.computing import probe
+from workbench.data.stages.computing.flat import Interleave
+from workbench.data.stages.computing.functions import Map
+from workbench.data.stages.computing.scan import Scan
+from workbench.data.stages.grouping.batch import Batch
+from workbench.data.stages.grouping.unbatch import Unbatch
 from workbench.data.stages.prefetch import check_parallel_calls
-from workbench.data.stages.scan import Scan
-from workbench.data.stages.unbatch import Unbatch
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 

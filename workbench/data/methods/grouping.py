@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any, NoReturn, Self
 
 from workbench.data.methods.staged import Staged
-from workbench.data.stages.batch import Batch
-from workbench.data.stages.enumerate import Enumerate
-from workbench.data.stages.group import GroupByWindow, bucketed
-from workbench.data.stages.padded import PaddedBatch
+from workbench.data.stages.grouping.batch import Batch
+from workbench.data.stages.grouping.group import GroupByWindow, bucketed
+from workbench.data.stages.grouping.padded import PaddedBatch
+from workbench.data.stages.grouping.split import Regroup
+from workbench.data.stages.grouping.unbatch import Unbatch
+from workbench.data.stages.grouping.window import Window
+from workbench.data.stages.ordering.enumerate import Enumerate
 from workbench.data.stages.prefetch import check_parallel_calls
-from workbench.data.stages.split import Regroup
-from workbench.data.stages.unbatch import Unbatch
-from workbench.data.stages.window import Window
 from workbench.errors import OutOfRangeError
 
 

@@ -12,13 +12,13 @@ from workbench.data.sources.combine import Concatenated
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 from workbench.data.stage import Pipeline
 from workbench.data.stages.cache import Cache
-from workbench.data.stages.functions import Filter, TakeWhile, check_predicate
+from workbench.data.stages.computing.functions import Filter, TakeWhile, check_predicate
+from workbench.data.stages.computing.resample import RejectionResample
 from workbench.data.stages.ignore_errors import IgnoreErrors
+from workbench.data.stages.ordering.select import AssertCardinality, Repeat, Shard, Skip, Take
+from workbench.data.stages.ordering.shuffle import Shuffle
+from workbench.data.stages.ordering.unique import Unique
 from workbench.data.stages.prefetch import Prefetch
-from workbench.data.stages.resample import RejectionResample
-from workbench.data.stages.select import AssertCardinality, Repeat, Shard, Skip, Take
-from workbench.data.stages.shuffle import Shuffle
-from workbench.data.stages.unique import Unique
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
 

@@ -14,9 +14,9 @@ from workbench.data.sources.combine import Chosen, Concatenated, Zipped
 from workbench.data.sources.files import FileReader
 from workbench.data.sources.urls import shown
 from workbench.data.stage import Pipeline
-from workbench.data.stages.flat import Interleave
+from workbench.data.stages.computing.flat import Interleave
+from workbench.data.stages.ordering.select import SHARD_HINT, Shard
 from workbench.data.stages.prefetch import Prefetch
-from workbench.data.stages.select import SHARD_HINT, Shard
 from workbench.errors import NotFoundError
 
 _Kind = TypeVar("_Kind", bound=Pipeline)

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from workbench.data.dataset import Dataset
 from workbench.data.sharding.distributed import HostPipeline, Placement
+from workbench.data.stages.grouping.split import EvenSplit, Regroup
+from workbench.data.stages.ordering.select import Shard
 from workbench.data.stages.prefetch import Prefetch
-from workbench.data.stages.select import Shard
-from workbench.data.stages.split import EvenSplit, Regroup
 
 Group = list[Placement] | None
 """A step of one host; None once it has ended."""

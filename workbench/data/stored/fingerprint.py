@@ -19,7 +19,7 @@ import numpy as np
 from workbench import tree
 from workbench.data.sources.remote import version_of
 from workbench.data.sources.urls import Url
-from workbench.data.stages.shuffle import Shuffle
+from workbench.data.stages.ordering.shuffle import Shuffle
 from workbench.errors import InvalidArgumentError, NotFoundError
 
 _MOST_URLS: Final = 64

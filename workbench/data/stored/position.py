@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 from workbench.data.passes import Pass
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.stages.batch import Batch
-from workbench.data.stages.functions import Map
+from workbench.data.stages.computing.functions import Map
+from workbench.data.stages.grouping.batch import Batch
 from workbench.data.stages.prefetch import Prefetch
 from workbench.data.stored.fingerprint import fingerprint
 from workbench.data.stored.writing import replace_file

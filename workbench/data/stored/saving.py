@@ -9,7 +9,7 @@ from typing import Any
 from workbench.data.failing import raised
 from workbench.data.spec import INFINITE_CARDINALITY
 from workbench.data.stage import Pipeline, Source
-from workbench.data.stages import probe
+from workbench.data.stages.computing import probe
 from workbench.data.stored.blocks import check_stored_compression
 from workbench.data.stored.manifest import read_manifest
 from workbench.data.stored.reading import Stored, StoredShards, with_spec

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from workbench.data.readers import TFRecordDataset
+from workbench.data.readers.files import TFRecordDataset
 from workbench.debugging.dump.options import MODES
 from workbench.debugging.dump.schema import SCHEMA
 from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError

@@ -14,11 +14,11 @@ from workbench.data.sources.combine import Concatenated, Zipped
 from workbench.data.sources.counting import Counting
 from workbench.data.sources.memory import Slices, Whole
 from workbench.data.stage import Pipeline
-from workbench.data.stages.batch import Batch
+from workbench.data.stages.grouping.batch import Batch
+from workbench.data.stages.grouping.split import EvenSplit, Regroup
+from workbench.data.stages.ordering.select import AssertCardinality, Repeat, Shard, Skip, Take
+from workbench.data.stages.ordering.shuffle import Shuffle
 from workbench.data.stages.prefetch import Prefetch
-from workbench.data.stages.select import AssertCardinality, Repeat, Shard, Skip, Take
-from workbench.data.stages.shuffle import Shuffle
-from workbench.data.stages.split import EvenSplit, Regroup
 from workbench.device_names import Device
 from workbench.distribute.input.read_step import SharedPlace
 from workbench.errors import InvalidArgumentError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.data.sharding.explain import explain_sharding
 from workbench.data.sharding.model import Shape
-from workbench.data.stages.batch import Batch
+from workbench.data.stages.grouping.batch import Batch
 from workbench.distribute.input.distributed_dataset import DistributedDataset
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.ui.render.plain_values import plain

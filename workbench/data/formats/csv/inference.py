@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from workbench.data.formats.csv_records import fields_of, first_record, record_ends, whole_records
+from workbench.data.formats.csv.records import fields_of, first_record, record_ends, whole_records
 from workbench.data.sources.compressed import DEFAULT_BLOCK_BYTES, blocks
 from workbench.data.spec import STRING
 from workbench.errors import InvalidArgumentError

@@ -11,11 +11,11 @@ import numpy as np
 
 from workbench.data.dataset import Dataset
 from workbench.data.formats.columns import ColumnReading
-from workbench.data.formats.csv_form import CsvForm, arrow_type, as_bytes
-from workbench.data.formats.csv_records import fields_of, first_record, record_ends, whole_records
+from workbench.data.formats.csv.form import CsvForm, arrow_type, as_bytes
+from workbench.data.formats.csv.records import fields_of, first_record, record_ends, whole_records
 from workbench.data.formats.damage import damage_told
 from workbench.data.formats.splits import SplitReader
-from workbench.data.readers import read_files
+from workbench.data.readers.files import read_files
 from workbench.data.sources.compressed import blocks
 from workbench.data.sources.files import file_names
 from workbench.data.spec import dtype_of

@@ -20,7 +20,7 @@ from workbench.data.options import AUTOTUNE, Options
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.stages import probe
+from workbench.data.stages.computing import probe
 from workbench.data.structure import Structure, flatten_result
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
 from workbench.errors import InvalidArgumentError, OutOfRangeError

@@ -11,8 +11,8 @@ import numpy as np
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.stages import probe
-from workbench.data.stages.functions import Map, note_place
+from workbench.data.stages.computing import probe
+from workbench.data.stages.computing.functions import Map, note_place
 from workbench.data.structure import Array, flatten_result
 from workbench.data.tables import Failed, Run, items, single
 from workbench.errors import InvalidArgumentError

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from workbench.data.passes import Pass
 from workbench.data.spec import TensorSpec, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.stages.functions import Map, note_place
+from workbench.data.stages.computing.functions import Map, note_place
 from workbench.data.structure import Structure, flatten, flatten_result
 from workbench.data.tables import Failed, Leaves, Run, items, single
 from workbench.errors import InvalidArgumentError

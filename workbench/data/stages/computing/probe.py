@@ -17,7 +17,7 @@ from workbench import tree
 from workbench.data.sources.memory import Whole
 from workbench.data.spec import STRING, DatasetSpec, TensorSpec, relax, spec_of
 from workbench.data.stage import Pipeline
-from workbench.data.stages.select import Repeat
+from workbench.data.stages.ordering.select import Repeat
 from workbench.data.structure import flatten_result
 from workbench.debugging import observing
 from workbench.debugging.observing import Place

@@ -11,9 +11,9 @@ import numpy as np
 
 from workbench.data.dataset import Dataset
 from workbench.data.formats.columns import ColumnReading
-from workbench.data.formats.csv import CsvFiles
-from workbench.data.formats.csv_form import CsvForm
-from workbench.data.formats.csv_inference import CSV_TYPES, CsvHeads, inferred_defaults
+from workbench.data.formats.csv.files import CsvFiles
+from workbench.data.formats.csv.form import CsvForm
+from workbench.data.formats.csv.inference import CSV_TYPES, CsvHeads, inferred_defaults
 from workbench.data.options import AUTOTUNE
 from workbench.data.sources.files import file_names, matching_files
 from workbench.data.spec import STRING, dtype_of

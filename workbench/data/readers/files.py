@@ -10,7 +10,7 @@ from workbench.data.sources.files import FileReader, file_names
 from workbench.data.sources.fixed import FixedLength
 from workbench.data.sources.records import Records
 from workbench.data.sources.text import TextLines
-from workbench.data.stages.flat import Interleave
+from workbench.data.stages.computing.flat import Interleave
 from workbench.data.stages.prefetch import check_parallel_calls
 from workbench.errors import InvalidArgumentError
 from workbench.io.compression import check_compression

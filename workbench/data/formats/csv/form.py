@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.data.formats.csv_records import fields_of
+from workbench.data.formats.csv.records import fields_of
 from workbench.data.spec import STRING
 from workbench.errors import InvalidArgumentError
 

@@ -18,8 +18,8 @@ from workbench.data.passes import Pass
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.stages import probe
-from workbench.data.stages.functions import MOST_EXAMPLES, note_place
+from workbench.data.stages.computing import probe
+from workbench.data.stages.computing.functions import MOST_EXAMPLES, note_place
 from workbench.data.stages.prefetch import check_parallel_calls
 from workbench.data.structure import Structure, flatten
 from workbench.data.tables import Failed, Item, Leaves, Run, attempts

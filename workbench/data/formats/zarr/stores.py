@@ -32,7 +32,7 @@ from workbench.errors import (
 from workbench.extras import install_command
 
 if TYPE_CHECKING:
-    from workbench.data.formats.zarr_store import CheckedStore
+    from workbench.data.formats.zarr.checked_store import CheckedStore
 
 _CODECS: Final = set(
     "adler32 astype bitround blosc bytes bz2 crc32 crc32c delta fixedscaleoffset fletcher32 gzip lz4 lzma packbits "
@@ -166,8 +166,8 @@ class _Content:
 
 def _opened(path: str) -> tuple[CheckedStore, Any]:
     """A store, and the array or group that it holds."""
-    from workbench.data.formats.zarr_remote import RemoteStore
-    from workbench.data.formats.zarr_store import CheckedStore, Folder
+    from workbench.data.formats.zarr.checked_store import CheckedStore, Folder
+    from workbench.data.formats.zarr.remote import RemoteStore
 
     zarr = _zarr()
     if isinstance(path, Url):
@@ -208,7 +208,7 @@ def _others(group: Any) -> str:
 
 def _checked(array: Any, what: str) -> Any:
     """Refuses an array that cannot be read row by row, or not safely; gives what its chunks look like."""
-    from workbench.data.formats.zarr_store import Chunks
+    from workbench.data.formats.zarr.checked_store import Chunks
 
     names = _codec_names(array)
     for name in names:

@@ -14,7 +14,7 @@ from workbench.data.passes import Pass
 from workbench.data.sources.memory import Held
 from workbench.data.spec import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, relax
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.stages import probe
+from workbench.data.stages.computing import probe
 from workbench.data.structure import flatten
 from workbench.data.tables import Failed, Item, ListTable, Run, items
 from workbench.errors import InvalidArgumentError

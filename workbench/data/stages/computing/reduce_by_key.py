@@ -11,9 +11,9 @@ import numpy as np
 from workbench.data.passes import Pass
 from workbench.data.spec import UNKNOWN_CARDINALITY, spec_of
 from workbench.data.stage import Opener, Pipeline, Stage
-from workbench.data.stages import probe
-from workbench.data.stages.functions import note_place
-from workbench.data.stages.scan import same_state
+from workbench.data.stages.computing import probe
+from workbench.data.stages.computing.functions import note_place
+from workbench.data.stages.computing.scan import same_state
 from workbench.data.structure import Array, Structure, flatten, flatten_result
 from workbench.data.tables import Failed, Leaves, Run, items, single
 from workbench.errors import InvalidArgumentError

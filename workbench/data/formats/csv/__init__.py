@@ -1,0 +1,1 @@
+"""CSV files: where records end, how columns are typed, and the datasets."""

@@ -1,0 +1,1 @@
+"""Zarr: stores of this machine and behind URLs, and the datasets."""

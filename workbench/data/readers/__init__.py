@@ -1,0 +1,1 @@
+"""Datasets that read files and databases, under the names of the reference."""

@@ -1,0 +1,1 @@
+"""Stages that call a user's function for elements."""

@@ -1,0 +1,1 @@
+"""Stages that put elements together and take them apart: batches, windows, groups."""

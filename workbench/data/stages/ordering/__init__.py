@@ -1,0 +1,1 @@
+"""Stages that choose and order elements."""
