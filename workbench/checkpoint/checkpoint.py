@@ -21,7 +21,7 @@ class Checkpoint:
     """State of a program under names, which is saved and restored as a whole (as tf.train.Checkpoint).
 
     It holds variables of every strategy, iterators over datasets wherever they are, arrays of NumPy, JAX and CuPy,
-    numbers, texts, booleans and None, in lists, tuples, dicts and objects, whose attributes count. An object with
+    numbers, strings, booleans and None, in lists, tuples, dicts and objects, whose attributes count. An object with
     `state_dict()` and `load_state_dict(state)` gives and takes its state itself. Names can be given later:
     `checkpoint.model = model`.
 
@@ -86,7 +86,7 @@ class Checkpoint:
           The path of the checkpoint.
 
         Raises:
-          WorkbenchError: As `write`.
+          WorkbenchError: See `write`.
         """
         self.sync()
         counter = self._save_counter + 1
@@ -157,7 +157,7 @@ class Checkpoint:
         Lists, dicts and objects are changed in place; what is none of these is found under its name in this object.
 
         Args:
-          path: Of a checkpoint, as `save` or `write` returned it.
+          path: A checkpoint's path, as `save` or `write` returned it.
           expect_partial: Whether the checkpoint may lack something, or have more; shapes and dtypes have to fit anyway.
 
         Raises:

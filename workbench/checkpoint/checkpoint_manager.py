@@ -165,7 +165,7 @@ class CheckpointManager:
         Raises:
           FailedPreconditionError: If another process saves under the same name there.
           RuntimeError: Inside a replica function.
-          WorkbenchError: As `Checkpoint.write`.
+          WorkbenchError: See `Checkpoint.write`.
         """
         refuse_on_replica("saving a checkpoint")
         step = None if self._step_counter is None else int(self._step_counter)
@@ -196,7 +196,7 @@ class CheckpointManager:
 
         Args:
           fall_back: Whether to take an older checkpoint, with a warning, where a newer one is damaged.
-          expect_partial: As of `Checkpoint.restore`.
+          expect_partial: See `Checkpoint.restore`.
 
         Returns:
           The path of the checkpoint; None if there is none.

@@ -56,10 +56,10 @@ def _parser() -> argparse.ArgumentParser:
         "what",
         nargs="?",
         metavar="ADDRESS | RUN.parquet",
-        help="name, id or scheduler address of a job of yours on this machine, or a recorded run or a folder of them "
-        "(default: the jobs there are)",
+        help="name, id or scheduler address of one of your jobs on this machine, a recorded run, or a folder of runs "
+        "(default: the jobs that run now)",
     )
-    dashboard.add_argument("--port", type=int, default=0, help="default: one that is free")
+    dashboard.add_argument("--port", type=int, default=0, help="default: a free one")
     dashboard.add_argument(
         "--address",
         default="127.0.0.1",
@@ -70,14 +70,14 @@ def _parser() -> argparse.ArgumentParser:
     dashboard.add_argument(
         "--without-tls",
         action="store_true",
-        help="listen off loopback without it all the same, behind a proxy that speaks TLS",
+        help="allow other addresses without TLS, behind a proxy that provides it",
     )
     dashboard.add_argument(
         "--origin",
         action="append",
         default=[],
         metavar="NAME:PORT",
-        help="how browsers reach it, if otherwise, or https://NAME behind a proxy",
+        help="the name by which browsers reach it, or https://NAME behind a proxy; once for each name",
     )
     dashboard.add_argument(
         "--no-browser", action="store_true", help="print the address instead of opening it"
@@ -98,7 +98,7 @@ def _add_data_service(commands: Any) -> None:
     dispatcher.add_argument(
         "--work-dir",
         metavar="FOLDER",
-        help="keep a journal and the token there; started again with the same folder and port, it goes on where it was",
+        help="keep a journal and the token there; a restart with the same folder and port continues",
     )
     dispatcher.add_argument(
         "--address-file",
@@ -110,29 +110,29 @@ def _add_data_service(commands: Any) -> None:
         type=_positive,
         default=10,
         metavar="SECONDS",
-        help="how long a worker is silent before others do its work (default: %(default)s)",
+        help="how long a worker may be silent before others take its work (default: %(default)s)",
     )
     worker = commands.add_parser("data-worker", help="a worker of the data service, until Ctrl-C")
     worker.add_argument(
         "dispatcher",
         metavar="ADDRESS | FILE",
-        help="what data-dispatcher printed, or the file that it wrote; everybody on the machine sees an ADDRESS given "
-        "here, token included",
+        help="what data-dispatcher printed, or the file that it wrote; everybody on the machine can see an ADDRESS "
+        "given here, token included",
     )
     worker.add_argument(
         "--dispatcher-timeout",
         type=_positive,
         default=3600,
         metavar="SECONDS",
-        help="how long to try a dispatcher that is away (default: %(default)s)",
+        help="how long to try to reach the dispatcher (default: %(default)s)",
     )
     worker.add_argument(
         "--worker-address",
         metavar="HOST:PORT",
-        help="how consumers reach it, if otherwise; %%port%% stands for its port",
+        help="the address by which consumers reach it; %%port%% stands for its port",
     )
     for parser in (dispatcher, worker):
-        parser.add_argument("--port", type=int, default=0, help="default: one that is free")
+        parser.add_argument("--port", type=int, default=0, help="default: a free one")
         parser.add_argument(
             "--host",
             default="127.0.0.1",
@@ -151,10 +151,10 @@ def _add_join(commands: Any) -> None:
     join = commands.add_parser(
         "join",
         help="make this process one task of a Dask cluster, until Ctrl-C",
-        description="Started once for each task, under srun, with TF_CONFIG, in pods or in terminals, it makes them "
-        "one Dask cluster with TLS, to which wb.connect attaches. All tasks need the same secret: by default it is "
-        "kept in ~/.local/share/workbench/join-secret; WORKBENCH_SECRET_FILE names another file, WORKBENCH_SECRET the "
-        "secret itself.",
+        description="Start it once for each task: under srun, with TF_CONFIG, in pods or in terminals. The tasks "
+        "become one Dask cluster with TLS, to which wb.connect attaches. All tasks need the same secret. By default it "
+        "is kept in ~/.local/share/workbench/join-secret; WORKBENCH_SECRET_FILE names another file, WORKBENCH_SECRET "
+        "the secret itself.",
     )
     join.add_argument(
         "task",
@@ -173,8 +173,8 @@ def _add_join(commands: Any) -> None:
         "--jobs",
         type=_counts,
         metavar="worker=2,ps=1",
-        help="how many tasks each job has: under srun all are workers by default, by hand it says whom the chief waits "
-        "for",
+        help="how many tasks each job has; under srun all are workers by default, by hand the chief waits for these "
+        "tasks",
     )
     join.add_argument(
         "--pods",

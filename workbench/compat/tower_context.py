@@ -57,7 +57,7 @@ class TowerContext:
 
         Args:
           merge_fn: Gets arguments with one component per tower; `distribution.unwrap` lists the components.
-          *args: Of this tower.
+          *args: Arguments of this tower.
           **kwargs: Of this tower.
 
         Returns:

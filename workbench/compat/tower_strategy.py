@@ -124,7 +124,7 @@ class MirroredStrategy:
 
         Args:
           fn: Runs in tower context; `get_tower_context()` tells it which tower it is.
-          *args: Of values with a component per tower each gets its own.
+          *args: Arguments of `fn`; of values with a component per tower each tower gets its own.
           **kwargs: Likewise. `run_concurrently` is accepted, without effect.
 
         Returns:
@@ -165,7 +165,7 @@ class MirroredStrategy:
         Args:
           var: A variable of this strategy.
           fn: Updates the component.
-          *args: Of mirrored values each call gets its component.
+          *args: Arguments of `fn`; of mirrored values each call gets its component.
           **kwargs: Likewise.
 
         Raises:

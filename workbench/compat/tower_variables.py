@@ -36,7 +36,7 @@ def get_variable(
     Args:
       name: For people; variables do not share by name.
       initializer: The initial value, or a function that returns it for `shape`, such as `np.zeros`.
-      shape: Of the variable, if `initializer` is a function.
+      shape: Shape of the variable, if `initializer` is a function.
       dtype: None for that of the initial value.
       trainable: Whether optimizers update it. Variables of `tower_local_var_scope` are not trainable.
     """
@@ -60,7 +60,7 @@ def local_to_towers(strategy: Strategy, aggregation: str) -> Iterator[None]:
     """Variables that `get_variable` makes in the block have independent components.
 
     Args:
-      strategy: Whose scope the block is in.
+      strategy: The strategy in whose scope the block is.
       aggregation: How they are combined on reading, "SUM" or "MEAN".
     """
     outer = _thread.aggregation

@@ -159,10 +159,10 @@ class JobPage:
         asks = self._asks()
         if link is None or link.summary is None:
             note = (
-                "Several jobs of yours run on this machine. Pick one."
+                "Several of your jobs run on this machine. Pick one."
                 if asks
                 else (
-                    "Waiting for a job: it appears when wb.connect() has run in a notebook or script of yours."
+                    "Waiting for a job: it appears when wb.connect() has run in one of your notebooks or scripts."
                 )
             )
             return ShellState("your jobs on this machine", note=note, clusters=choices, choose=asks)

@@ -44,9 +44,7 @@ def find(what: str | os.PathLike[str] | None, registry: Registry) -> Jobs | Reco
     if len(found) == 1:
         return Jobs(found[0].id)
     if found:
-        raise NotFoundError(
-            f"several jobs of yours are called {what!r}; name one by its id: {_listed(found)}"
-        )
+        raise NotFoundError(f"several of your jobs are called {what!r}; name one by its id: {_listed(found)}")
     there = f"those that there are: {_listed(jobs)}" if jobs else "none of yours runs on this machine"
     if what and Path(what).exists() and not what.endswith(".py"):
         try:

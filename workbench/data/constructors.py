@@ -47,7 +47,13 @@ class Constructors(ABC):
 
     @classmethod
     def range(cls, *args: int, output_type: Any = np.int64, name: str | None = None) -> Self:
-        """Numbers as Python's range gives them: `stop`, or `start, stop`, or `start, stop, step`."""
+        """Numbers as Python's range gives them.
+
+        Args:
+          *args: `stop`, or `start, stop`, or `start, stop, step`.
+          output_type: The dtype of the numbers.
+          name: Name of the source.
+        """
         return cls.of_source(Counting.of(args, output_type), name)
 
     @classmethod
@@ -68,7 +74,7 @@ class Constructors(ABC):
           output_shapes: Nested shapes to go with them; unknown if None.
           args: Arguments for `generator`.
           output_signature: Nested `TensorSpec`s.
-          name: Of the source.
+          name: Name of the source.
 
         Raises:
           TypeError: if neither signature nor types are given.
@@ -90,8 +96,8 @@ class Constructors(ABC):
         Args:
           file_pattern: A pattern as of a shell, also of a URL (`s3://bucket/*.csv`), or a list of them.
           shuffle: Whether each iteration has an order of its own (default True).
-          seed: Of that order.
-          name: Of the source.
+          seed: Seed of that order.
+          name: Name of the source.
 
         Raises:
           InvalidArgumentError: if nothing matches.
@@ -108,7 +114,7 @@ class Constructors(ABC):
         Args:
           args: Datasets, or one tuple or dict of them.
           datasets: The same as a keyword.
-          name: Of the source.
+          name: Name of the source.
 
         Raises:
           TypeError: if there is none, or something else is among them.
@@ -130,13 +136,20 @@ class Constructors(ABC):
         Args:
           seed: Makes the numbers repeatable for a dataset built again; they are not those of TensorFlow.
           rerandomize_each_iteration: Whether each iteration has other numbers (default False).
-          name: Of the source.
+          name: Name of the source.
         """
         return cls.of_source(RandomNumbers(draw(seed), bool(rerandomize_each_iteration)), name)
 
     @classmethod
     def counter(cls, start: Any = 0, step: Any = 1, dtype: Any = np.int64, name: str | None = None) -> Self:
-        """The numbers `start`, `start + step`, `start + 2 * step`, ... without end."""
+        """The numbers `start`, `start + step`, `start + 2 * step`, ... without end.
+
+        Args:
+          start: The first number.
+          step: The difference between two numbers; may be negative.
+          dtype: The dtype of the numbers.
+          name: Name of the source.
+        """
         return cls.of_source(Counter.of(start, step, dtype), name)
 
     @classmethod

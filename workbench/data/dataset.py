@@ -60,6 +60,14 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
     ) -> Any:
         """Folds the elements: `state = reduce_func(state, element)`, starting with `initial_state`.
 
+        Args:
+          initial_state: The first state, nested arrays or numbers.
+          reduce_func: Returns the next state, with the structure and dtypes of the first.
+          name: Appears in errors.
+
+        Returns:
+          The last state.
+
         Raises:
           TypeError: if the function changes structure or dtype of the state.
         """

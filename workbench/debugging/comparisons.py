@@ -41,8 +41,8 @@ def assert_equal(
     """Checks that `x == y` holds element by element (as tf.debugging.assert_equal). NaN equals nothing.
 
     Args:
-      x: An array or number of any shape, texts, or a value with a component per replica, each of which is checked.
-      y: Of the same dtype, and a shape that `x` can be broadcast with; a Python number takes the dtype of `x`.
+      x: An array or number of any shape, strings, or a value with a component per replica, each of which is checked.
+      y: An array of the same dtype and a shape that `x` can be broadcast with; a Python number takes the dtype of `x`.
       message: What the error begins with.
       summarize: How many elements of each the error shows: 3 by default, all if negative.
       name: Taken for compatibility, without effect.
@@ -59,8 +59,8 @@ def assert_none_equal(
     """Checks that `x != y` holds for every pair of elements (as tf.debugging.assert_none_equal).
 
     Args:
-      x: As for `assert_equal`.
-      y: As for `assert_equal`.
+      x: See `assert_equal`.
+      y: See `assert_equal`.
       summarize: How many elements of each the error shows; stands before `message`, as in the reference.
       message: What the error begins with.
       name: Taken for compatibility, without effect.
@@ -78,7 +78,7 @@ def assert_less(
 
     Args:
       x: Real numbers, otherwise as for `assert_equal`.
-      y: As for `assert_equal`.
+      y: See `assert_equal`.
       message: What the error begins with.
       summarize: How many elements of each the error shows.
       name: Taken for compatibility, without effect.
@@ -96,7 +96,7 @@ def assert_less_equal(
 
     Args:
       x: Real numbers, otherwise as for `assert_equal`.
-      y: As for `assert_equal`.
+      y: See `assert_equal`.
       message: What the error begins with.
       summarize: How many elements of each the error shows.
       name: Taken for compatibility, without effect.
@@ -114,7 +114,7 @@ def assert_greater(
 
     Args:
       x: Real numbers, otherwise as for `assert_equal`.
-      y: As for `assert_equal`.
+      y: See `assert_equal`.
       message: What the error begins with.
       summarize: How many elements of each the error shows.
       name: Taken for compatibility, without effect.
@@ -132,7 +132,7 @@ def assert_greater_equal(
 
     Args:
       x: Real numbers, otherwise as for `assert_equal`.
-      y: As for `assert_equal`.
+      y: See `assert_equal`.
       message: What the error begins with.
       summarize: How many elements of each the error shows.
       name: Taken for compatibility, without effect.
@@ -166,7 +166,7 @@ def assert_negative(
     """Checks that every element is below zero (as tf.debugging.assert_negative); NaN is not.
 
     Args:
-      x: As for `assert_positive`.
+      x: See `assert_positive`.
       message: What the error begins with.
       summarize: How many elements the error shows.
       name: Taken for compatibility, without effect.
@@ -183,7 +183,7 @@ def assert_non_negative(
     """Checks that no element is below zero or NaN (as tf.debugging.assert_non_negative); -0.0 passes.
 
     Args:
-      x: As for `assert_positive`.
+      x: See `assert_positive`.
       message: What the error begins with.
       summarize: How many elements the error shows.
       name: Taken for compatibility, without effect.
@@ -200,7 +200,7 @@ def assert_non_positive(
     """Checks that no element is above zero or NaN (as tf.debugging.assert_non_positive); -0.0 passes.
 
     Args:
-      x: As for `assert_positive`.
+      x: See `assert_positive`.
       message: What the error begins with.
       summarize: How many elements the error shows.
       name: Taken for compatibility, without effect.
@@ -226,7 +226,7 @@ def assert_near(
 
     Args:
       x: Floating or complex numbers of any shape, or a value with a component per replica.
-      y: Of the same dtype, and a shape that `x` can be broadcast with.
+      y: An array of the same dtype and a shape that `x` can be broadcast with.
       rtol: Relative to `y`; 10 times the dtype's epsilon by default.
       atol: Absolute; 10 times the dtype's epsilon by default.
       message: What the error begins with.
@@ -280,7 +280,7 @@ def Assert(condition: Any, data: Any, summarize: int | None = None, name: str | 
 
     Args:
       condition: A bool, a scalar array, or a value with such a component per replica.
-      data: A list of arrays and texts that the error shows.
+      data: A list of arrays and strings that the error shows.
       summarize: How many elements of each the error shows: 3 by default, all if negative.
       name: Taken for compatibility, without effect.
 

@@ -120,7 +120,7 @@ def assert_shapes(
     Args:
       shapes: Pairs of array and shape, or a dict from hashable arrays to shapes. Values with a component per replica
         are checked replica by replica.
-      data: Arrays and texts that the error shows; by default the array that does not fit.
+      data: Arrays and strings that the error shows; by default the array that does not fit.
       summarize: How many elements of each the error shows: 3 by default, all if negative.
       message: What the error begins with.
       name: Taken for compatibility, without effect.

@@ -100,7 +100,7 @@ def assert_proper_iterable(values: Any) -> None:
 def is_numeric_tensor(tensor: Any) -> bool:
     """Whether `tensor` is an array of numbers (as tf.debugging.is_numeric_tensor).
 
-    Python numbers, lists, and arrays of bools or texts are not. Arrays of NumPy are: they are what the reference has
+    Python numbers, lists, and arrays of bools or strings are not. Arrays of NumPy are: they are what the reference has
     tensors for.
     """
     dtype = getattr(tensor, "dtype", None)

@@ -59,7 +59,13 @@ class DefaultStrategy(Strategy):
         kwargs: dict[str, Any] | None = None,
         options: RunOptions | None = None,
     ) -> Any:
-        """Calls `fn` here and now; returns its structure with a `PerReplica` of one component for each leaf.
+        """Calls `fn` in this process; returns its structure with a `PerReplica` of one component for each leaf.
+
+        Args:
+          fn: A function or a `wb.function`.
+          args: Its arguments; distributed values give their component.
+          kwargs: Its keyword arguments, treated alike.
+          options: Accepted, without effect here.
 
         Raises:
           RuntimeError: In a replica function, or in the scope of another strategy.

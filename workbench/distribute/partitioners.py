@@ -59,7 +59,7 @@ class MinSizePartitioner(Partitioner):
     Args:
       min_shard_bytes: 256 KiB by default.
       max_shards: The most shards, 1 by default.
-      bytes_per_string: What an element of a variable of texts counts.
+      bytes_per_string: How many bytes an element of a variable of strings counts.
 
     Raises:
       ValueError: If a number is below 1.
@@ -85,7 +85,7 @@ class MaxSizePartitioner(Partitioner):
     Args:
       max_shard_bytes: The size of a shard.
       max_shards: The most shards, which comes before their size; None and 0 for any number.
-      bytes_per_string: What an element of a variable of texts counts.
+      bytes_per_string: How many bytes an element of a variable of strings counts.
 
     Raises:
       ValueError: If a number is below 1 (`max_shards`: 0).

@@ -48,7 +48,7 @@ def encode_sequence_example(
     """The bytes of a tf.train.SequenceExample.
 
     Args:
-      context: As for `encode_example`.
+      context: See `encode_example`.
       feature_lists: Name to steps, each as a feature of `encode_example`.
 
     Raises:

@@ -35,7 +35,7 @@ class FixedLenFeature:
     """A feature of which every example has as many values as `shape` says.
 
     Attributes:
-      shape: Of one example.
+      shape: Shape of one example.
       dtype: float32, int64 or "string".
       default_value: For examples without the feature: one value, or an array of `shape`. None refuses those.
 
@@ -75,7 +75,7 @@ class FixedLenSequenceFeature:
     Steps that an example does not have are filled up.
 
     Attributes:
-      shape: Of one step.
+      shape: Shape of one step.
       dtype: float32, int64 or "string".
       allow_missing: Whether an example without the feature has no steps, instead of being an error.
       default_value: What missing steps are filled with in `parse_example`: one value; None for 0 or b"".

@@ -78,6 +78,11 @@ def parse_single_sequence_example(
 ) -> tuple[dict[str, Values], dict[str, Values]]:
     """The wanted features of one sequence example: its context, and its sequences, without a batch dimension.
 
+    Args:
+      serialized: One serialized `tf.train.SequenceExample`: bytes, or an array of shape ().
+      context_features: Features of the context by name, see `parse_sequence_example`.
+      sequence_features: Features of the sequences by name.
+
     Raises:
       InvalidArgumentError: as `parse_sequence_example`.
       ValueError: as `parse_sequence_example`.

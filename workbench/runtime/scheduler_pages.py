@@ -79,7 +79,7 @@ def add(cluster: Cluster, make: Callable[[], Site]) -> None:
     if cluster.closed or cluster.embedded or not cluster.client.dashboard_link:
         raise FailedPreconditionError(
             f"there are no Dask pages to add to: the scheduler of {cluster!r} serves none. Connect to a Dask cluster "
-            f"of yours that was started with its dashboard on"
+            f"that was started with its dashboard on"
         )
     cluster.client.register_plugin(SchedulerPages(make))
 

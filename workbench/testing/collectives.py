@@ -92,7 +92,7 @@ def trace(strategy: Strategy) -> Iterator[Trace]:
     Those that workbench itself needs, such as for handing input round, are not among them.
 
     Args:
-      strategy: Whose steps.
+      strategy: The strategy whose steps are traced.
     """
     group = strategy.group
     first, found = group.number, Trace()

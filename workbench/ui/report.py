@@ -36,7 +36,7 @@ def report(path: str | os.PathLike[str], *shown: Any, title: str = "") -> Path:
     Args:
       path: The file; it is replaced if it exists.
       shown: What `wb.collectives`, `wb.open_run`, `wb.inspect`, `wb.topology` and such give, strategies, clusters.
-      title: Of the page.
+      title: Title of the page.
 
     Returns:
       The path.

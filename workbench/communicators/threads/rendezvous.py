@@ -280,7 +280,7 @@ def together(link: Link, position: Position, brought: Any, blocks: Blocks, execu
       link: The replica's own.
       position: Who asks, for what, until when.
       brought: What this replica adds to the list that `execute` gets, ordered by rank.
-      blocks: As for `Link.exchange`.
+      blocks: See `Link.exchange`.
       execute: What to do; its result is every replica's result.
     """
     if isinstance(link, ThreadLink):

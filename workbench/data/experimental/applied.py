@@ -15,7 +15,13 @@ Transformation = Callable[[Dataset], Dataset]
 
 
 def shuffle_and_repeat(buffer_size: int, count: int | None = None, seed: int | None = None) -> Transformation:
-    """For `Dataset.apply`: `shuffle(buffer_size, seed)`, a new order each time, then `repeat(count)`."""
+    """For `Dataset.apply`: `shuffle(buffer_size, seed)`, a new order each time, then `repeat(count)`.
+
+    Args:
+      buffer_size: See `Dataset.shuffle`.
+      count: See `Dataset.repeat`.
+      seed: See `Dataset.shuffle`.
+    """
     return lambda dataset: dataset.shuffle(buffer_size, seed, reshuffle_each_iteration=True).repeat(count)
 
 
@@ -25,7 +31,14 @@ def snapshot(
     reader_func: Callable[[Dataset], Dataset] | None = None,
     shard_func: Callable[..., Any] | None = None,
 ) -> Transformation:
-    """For `Dataset.apply`: writes the first complete pass below `path`, and reads it from then on."""
+    """For `Dataset.apply`: writes the first complete pass below `path`, and reads it from then on.
+
+    Args:
+      path: See `Dataset.snapshot`, for all arguments.
+      compression: "AUTO", "GZIP", "SNAPPY" or None.
+      reader_func: Arranges the parts of the snapshot when it is read.
+      shard_func: Chooses the part that an element is written to.
+    """
     return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
 
 
@@ -93,7 +106,7 @@ def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Transform
     As in the reference, it should come last.
 
     Args:
-      device: As for `copy_to_device`.
+      device: See `copy_to_device`.
       buffer_size: Elements that wait on the device; None for as many as keep the reader from waiting.
     """
     return lambda dataset: dataset.with_stage(ToDevice.of(device, "prefetch_to_device")).prefetch(buffer_size)
@@ -227,8 +240,8 @@ def bucket_by_sequence_length(
       element_length_func: Gives an element's length.
       bucket_boundaries: Upper ends of the buckets but the last.
       bucket_batch_sizes: Elements per batch, by bucket.
-      padded_shapes: As for `Dataset.padded_batch`.
-      padding_values: As for `Dataset.padded_batch`.
+      padded_shapes: See `Dataset.padded_batch`.
+      padding_values: See `Dataset.padded_batch`.
       pad_to_bucket_boundary: Whether unknown dimensions are as long as the bucket allows.
       no_padding: Whether elements of a batch have one shape already.
       drop_remainder: Whether to leave out smaller last batches.
@@ -253,7 +266,7 @@ def dense_to_ragged_batch(
     Args:
       batch_size: Elements per batch.
       drop_remainder: Whether to leave out a smaller last batch.
-      row_splits_dtype: Of the ends of rows.
+      row_splits_dtype: Dtype of the ends of rows.
     """
     return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
 

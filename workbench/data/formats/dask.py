@@ -43,9 +43,9 @@ def from_dask(
 
     Args:
       collection: The collection; an array is cut along its first axis only.
-      columns: Of a data frame: names of the columns to read; None for all.
-      defaults: Of a data frame: what stands for null, by column.
-      element_spec: Of a bag: nested `TensorSpec`s of an item; None to look at the first one when asked.
+      columns: Names of the columns of a data frame to read; None for all.
+      defaults: Replacements for null in a data frame, by column.
+      element_spec: Nested `TensorSpec`s of an item of a bag; None reads the first item when asked.
 
     Raises:
       TypeError: if it is no such collection.

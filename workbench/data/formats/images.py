@@ -51,7 +51,7 @@ class ImageFolderDataset(Dataset):
       class_names: Folders to read, in the order of their labels; None for all, sorted.
       shuffle: Whether each iteration has an order of its own; else they are sorted by class and name. Only names are
         shuffled, so it takes no memory.
-      seed: Of that order.
+      seed: Seed of that order.
       most_pixels: Images with more are refused before they are decoded. Pillow's own limit,
         `PIL.Image.MAX_IMAGE_PIXELS`, holds as well.
       num_parallel_reads: How many images are decoded at a time, by threads, in the same order; None for one.

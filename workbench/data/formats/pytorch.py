@@ -30,7 +30,7 @@ def from_torch(dataset: Any, element_spec: Any = None) -> Dataset:
     An iterable-style one is read from its beginning by each host, which keeps its part.
 
     Args:
-      dataset: Of either kind; it travels to the hosts that read it.
+      dataset: A map-style or iterable dataset; it travels to the hosts that read it.
       element_spec: Nested `TensorSpec`s of an element. None: what the first and the last element of a map-style dataset
         have in common, or the first one of an iterable dataset.
 

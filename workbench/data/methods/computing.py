@@ -58,7 +58,7 @@ class Computing(Staged):
           deterministic: Whether results keep their order; True if the options do not say otherwise.
           synchronous: Whether the caller's own thread calls it; not together with `num_parallel_calls`.
           use_unbounded_threadpool: Without effect: a stage has the threads that it is given.
-          name: Of the stage.
+          name: Name of the stage.
 
         Raises:
           InvalidArgumentError: if `synchronous` is to have parallel calls, or their number is less than 1.
@@ -90,9 +90,9 @@ class Computing(Staged):
         Args:
           map_func: Gets the elements stacked, shape `(n, ...)` with `n` up to `batch_size`, and returns as many rows.
           batch_size: Most elements per call.
-          num_parallel_calls: As for `map`.
-          deterministic: As for `map`.
-          name: Of the stage.
+          num_parallel_calls: See `map`.
+          deterministic: See `map`.
+          name: Name of the stage.
 
         Raises:
           InvalidArgumentError: if a batch would be empty, or the function returns scalars.
@@ -131,7 +131,7 @@ class Computing(Staged):
             the datasets that follow; `AUTOTUNE` for all of the cycle, None for no threads.
           deterministic: Whether the order is that of reading without threads, True if the options do not say otherwise;
             False takes elements of the datasets that have some.
-          name: Of the stage.
+          name: Name of the stage.
 
         Raises:
           InvalidArgumentError: if cycle, block or number of calls is less than 1.
@@ -146,7 +146,7 @@ class Computing(Staged):
         Args:
           initial_state: Nested numbers and arrays that the first element gets.
           scan_func: Returns the next state, of the same structure and dtypes, and an output.
-          name: Of the stage.
+          name: Name of the stage.
 
         Raises:
           TypeError: in a pass, if the function changes structure or dtype of the state, or returns no pair.

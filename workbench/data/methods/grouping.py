@@ -41,7 +41,7 @@ class Grouping(Staged):
           num_parallel_calls: Batches that threads put together at a time, `AUTOTUNE` for what a measurement of the
             first ones finds; None for each by the one who reads it.
           deterministic: Whether such batches keep their order; True if the options do not say otherwise.
-          name: Of the stage.
+          name: Name of the stage.
 
         Raises:
           InvalidArgumentError: if a batch would be empty, or the number of calls is less than 1.
@@ -67,11 +67,11 @@ class Grouping(Staged):
         Args:
           batch_size: Elements per batch.
           padded_shapes: Nested shapes, None for dimensions as large as the largest; None for all of them.
-          padding_values: Nested values to pad with; None for zeros and empty texts.
+          padding_values: Nested values to pad with; None for zeros and empty strings.
           drop_remainder: Whether to leave out a smaller last batch.
-          name: Of the stage.
+          name: Name of the stage.
           num_parallel_calls: Batches that threads pad at a time, as for `batch`; the reference has no such argument.
-          deterministic: As for `batch`.
+          deterministic: See `batch`.
         """
         check_parallel_calls("padded_batch", num_parallel_calls)
         stage = PaddedBatch.of(self.element_spec, batch_size, padded_shapes, padding_values, drop_remainder)
@@ -119,7 +119,7 @@ class Grouping(Staged):
         Args:
           batch_size: Rows per batch, or several such numbers that take turns.
           drop_remainder: Whether to leave out a smaller last batch.
-          name: Of the stage.
+          name: Name of the stage.
 
         Raises:
           InvalidArgumentError: if a size is negative, or none is positive.
@@ -141,7 +141,7 @@ class Grouping(Staged):
           shift: From the beginning of one window to that of the next (default `size`).
           stride: From one element of a window to the next.
           drop_remainder: Whether to leave out windows that are not full.
-          name: Of the stage.
+          name: Name of the stage.
         """
         stage = Window.of(size, size if shift is None else shift, stride, drop_remainder)
         return self.with_stage(stage, name)
@@ -161,7 +161,7 @@ class Grouping(Staged):
           reduce_func: Gets a key and the dataset of its elements; returns a dataset.
           window_size: Elements of a window.
           window_size_func: The same by key; one of the two is given.
-          name: Of the stage.
+          name: Name of the stage.
         """
         return self.with_stage(GroupByWindow.of(key_func, reduce_func, window_size, window_size_func), name)
 
@@ -183,12 +183,12 @@ class Grouping(Staged):
           element_length_func: Gives an element's length.
           bucket_boundaries: Upper ends of the buckets but the last.
           bucket_batch_sizes: Elements per batch, by bucket.
-          padded_shapes: As for `padded_batch`.
-          padding_values: As for `padded_batch`.
+          padded_shapes: See `padded_batch`.
+          padding_values: See `padded_batch`.
           pad_to_bucket_boundary: Whether unknown dimensions are as long as the bucket allows.
           no_padding: Whether elements of a batch have one shape already.
           drop_remainder: Whether to leave out smaller last batches.
-          name: Of the stage.
+          name: Name of the stage.
         """
         stage = bucketed(
             self.element_spec,

@@ -47,7 +47,7 @@ class Ordering(Staged):
           buffer_size: Size of the reservoir; the number of elements, or `UNKNOWN_CARDINALITY`, for a full shuffle.
           seed: Makes the sequence of orders repeatable for a dataset built again.
           reshuffle_each_iteration: Whether each iteration has its own order (default True, also with a seed).
-          name: Of the stage.
+          name: Name of the stage.
 
         Raises:
           InvalidArgumentError: if the buffer has no room, or an endless dataset is to be shuffled in full.
@@ -68,7 +68,13 @@ class Ordering(Staged):
         return self.with_stage(Skip(int(count)), name)
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Self:
-        """Every `num_shards`-th element, starting with number `index`."""
+        """Every `num_shards`-th element, starting with number `index`.
+
+        Args:
+          num_shards: The number of parts, at least 1.
+          index: The part to keep, from 0 to `num_shards - 1`.
+          name: Name of the stage.
+        """
         return self.with_stage(Shard.of(int(num_shards), int(index)), name)
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Self:
@@ -110,7 +116,7 @@ class Ordering(Staged):
           target_dist: The wanted share of each class, shape `(classes,)`.
           initial_dist: The share that each class has; None to estimate it from the elements so far.
           seed: Makes the choices repeatable for a dataset built again.
-          name: Of the stage.
+          name: Name of the stage.
 
         Raises:
           InvalidArgumentError: if the shares are none; in a pass, if a class is not among them.
@@ -129,7 +135,7 @@ class Ordering(Staged):
 
         Args:
           buffer_size: Elements; `AUTOTUNE` or None for as many as keep the reader from waiting, 0 for none.
-          name: Of the stage.
+          name: Name of the stage.
 
         Raises:
           InvalidArgumentError: if the size is below -1.

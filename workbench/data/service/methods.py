@@ -61,7 +61,8 @@ def distribute(
       max_outstanding_requests: How many elements may be on their way or wait for the loop; by default about two
         megabytes per worker, and in rounds two elements per worker.
       data_transfer_protocol: None or "grpc".
-      compression: Of elements on their way: "AUTO" (none on this machine, SNAPPY to others), "SNAPPY", "GZIP" or None.
+      compression: Compression of elements in transit: "AUTO" (none on this machine, SNAPPY to others), "SNAPPY", "GZIP"
+        or None.
       cross_trainer_cache: Shares what workers make with other trainers; goes with `job_name` and a dataset without end.
       target_workers: "AUTO" or "ANY" read from all workers, "LOCAL" only from those in the process of the reader. All
         readers of a job must want the same; a job of local readers is computed by workers in their processes only.
@@ -108,7 +109,7 @@ def register_dataset(
     Args:
       service: Address of the dispatcher.
       dataset: The dataset.
-      compression: As of `distribute`.
+      compression: See `distribute`.
       dataset_id: A name to register it under.
       tls: The authority that servers are checked with, if they use TLS.
       timeout_seconds: How long a dispatcher that is away is tried again.
@@ -146,19 +147,19 @@ def from_dataset_id(
     """A dataset of the elements of one that was registered.
 
     Args:
-      processing_mode: As of `distribute`.
+      processing_mode: See `distribute`.
       service: Address of the dispatcher.
       dataset_id: What `register_dataset` gave.
       element_spec: `dataset.element_spec` of the registered dataset.
-      job_name: As of `distribute`.
-      consumer_index: As of `distribute`.
-      num_consumers: As of `distribute`.
-      max_outstanding_requests: As of `distribute`.
-      data_transfer_protocol: As of `distribute`.
-      cross_trainer_cache: As of `distribute`.
-      target_workers: As of `distribute`.
-      tls: As of `distribute`.
-      timeout_seconds: As of `distribute`.
+      job_name: See `distribute`.
+      consumer_index: See `distribute`.
+      num_consumers: See `distribute`.
+      max_outstanding_requests: See `distribute`.
+      data_transfer_protocol: See `distribute`.
+      cross_trainer_cache: See `distribute`.
+      target_workers: See `distribute`.
+      tls: See `distribute`.
+      timeout_seconds: See `distribute`.
 
     Raises:
       InvalidArgumentError: for an unknown mode or a malformed address, or without `element_spec`.

@@ -30,7 +30,7 @@ class JobStatus:
       splits_done: Splits of lanes that are complete; 0 if the source is not dealt, as are the next two.
       splits_leased: Splits that were dealt to other lanes.
       splits_left: Splits that were not dealt yet.
-      elements: How many elements were acknowledged; 0 if trainers share them, who acknowledge none.
+      elements: How many elements were acknowledged; 0 if trainers share them, because these acknowledge none.
       elements_per_second: How many lately.
       complete: Whether all were.
     """
@@ -97,7 +97,7 @@ class ServiceStatus:
         """What a dispatcher tells about itself.
 
         Args:
-          address: Of the dispatcher, without its token.
+          address: Address of the dispatcher, without its token.
           fields: Its reply.
           status: See the attribute.
         """

@@ -84,6 +84,11 @@ def auto_shard(dataset: Dataset, num_workers: int, index: int) -> Sharded:
     readers, zip and concatenate of readers. DATA reads everything and keeps every `num_workers`-th element,
     after the last stage but before a final prefetch. With a single host nothing is rewritten.
 
+    Args:
+      dataset: The whole dataset; its options choose the policy.
+      num_workers: The number of hosts.
+      index: The host, from 0 to `num_workers - 1`.
+
     Raises:
       NotFoundError: if FILE is asked for and no reader of files is found.
     """

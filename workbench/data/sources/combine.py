@@ -241,7 +241,7 @@ def chosen_by_weight(
       datasets: The datasets.
       weights: Numbers, a dataset of arrays of them, or None.
       random: Where chance comes from.
-      stop_on_empty: As of `Chosen`.
+      stop_on_empty: See `Chosen`.
       dataset: Makes a dataset of a source.
 
     Raises:

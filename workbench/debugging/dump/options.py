@@ -30,7 +30,7 @@ class DumpOptions:
       mode: One of `MODES`.
       buffer: The newest so many operations of each process are kept until they are flushed; 0 writes each at once.
       op_regex: Only operations whose name matches from its beginning; None for all.
-      dtypes: Only arrays of these dtypes: names, or a function of a dtype that says so; None for all.
+      dtypes: Only arrays of these dtypes: names, or a function from dtype to bool; None for all.
     """
 
     root: str
@@ -61,9 +61,9 @@ def dump_options(
     Args:
       root: The folder.
       mode: How much of each array, in any letter case.
-      buffer: As of `DumpOptions`; any number below 1 writes at once.
-      op_regex: As of `DumpOptions`.
-      dtypes: As of `DumpOptions`; dtypes or their names.
+      buffer: See `DumpOptions`; any number below 1 writes at once.
+      op_regex: See `DumpOptions`.
+      dtypes: See `DumpOptions`; dtypes or their names.
 
     Raises:
       ValueError: For an unknown mode, or a text that is no regular expression.

@@ -123,7 +123,7 @@ def enable_dump_debug_info(
       circular_buffer_size: Each process keeps the newest so many until `FlushExecutionFiles`, or until dumping ends;
         with 0 or less it writes each at once.
       op_regex: Only operations with a name that this matches from its beginning, such as "^(matmul|log)$".
-      tensor_dtypes: Only arrays of these dtypes: dtypes or names, or a function that says so of a dtype.
+      tensor_dtypes: Only arrays of these dtypes: dtypes or names, or a function from dtype to bool.
 
     Returns:
       A writer, whose `FlushNonExecutionFiles` and `FlushExecutionFiles` write what is kept.

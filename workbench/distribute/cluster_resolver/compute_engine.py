@@ -60,7 +60,7 @@ class GCEClusterResolver(ClusterResolver):
         )
 
     def cluster_spec(self) -> ClusterSpec:
-        """The addresses of the machines that run now, in the order of their texts: 10.0.0.10 before 10.0.0.9."""
+        """The addresses of the machines that run now, in the order of strings: 10.0.0.10 before 10.0.0.9."""
         addresses: list[str] = []
         groups = self._service.instanceGroups()
         request = groups.listInstances(

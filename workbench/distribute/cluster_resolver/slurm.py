@@ -17,7 +17,7 @@ GPUS = "CUDA_VISIBLE_DEVICES"
 class SlurmClusterResolver(ClusterResolver):
     """Deals the tasks of `srun` to jobs (as tf.distribute.cluster_resolver.SlurmClusterResolver).
 
-    Hosts and jobs are taken in the order of their names as texts, n10 before n9. The tasks of a host have the ports
+    Hosts and jobs are taken in the order of their names as strings, n10 before n9. The tasks of a host have the ports
     from `port_base` on, and share its GPUs. What this process is, is known after `cluster_spec()`.
 
     Args:

@@ -39,7 +39,7 @@ class CrossDeviceOps:
     """Base of the ways to reduce and broadcast (as tf.distribute.CrossDeviceOps).
 
     The public methods check what they are given and call the hooks `reduce_implementation`,
-    `batch_reduce_implementation` and `broadcast_implementation`. A subclass of yours may override these: a
+    `batch_reduce_implementation` and `broadcast_implementation`. Your own subclass may override these: a
     strategy made with it then asks it for every reduction, also for `ReplicaContext.all_reduce`, which pauses the
     replicas meanwhile.
 
@@ -120,13 +120,29 @@ class CrossDeviceOps:
     def reduce_implementation(
         self, reduce_op: ReduceOp, per_replica_value: DistributedValues, destinations: Any, options: Options
     ) -> Any:
-        """What `reduce` does after its checks; override it together with `batch_reduce_implementation`."""
+        """What `reduce` does after its checks; override it together with `batch_reduce_implementation`.
+
+        Args:
+          reduce_op: How components are combined.
+          per_replica_value: The value, with a component per replica.
+          destinations: A distributed value or variable with the devices of the result.
+          options: Packing and deadline.
+        """
         return self.batch_reduce_implementation(reduce_op, [(per_replica_value, destinations)], options)[0]
 
     def batch_reduce_implementation(
         self, reduce_op: ReduceOp, value_destination_pairs: Sequence[tuple[Any, Any]], options: Options
     ) -> list[Any]:
-        """What `batch_reduce` does after its checks."""
+        """What `batch_reduce` does after its checks.
+
+        Args:
+          reduce_op: How components are combined.
+          value_destination_pairs: Values with the destinations of their results.
+          options: Packing and deadline.
+
+        Returns:
+          A result for each pair, in their order.
+        """
         results: list[Any] = [None] * len(value_destination_pairs)
         together: dict[int, DistributedValues] = {}
         env = contexts.merging_env()

@@ -82,7 +82,7 @@ class ReplicaContext:
         Args:
           condition: A bool, or an array of them that broadcasts with the values.
           on_true: An array or a nested structure of them.
-          on_false: Likewise, of the same structure.
+          on_false: Values where the condition is false, in the same structure.
         """
         env = self._alive()
         if env.traced:

@@ -29,7 +29,7 @@ class ShardedVariable(VariableLike):
 
     Attributes:
       variables: The shards, in order; `w/part_0`, `w/part_1` and so on.
-      shape: Of the whole.
+      shape: Shape of the whole variable.
     """
 
     __slots__ = ("__weakref__", "_offsets", "shape", "variables")

@@ -63,7 +63,16 @@ class StrategyExtended:
         value_destination_pairs: Sequence[tuple[Any, Any]],
         options: Options | None = None,
     ) -> list[Any]:
-        """`reduce_to` of several (value, destinations) pairs at once."""
+        """Combines several values at once (as tf.distribute.StrategyExtended.batch_reduce_to).
+
+        Args:
+          reduce_op: See `reduce_to`.
+          value_destination_pairs: Values with their destinations, see `reduce_to`.
+          options: Packing and deadline of the collectives.
+
+        Returns:
+          The results of `reduce_to`, in the order of the pairs.
+        """
         contexts.require_cross_replica(self._strategy, "strategy.extended.batch_reduce_to")
         op, strategy = as_reduce_op(reduce_op), self._strategy
         results: list[Any] = []
@@ -87,7 +96,13 @@ class StrategyExtended:
     def call_for_each_replica(
         self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """As `Strategy.run`."""
+        """Calls `fn` on every replica, as `Strategy.run` does.
+
+        Args:
+          fn: A replica function.
+          args: Its arguments; distributed values give each replica its component.
+          kwargs: Its keyword arguments, treated alike.
+        """
         return self._run(fn, args, kwargs)
 
     def update(
@@ -103,9 +118,9 @@ class StrategyExtended:
         Args:
           var: A variable of this strategy.
           fn: Runs in update context: `component.assign*` changes that component only.
-          args: Of distributed values each call gets its component; with central storage there is one call, by the
-            replica that keeps the variables, which gets that replica's.
-          kwargs: Likewise.
+          args: Arguments of `fn`. Of distributed values each call gets its component; with central storage there is
+            one call, by the replica that keeps the variables, which gets that replica's.
+          kwargs: Keyword arguments, treated alike.
           group: Whether to return what `fn` returned with a `Mirrored` for each leaf; otherwise each leaf is a tuple
             with one value per component. With one component the leaves are plain values.
 
@@ -139,7 +154,15 @@ class StrategyExtended:
         kwargs: dict[str, Any] | None = None,
         group: bool = True,
     ) -> Any:
-        """Calls `fn(*args, **kwargs)` once per device of `colocate_with` (all of them); see `update`."""
+        """Calls `fn(*args, **kwargs)` once per device (as tf.distribute.StrategyExtended.update_non_slot).
+
+        Args:
+          colocate_with: Devices, as `non_slot_devices` returns them; all devices are used.
+          fn: Runs in update context.
+          args: Arguments of `fn`. Of distributed values each call gets its component.
+          kwargs: Keyword arguments, treated alike.
+          group: See `update`.
+        """
         strategy = self._strategy
         contexts.require_cross_replica(strategy, "strategy.extended.update_non_slot")
         if strategy.is_default:

@@ -78,7 +78,7 @@ class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):
 
     Args:
       communication: Preferred implementation, a member or a name.
-      cluster_resolver: As for MultiWorkerMirroredStrategy.
+      cluster_resolver: See MultiWorkerMirroredStrategy.
     """
 
     def __init__(

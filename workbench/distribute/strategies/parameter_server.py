@@ -177,7 +177,13 @@ class ParameterServerStrategy(Strategy):
         kwargs: dict[str, Any] | None = None,
         options: RunOptions | None = None,
     ) -> Any:
-        """Calls `fn` here and now, in replica context; in a scheduled function that is on its worker.
+        """Calls `fn` where this is called, in replica context; in a scheduled function that is its worker.
+
+        Args:
+          fn: A function or a `wb.function`.
+          args: Its arguments; distributed values give their component.
+          kwargs: Its keyword arguments, treated alike.
+          options: Accepted, without effect here.
 
         Returns:
           What `fn` returns: there is one replica, so nothing is wrapped.
@@ -228,7 +234,7 @@ class ParameterServerStrategy(Strategy):
     def divided(
         self, initial_value: Any = None, *, name: str = "Variable", dtype: Any = None, **options: Any
     ) -> Any:
-        """A variable of several shards, where the partitioner says so; None where there is none to ask."""
+        """A variable of as many shards as the partitioner demands; None without a partitioner."""
         if self._partitioner is None or _thread.undivided or _thread.server is not None:
             return None
         array = initial_array(initial_value, dtype)

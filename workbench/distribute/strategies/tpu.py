@@ -91,7 +91,7 @@ class TPUStrategy(Strategy):
         slows the steps down. So these are samples, and labelled as such.
 
         Args:
-          fn: As for `run`; the steps are real ones, which change variables.
+          fn: See `run`; the steps are real ones, which change variables.
           args: Positional arguments.
           kwargs: Keyword arguments.
           steps: How many steps to sample.

@@ -28,7 +28,7 @@ class DistributedValues:
     """One value per replica; immutable (as tf.distribute.DistributedValues).
 
     Its subclasses say how the components relate: `PerReplica`, `Mirrored`, and variables. Pass it to `run`, where every
-    replica gets its own component, or bring it home with `reduce`, `gather` or `local_results`.
+    replica gets its own component, or bring it to the notebook with `reduce`, `gather` or `local_results`.
     """
 
     __slots__ = ("__weakref__", "_components", "_handle")

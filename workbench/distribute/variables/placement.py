@@ -138,7 +138,7 @@ class Placement(ABC):
           program: What replicas run; calls `call_update`.
           fn: The user's function, for messages.
           own: Positional and keyword arguments, of distributed values the handles.
-          group: As of `StrategyExtended.update`.
+          group: See `StrategyExtended.update`.
         """
 
     @abstractmethod

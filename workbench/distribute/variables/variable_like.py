@@ -57,7 +57,7 @@ class VariableLike(ArrayLike):
         """Adds to the value; see `assign`.
 
         Args:
-          value: As for `assign`.
+          value: See `assign`.
           use_locking: Without effect.
           name: Without effect.
           read_value: Whether to return the variable.
@@ -74,7 +74,7 @@ class VariableLike(ArrayLike):
         """Subtracts from the value; see `assign_add`.
 
         Args:
-          value: As for `assign`.
+          value: See `assign`.
           use_locking: Without effect.
           name: Without effect.
           read_value: Whether to return the variable.
@@ -105,7 +105,7 @@ class VariableLike(ArrayLike):
         """Subtracts rows; see `scatter_add`.
 
         Args:
-          sparse_delta: As for `scatter_add`.
+          sparse_delta: See `scatter_add`.
           use_locking: Without effect.
           name: Without effect.
         """
@@ -116,7 +116,7 @@ class VariableLike(ArrayLike):
         """Multiplies rows; see `scatter_add`.
 
         Args:
-          sparse_delta: As for `scatter_add`.
+          sparse_delta: See `scatter_add`.
           use_locking: Without effect.
           name: Without effect.
         """
@@ -127,7 +127,7 @@ class VariableLike(ArrayLike):
         """Divides rows, whole numbers cut off towards zero; see `scatter_add`.
 
         Args:
-          sparse_delta: As for `scatter_add`.
+          sparse_delta: See `scatter_add`.
           use_locking: Without effect.
           name: Without effect.
         """
@@ -138,7 +138,7 @@ class VariableLike(ArrayLike):
         """Takes the smaller of each row and its new values; see `scatter_add`.
 
         Args:
-          sparse_delta: As for `scatter_add`.
+          sparse_delta: See `scatter_add`.
           use_locking: Without effect.
           name: Without effect.
 
@@ -152,7 +152,7 @@ class VariableLike(ArrayLike):
         """Takes the larger of each row and its new values; see `scatter_min`.
 
         Args:
-          sparse_delta: As for `scatter_add`.
+          sparse_delta: See `scatter_add`.
           use_locking: Without effect.
           name: Without effect.
         """
@@ -163,7 +163,7 @@ class VariableLike(ArrayLike):
         """Sets rows; of an index that occurs twice the last values count; see `scatter_min`.
 
         Args:
-          sparse_delta: As for `scatter_add`.
+          sparse_delta: See `scatter_add`.
           use_locking: Without effect.
           name: Without effect.
         """

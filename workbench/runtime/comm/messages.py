@@ -172,7 +172,7 @@ class DoneForRanks(NamedTuple):
 
     Attributes:
       ranks: The replicas.
-      structure: As of `Done`.
+      structure: See `Done`.
       leaves: Likewise; a `RowsLeaf` has a row for each of the ranks.
     """
 

@@ -111,7 +111,7 @@ def run_cell(
 
     Args:
       source: The code; the value of a last line that is an expression is shown.
-      strategy: Whose replicas.
+      strategy: The strategy whose replicas run it.
       replicas: Their numbers; None for all.
       group: How the outputs are shown, see `CellOutputs`.
       push: Assigned in the namespaces before, such as variables of the strategy; of distributed values each replica

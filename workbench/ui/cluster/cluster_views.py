@@ -97,7 +97,7 @@ def devices(of: Strategy | Cluster | None = None) -> ClusterView:
     """How much of each worker's processor and memory is in use, and of its GPU, as Dask knows it.
 
     Args:
-      of: As for `topology`.
+      of: See `topology`.
 
     Raises:
       FailedPreconditionError: if there is no cluster yet.
@@ -113,7 +113,7 @@ def log(of: Strategy | Cluster | None = None) -> ClusterView:
     """What happened beside the collectives: alerts such as lost replicas, and the lines that replicas printed.
 
     Args:
-      of: As for `topology`.
+      of: See `topology`.
 
     Raises:
       FailedPreconditionError: if there is no cluster yet.

@@ -96,9 +96,10 @@ class Diagnosis:
 
 
 def diagnose(cluster: Cluster | None = None) -> Diagnosis:
-    """Says in at most five lines who is stuck, late or lost; `details` has stacks and the last collectives.
+    """Reports in at most five lines which replicas are stuck, late or lost.
 
-    Works while a step hangs in another thread: it asks workers on their urgent links and gives each two seconds.
+    `details` of the result has stacks and the last collectives. Works while a step hangs in another thread: it asks
+    workers on their urgent links and gives each two seconds.
 
     Args:
       cluster: By default the current one.

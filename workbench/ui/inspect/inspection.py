@@ -158,7 +158,8 @@ def inspect(
       elements: Also draw elements of a single value as a heat map: `...` for those on the last two axes, or an index
         such as `np.s_[3, :, 100:200]` that leaves at most two axes. At most 2,500 numbers travel: where there are more
         elements, each stands for the mean of some, and is NaN or infinite if one of them is.
-      replica: Whose elements; by default those of the first replica that has NaN or infinity, else that is different.
+      replica: The replica to show elements of; by default the first that has NaN or infinity, else the first that
+        differs.
       difference: Draw how the elements differ from those of replica 0; of several the one that differs most.
       exact: Look at everything, however long it takes: else, of arrays on CPUs with more than 268 million elements
         about 67 million are read, in evenly spaced stretches, and of more than 4,096 values the first so many.

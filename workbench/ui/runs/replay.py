@@ -97,7 +97,7 @@ def open_run(
 
     Args:
       path: The file.
-      internal: As for `collectives`.
+      internal: See `collectives`.
       steps: Only these, such as `range(100, 200)`.
 
     Raises:

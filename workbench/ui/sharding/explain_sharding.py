@@ -93,7 +93,7 @@ def explain_sharding(
     max_steps: int = DEFAULT_MAX_STEPS,
     max_elements: int = DEFAULT_MAX_ELEMENTS,
 ) -> Sharding | ArrayShardingView:
-    """Finds out who reads which elements of a dataset, or who holds which part of an array.
+    """Shows which replica reads which elements of a dataset, or holds which part of an array.
 
     Goes through the pipelines of all hosts here, before anything is distributed. Batches in memory are not gathered for
     it; functions of map and filter stages are called. The other arguments are for datasets only.
