@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.errors import NotFinite
 
 jax = pytest.importorskip("jax", reason="JAX is not installed: pip install 'replica-workbench[jax]'")
 jnp: Any = jax.numpy
@@ -105,3 +106,24 @@ def test_a_function_of_a_dataset_is_dumped_and_nothing_after_it(tmp_path: Path) 
 
     assert len(found) == 3
     assert [row["op"] for row in wb.open_dump(tmp_path / "d").select(op="exp")] == ["exp"] * 3
+
+
+def test_an_operation_that_makes_a_nan_is_named_while_it_is_dumped(
+    strategy: wb.MirroredStrategy, tmp_path: Path
+) -> None:
+    @jax.jit
+    def inner(x: Any) -> Any:
+        return jnp.log(x - 5)
+
+    enable(tmp_path / "d", "CURT_HEALTH")
+    wb.debugging.enable_check_numerics()
+    try:
+        for step in (lambda x: jnp.log(x - 5), inner):
+            with pytest.raises(
+                NotFinite, match=r"JAX: invalid value \(nan\) encountered in .* on replica \d at step"
+            ):
+                strategy.run(lambda x, step=step: step(x) + 1, args=(_values(),))
+    finally:
+        wb.debugging.disable_check_numerics()
+    disable()
+    assert {"subtract", "sub"} <= {row["op"] for row in wb.open_dump(tmp_path / "d").select()}
