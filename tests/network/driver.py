@@ -17,7 +17,8 @@ import workbench as wb
 from workbench.distribute.cluster_resolver import TFConfigClusterResolver
 
 
-def _connect(address: str, minimum: int, files: list[str]) -> Any:
+def connect(address: str, minimum: int, files: list[str], workers: int = 2) -> Any:
+    """A cluster, and the client that it was attached to, if there is one; see `Driver`."""
     more = {"minimum_replicas": minimum} if minimum else {}
     if not files:  # of `workbench join`
         return wb.connect(address or TFConfigClusterResolver(), stall_seconds=3.0, **more), None
@@ -26,14 +27,14 @@ def _connect(address: str, minimum: int, files: list[str]) -> Any:
         tls_ca_file=ca, tls_client_cert=certificate, tls_client_key=key, require_encryption=True
     )
     client = Client(address, security=security, set_as_default=False)
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(workers, timeout=60)
     return wb.connect(client, stall_seconds=3.0, **more), client
 
 
 def main() -> None:
     """Until the input ends."""
     address, minimum, *files = sys.argv[1:]
-    cluster, client = _connect(address, int(minimum), files)
+    cluster, client = connect(address, int(minimum), files)
     strategy = wb.MirroredStrategy()
     with strategy.scope():
         counter = wb.Variable(0.0, aggregation="MEAN")

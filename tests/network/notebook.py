@@ -26,6 +26,8 @@ class Driver:
         files: Mapping[str, str],
         minimum: int,
         environment: Mapping[str, str] | None = None,
+        *,
+        module: str = "tests.network.driver",
     ) -> None:
         """Starts it, and returns when it has connected.
 
@@ -35,12 +37,13 @@ class Driver:
           files: For TLS, see `certificates`; none for a cluster of `workbench join`.
           minimum: `minimum_replicas` of its connection, 0 for none.
           environment: Further variables.
+          module: What runs.
         """
         command = [
             *inside,
             sys.executable,
             "-m",
-            "tests.network.driver",
+            module,
             address,
             str(minimum),
             *files.values(),
@@ -53,18 +56,23 @@ class Driver:
             cwd=ROOT,
             env={**os.environ, **(environment or {})},
         )
-        assert self._read()["ready"]
+        assert self.answer()["ready"]
 
     def ask(self, command: str) -> dict[str, Any]:
         """What comes of a command: "value", or "type" and "error", and "seconds"."""
+        self.tell(command)
+        return self.answer()
+
+    def tell(self, command: str) -> None:
+        """Has it begin with a command."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{command}\n")
         self._process.stdin.flush()
-        return self._read()
 
-    def _read(self) -> dict[str, Any]:
+    def answer(self, patience_seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
+        """What comes of the command; see `ask`."""
         watchdog = threading.Timer(
-            PATIENCE_SECONDS, self._process.kill
+            patience_seconds, self._process.kill
         )  # a hang is an end of the output then
         watchdog.start()
         try:
@@ -94,3 +102,11 @@ class Driver:
             self._process.wait(10)
             assert self._process.stdout is not None
             self._process.stdout.close()
+
+
+def right(answer: dict[str, Any]) -> dict[str, Any]:
+    """What "work" of `tests.network.updates` gave, which must be exact."""
+    assert not answer["error"], answer
+    assert answer["value"]["right"], answer
+    assert answer["value"]["seen by workers"] == [], answer  # nobody reads what only one side has
+    return dict(answer["value"])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.joined import JoinedTask
-from tests.network.notebook import Driver
+from tests.network.notebook import Driver, right
 from tests.network.two_hosts import ADDRESSES, TwoHosts
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -43,9 +43,18 @@ class Site:
         """Task 0 of a job of CLUSTER."""
         return self.task(host, TF_CONFIG=_config(job))
 
-    def notebook(self, host: str, address: str = "", minimum: int = 0, **environment: str) -> Driver:
+    def notebook(
+        self,
+        host: str,
+        address: str = "",
+        minimum: int = 0,
+        *,
+        module: str = "tests.network.driver",
+        **environment: str,
+    ) -> Driver:
         """A notebook that attaches to the cluster."""
-        driver = Driver(self.hosts.inside[host], address, {}, minimum, {**environment, **self._secret})
+        inside, secret = self.hosts.inside[host], {**environment, **self._secret}
+        driver = Driver(inside, address, {}, minimum, secret, module=module)
         self._running.callback(driver.close)
         return driver
 
@@ -114,6 +123,35 @@ def test_a_cluster_that_is_cut_for_a_minute_goes_on_in_one_half_and_grows_togeth
                 break
     assert chief.interrupt() == 0
     worker.says("the chief has ended the cluster")
+
+
+def test_updates_are_exact_when_a_parameter_server_and_a_worker_are_cut_off_for_a_minute(site: Site) -> None:
+    cluster = {
+        "chief": ["host-a:2222"],
+        "worker": ["host-a:2223", "host-b:2223"],
+        "ps": ["host-b:2224"],
+    }
+
+    def config(job: str, index: int) -> str:
+        return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
+
+    chief = site.task("a", TF_CONFIG=config("chief", 0))
+    for host, job, index in (("a", "worker", 0), ("b", "worker", 1), ("b", "ps", 0)):
+        site.task(host, TF_CONFIG=config(job, index))
+    chief.says("all 4 tasks are there")
+    notebook = site.notebook("a", module="tests.network.updates", TF_CONFIG=config("chief", 0))
+    places = notebook.ask("places")["value"]
+    assert [place[:6] for place in places] == ["host-a", "host-b", "host-b"]
+    assert right(notebook.ask("work"))["restarts"] == 0
+
+    notebook.tell("work")
+    site.hosts.cut()
+    joining = threading.Timer(60.0, site.hosts.join)
+    joining.start()
+    assert right(notebook.answer(240.0))["restarts"] > 0
+    joining.join(90)
+    right(notebook.ask("work"))
+    assert chief.interrupt() == 0
 
 
 def test_tasks_of_srun_form_a_cluster_however_slurm_deals_them(site: Site) -> None:

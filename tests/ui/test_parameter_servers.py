@@ -45,7 +45,7 @@ def test_a_notebook_draws_strategy_and_variables(servers: Any) -> None:
     with servers.scope():
         whole = wb.Variable(7.0, name="drawn")
 
-    assert "2 parameter servers" in formatters.bundle_of(servers)["text/html"]
+    assert "ps:1" in formatters.bundle_of(servers)["text/html"]
     assert "ServerVariable" in formatters.bundle_of(whole)["text/html"]
     assert "ps:1" in repr(wb.topology(servers))
 

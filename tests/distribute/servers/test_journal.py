@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from workbench.distribute.servers import journal
 from workbench.distribute.servers.journal import Journal, folder_for, sweep
 from workbench.errors import StorageFull
+from workbench.runtime.services.service import Superseded
 
 _CHANGES = [({"number": n}, [np.full((2, 3), n, "float32"), np.arange(n)]) for n in range(3)]
 
@@ -83,6 +86,52 @@ def test_a_journal_that_begins_anew_holds_what_it_was_given(folder: Path) -> Non
     made.remove()
 
 
+def _taken_over(folder: Path) -> tuple[Journal, list[int]]:
+    taker, numbers = Journal(folder), list[int]()
+    kept = list[Any]()
+
+    def replay(fields: Any, arrays: Any) -> None:
+        numbers.append(fields["number"])
+        kept.append((fields, arrays))
+
+    taker.take_over(replay, lambda: kept)
+    return taker, numbers
+
+
+def test_one_that_takes_over_has_all_changes_and_the_former_one_writes_none(folder: Path) -> None:
+    former = _written(folder)
+
+    taker, numbers = _taken_over(folder)
+
+    assert numbers == [0, 1, 2]
+    assert (former.superseded, taker.superseded) == (True, False)
+    for write in (lambda: former.append(_CHANGES[0]), lambda: former.begin_anew([])):
+        with pytest.raises(Superseded):
+            write()
+    former.remove()
+    taker.append(_CHANGES[1])
+    assert [number for number, _ in _read(taker)] == [0, 1, 2, 1]
+    taker.remove()
+    assert not folder.exists()
+
+
+def test_whoever_takes_over_waits_for_a_change_that_is_being_written(folder: Path) -> None:
+    former = _written(folder)
+    fcntl.flock(former._descriptor, fcntl.LOCK_EX)  # it is about to write
+    taken: list[Any] = []
+    thread = threading.Thread(target=lambda: taken.append(_taken_over(folder)))
+    thread.start()
+    try:
+        former.append(_CHANGES[0])  # lets go of the lock
+        thread.join(20)
+        taker, numbers = taken[0]
+        assert numbers == [0, 1, 2, 0]
+    finally:
+        thread.join(20)
+    former.remove()
+    taker.remove()
+
+
 def test_a_full_disk_leaves_the_journal_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = _written(folder)
     before = (folder / "changes").read_bytes()
@@ -104,6 +153,8 @@ def test_journals_of_killed_processes_are_removed_after_an_hour(tmp_path: Path) 
     long_ago = time.time() - 7200
     for token, process, age in (
         ("old", ended, long_ago),
+        ("torn", "", long_ago),
+        ("torn-now", "", time.time()),
         ("new", ended, time.time()),
         ("used", os.getpid(), long_ago),
     ):
@@ -115,4 +166,8 @@ def test_journals_of_killed_processes_are_removed_after_an_hour(tmp_path: Path) 
 
     sweep(str(tmp_path))
 
-    assert sorted(os.listdir(tmp_path)) == ["workbench-server-new", "workbench-server-used"]
+    assert sorted(os.listdir(tmp_path)) == [
+        "workbench-server-new",
+        "workbench-server-torn-now",
+        "workbench-server-used",
+    ]

@@ -179,5 +179,5 @@ class _Start:
         self._description = description
         self._client = client
 
-    def __call__(self, start: int) -> tuple[Any, ...]:
+    def __call__(self) -> tuple[Any, ...]:
         return self._worker, self._description, self._client.addresses

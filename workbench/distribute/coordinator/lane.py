@@ -119,6 +119,7 @@ class Lane:
         if self._connection is None:
             self._seen = self.service.address
             self._connection = Connection(self._seen, self.service.tls())
+            self._connection.watch_peer()
             self._known = set()
         request = self._shipment.request([call for call, _ in sent], self._known)
         request["calls"] = [(call.number, call.function.function, data) for call, data in sent]

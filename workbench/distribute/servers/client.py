@@ -202,6 +202,7 @@ class ServerClient:
         line = self._lines[server]
         if line.connection is None:
             line.connection = Connection(line.address, self._tls)
+            line.connection.watch_peer()
         line.connection.send(fields, arrays)
         faults.fault("servers.sent")
 

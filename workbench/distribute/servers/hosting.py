@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from workbench.distribute.servers.client import ServerClient
 from workbench.distribute.servers.journal import folder_for
@@ -56,9 +57,9 @@ class Hosting:
         parent = journal_folder or tempfile.gettempdir()
         try:
             for number, device in enumerate(servers):
-                token = secrets.token_hex(8)
+                journal = str(folder_for(parent, secrets.token_hex(8)))
                 self.servers.append(
-                    HostedService(cluster, device, f"ps:{number}", start_server, _Journals(parent, token))
+                    HostedService(cluster, device, f"ps:{number}", start_server, partial(tuple, [journal]))
                 )
         except BaseException:
             self.close()
@@ -87,15 +88,3 @@ class Hosting:
             server.close()
         if self.close in self.cluster.closing:
             self.cluster.closing.remove(self.close)
-
-
-class _Journals:
-    """Where each start of one server keeps its journal, and where the one before did."""
-
-    def __init__(self, parent: str, token: str) -> None:
-        self._parent = parent
-        self._token = token
-
-    def __call__(self, start: int) -> tuple[Any, ...]:
-        folders = [str(folder_for(self._parent, f"{self._token}-{number}")) for number in (start - 1, start)]
-        return folders[1], folders[0] if start else None

@@ -3,21 +3,29 @@
 What a killed process has written the kernel still has, so a server that takes its place on the same machine reads every
 change that was answered; a change that was written in part was not answered, and is left out. Nothing is forced to
 the disk: a journal outlives its process, and not its machine.
+
+A server may be given up that lives: its network is cut, and later whole again. So the one that takes its place puts
+another file in the place of the journal, all at once, while it holds the lock that every change is written under. The
+former one finds that its file has no name any more, and answers nobody.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from workbench import forks
 from workbench.errors import StorageFull
 from workbench.runtime.services.frames import HEAD, Array, Fields, pack, unpack
+from workbench.runtime.services.service import Superseded
 
 _FILE: Final = "changes"
 _NEW: Final = "changes.new"
@@ -39,9 +47,34 @@ class Journal:
         """Opens the journal in `folder`, or begins one."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder = folder
-        self._descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._descriptor = _opened(folder)
         self.nbytes = os.fstat(self._descriptor).st_size
         self._compacted_bytes = 0
+        self._swapping = forks.lock(threading.Lock())
+
+    @property
+    def superseded(self) -> bool:
+        """Whether another process has taken over."""
+        with self._swapping:  # other threads ask while one begins the file anew
+            return os.fstat(self._descriptor).st_nlink == 0
+
+    def take_over(
+        self, replay: Callable[[Fields, list[Array]], None], contents: Callable[[], list[Change]]
+    ) -> None:
+        """Makes the journal this process's own; whoever wrote it before cannot go on.
+
+        Args:
+          replay: Called with each change that was written.
+          contents: Gives changes to begin anew with, once these were made.
+        """
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        while self.superseded:  # while this waited for the lock
+            os.close(self._descriptor)
+            self._descriptor = _opened(self.folder)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        for change in self.changes():
+            replay(*change)
+        self.begin_anew(contents())
 
     def changes(self) -> Iterator[Change]:
         """What was written; an incomplete last change, of a process that was killed in it, is cut off."""
@@ -62,10 +95,12 @@ class Journal:
 
         Raises:
           StorageFull: If there is no room; the journal is as before.
+          Superseded: If another process has taken over.
         """
         before = self.nbytes
         try:
-            self.nbytes += _write(self._descriptor, change)
+            with self._locked():
+                self.nbytes += _write(self._descriptor, change)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, before)
@@ -83,23 +118,49 @@ class Journal:
         return self.nbytes > max(_LEAST_BYTES, 4 * held_bytes, 2 * self._compacted_bytes)
 
     def begin_anew(self, changes: Iterable[Change]) -> None:
-        """Replaces what was written by `changes`, all at once."""
+        """Replaces what was written by `changes`, all at once; raises as `append`."""
         path = self.folder / _NEW
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            nbytes = sum(_write(descriptor, change) for change in changes)
-            os.replace(path, self.folder / _FILE)
-        except BaseException:
-            os.close(descriptor)
-            path.unlink(missing_ok=True)
-            raise
-        os.close(self._descriptor)
-        self._descriptor, self.nbytes, self._compacted_bytes = descriptor, nbytes, nbytes
+        with self._locked():
+            descriptor = os.open(
+                path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600
+            )
+            try:
+                nbytes = sum(_write(descriptor, change) for change in changes)
+                with self._swapping:
+                    os.replace(path, self.folder / _FILE)
+                    former, self._descriptor = self._descriptor, descriptor
+            except BaseException:
+                os.close(descriptor)
+                path.unlink(missing_ok=True)
+                raise
+        os.close(former)
+        self.nbytes = self._compacted_bytes = nbytes
 
     def remove(self) -> None:
-        """Closes the journal and removes it."""
+        """Closes the journal and removes it, unless another process has taken over."""
+        with contextlib.suppress(Superseded), self._locked():
+            shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._descriptor)
-        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Nobody else writes, or takes over.
+
+        Raises:
+          Superseded: If another process has taken over.
+        """
+        descriptor = self._descriptor
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            if self.superseded:
+                raise Superseded(f"another process has taken over {self.folder}")
+            yield
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _opened(folder: Path) -> int:
+    return os.open(folder / _FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
 def folder_for(parent: str, token: str) -> Path:
@@ -112,12 +173,17 @@ def sweep(parent: str) -> None:
     for folder in Path(parent).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # another process removes it, too
             about = (folder / _FILE).stat()
-            owner = int((folder / "process").read_text())
-            if about.st_uid == os.getuid() and time.time() - about.st_mtime > _ABANDONED_SECONDS:
-                try:
-                    os.kill(owner, 0)
-                except ProcessLookupError:
-                    shutil.rmtree(folder, ignore_errors=True)
+            old = about.st_uid == os.getuid() and time.time() - about.st_mtime > _ABANDONED_SECONDS
+            if old and not _has_owner(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_owner(folder: Path) -> bool:
+    try:
+        os.kill(int((folder / "process").read_text()), 0)
+    except (FileNotFoundError, ProcessLookupError, ValueError):  # it may have been killed while it wrote that
+        return False
+    return True
 
 
 def _write(descriptor: int, change: Change) -> int:

@@ -10,7 +10,7 @@ from workbench import faults
 from workbench.distribute.servers.journal import Journal, sweep
 from workbench.distribute.servers.shard_store import ShardStore
 from workbench.runtime.services.frames import Array, Fields
-from workbench.runtime.services.service import Reply, ServiceAddress, start_service
+from workbench.runtime.services.service import Reply, ServiceAddress, Superseded, start_service
 
 if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
@@ -19,29 +19,21 @@ if TYPE_CHECKING:
 class VariableServer:
     """Answers for one parameter server."""
 
-    def __init__(self, folder: Path, former: Path | None) -> None:
-        """Begins a journal.
-
-        Args:
-          folder: Where.
-          former: The folder of the server whose place this one takes. It may not have noticed yet that it has ended,
-            so nothing is written there.
-        """
+    def __init__(self, folder: Path) -> None:
+        """Takes over the journal in `folder`, of a server whose place this one takes, or begins one."""
         sweep(str(folder.parent))
         self._journal = Journal(folder)
         (folder / "process").write_text(str(os.getpid()))
         self._store = ShardStore()
-        if former is not None:
-            before = Journal(former)
-            for change in before.changes():
-                self._store.replay(*change)
-            self._journal.begin_anew(self._store.contents())
-            before.remove()
+        self._journal.take_over(self._store.replay, self._store.contents)
+        faults.fault("server.taken_over")
         self._store.record = self._recorded
 
     def answer(self, fields: Fields, arrays: list[Array]) -> Reply:
-        """See `Answers.answer`."""
+        """See `Answers.answer`; what a server answers that was superseded may be old."""
         reply = self._store.answer(fields, arrays)
+        if self._journal.superseded:
+            raise Superseded("another process has taken the place of this server")
         faults.fault("server.before_reply")
         return reply
 
@@ -57,7 +49,6 @@ class VariableServer:
         faults.fault("server.after_journal")
 
 
-def start_server(env: ReplicaEnv, name: str, folder: str, former: str | None) -> ServiceAddress:
+def start_server(env: ReplicaEnv, name: str, folder: str) -> ServiceAddress:
     """Program of the process that becomes a parameter server."""
-    server = VariableServer(Path(folder), None if former is None else Path(former))
-    return start_service(name, server)
+    return start_service(name, VariableServer(Path(folder)))

@@ -20,7 +20,7 @@ _RESTORE_SECONDS: Final = 120.0
 _PAUSE_SECONDS: Final = 0.1
 _PROBE_SECONDS: Final = 2.0
 _CLOSE_SECONDS: Final = 5.0
-Start = Callable[[int], tuple[Any, ...]]
+Start = Callable[[], tuple[Any, ...]]
 
 
 class HostedService:
@@ -47,8 +47,9 @@ class HostedService:
           cluster: Whose device it is.
           device: Its process runs the service.
           name: What it is called.
-          program: Starts it there; called as `program(env, name, *start(n))`.
-          start: Number of this start, from 0 -> further arguments.
+          program: Starts it there; called as `program(env, name, *start())`. It may be called again where an earlier
+            call has started it, or only begun to.
+          start: Gives further arguments.
         """
         self.name = name
         self.device = device
@@ -84,9 +85,18 @@ class HostedService:
         """
         with self._lock:
             if self.address == seen and not self._answers():
-                self._let_go()
+                # One that lives out of reach ends with its lease, and may still be needed: until another is there.
+                former, self._lease = self._lease, None
                 self.restarts += 1
-                self.address = self._started()
+                try:
+                    self.address = self._started()
+                except BaseException:
+                    if not self._closed.is_set():
+                        former, self._lease = None, former
+                    raise
+                finally:
+                    if former is not None:
+                        former.close()
             return self.address
 
     def tls(self) -> Tls | None:
@@ -106,7 +116,7 @@ class HostedService:
             if self._closed.is_set():
                 raise ClusterClosed(f"{self.name} was stopped")
             try:
-                handle = self._group.run(self._prepared, (self.name, *self._start(self.restarts)))
+                handle = self._group.run(self._prepared, (self.name, *self._start()))
                 address: ServiceAddress = handle.value(0)
                 self._lease = Connection(address, self._tls_for(address))
                 self._lease.ask({"method": "lease"})
@@ -129,7 +139,7 @@ class HostedService:
     def _tls_for(self, address: ServiceAddress) -> Tls | None:
         if is_loopback(address.host):
             return None
-        context = self._security.get_connection_args("worker").get("ssl_context")
+        context = self._security.get_connection_args("client").get("ssl_context")
         return None if context is None else Tls(server=context, client=context)
 
     def _let_go(self) -> None:

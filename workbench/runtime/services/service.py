@@ -23,6 +23,7 @@ from workbench.runtime.services.frames import Array, Fields, error_fields, recei
 _HELLO_SECONDS: Final = 5.0
 _LEASE_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 10.0
+_PEER_SECONDS: Final = 10
 _SEND_SECONDS: Final = 600.0
 Reply = tuple[Fields, Sequence[Array]]
 
@@ -47,11 +48,15 @@ class ServiceAddress:
         return f"{self.name} at {self.host}:{self.port}"
 
 
+class Superseded(Exception):
+    """Another process has taken the place of this service, which answers nobody from now on."""
+
+
 class Answers(Protocol):
     """What answers requests; a thread per connection calls it."""
 
     def answer(self, fields: Fields, arrays: list[Array]) -> Reply:
-        """The reply to one request."""
+        """The reply to one request; raises `Superseded` where the service must end."""
 
     def close(self) -> None:
         """Nobody asks any more."""
@@ -125,6 +130,10 @@ class Service:
                     continue
                 try:
                     reply: Reply = self._answers.answer(fields, arrays)
+                except Superseded:
+                    self._stopped = True
+                    self._wakeup.set()
+                    break
                 except Exception as error:
                     reply = {"error": error_fields(error)}, ()
                 send(sock, *reply)
@@ -177,6 +186,20 @@ class Connection:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(None)
         self._sock = forks.descriptor(sock)
+
+    def watch_peer(self) -> None:
+        """Has the connection break when the service's machine is out of reach for ten seconds.
+
+        The kernels ask each other, so a service that computes, or is stopped, is not out of reach.
+        """
+        for option, value in (
+            (socket.TCP_USER_TIMEOUT, 1000 * _PEER_SECONDS),
+            (socket.TCP_KEEPIDLE, _PEER_SECONDS // 2),
+            (socket.TCP_KEEPINTVL, 1),
+            (socket.TCP_KEEPCNT, _PEER_SECONDS // 2),
+        ):
+            self._sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def send(self, fields: Fields, arrays: Sequence[Array] = ()) -> None:
         """Sends a request."""

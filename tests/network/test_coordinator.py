@@ -1,0 +1,58 @@
+"""A coordinator whose workers and parameter server are on two hosts, while the network between these is cut."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.network.notebook import Driver, right
+from tests.network.two_hosts import ADDRESSES, TwoHosts, certificates
+from tests.own_cluster import ROOT, OwnCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+
+@pytest.fixture
+def notebook(hosts: TwoHosts, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Driver]:
+    """A notebook on the host that the test names; a worker on each, and the server on host-b."""
+    here: str = request.param
+    shared = Path(ROOT, ".pytest_cache", f"hosts-{tmp_path.name}")  # where each host sees it: /tmp is theirs
+    shared.mkdir(parents=True)
+    with contextlib.ExitStack() as ending:
+        files = certificates(shared)
+        ending.callback(shared.rmdir)
+        ending.callback(lambda: [path.unlink() for path in shared.iterdir()])
+        options = ["--protocol", "tls", *(word for pair in files.items() for word in pair)]
+        own = OwnCluster(shared, host=ADDRESSES[here], inside=hosts.inside[here], options=options)
+        ending.callback(own.close)
+        own.wait()
+        for host, name in (("a", "a0"), ("b", "b0"), ("b", "b1")):
+            own.add(name, host=ADDRESSES[host], inside=hosts.inside[host], nanny=True)
+        driver = Driver(hosts.inside[here], own.address, files, 0, module="tests.network.updates")
+        ending.callback(driver.close)
+        ending.callback(hosts.join)
+        yield driver
+
+
+@pytest.mark.parametrize("notebook", ["a", "b"], indirect=True)
+def test_updates_are_exact_when_the_network_is_cut_for_five_seconds(
+    hosts: TwoHosts, notebook: Driver
+) -> None:
+    places = notebook.ask("places")[
+        "value"
+    ]  # each process has a /tmp of its own, so two of a host are told apart
+    assert [place[:6] for place in places] == ["host-a", "host-b", "host-b"]
+    assert right(notebook.ask("work"))["restarts"] == 0
+
+    joining = threading.Timer(5.0, hosts.join)
+    notebook.tell("work")
+    hosts.cut()
+    joining.start()
+    right(notebook.answer())
+    joining.join(20)
+
+    right(notebook.ask("work"))
