@@ -19,7 +19,7 @@ function cluster(
   }));
   const summary = {
     ...{ status: part.status ?? "live", text: "", replicas: 2, replicas_live: 2, hosts: 1, busbw: null },
-    ...{ alerts: 0, nan: 0, stuck: 0, embedded: true, strategies },
+    ...{ alerts: 0, nan: 0, severity: "good", sentence: "", embedded: true, strategies },
   };
   const entry = { kind: "driver", name: `${id}.ipynb`, pid: 1, started: 0, kernel: "", workers_of: "" };
   return { ...entry, connect_code: "", ...part, id, summary };

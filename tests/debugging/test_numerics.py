@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.server.summaries import summary
 from workbench import debugging
 from workbench.errors import InvalidArgumentError, NotFinite
-from workbench.server.summary import summarise
 
 
 @pytest.fixture(scope="module", params=["threads", "processes"])
@@ -71,7 +71,7 @@ def test_what_is_not_finite_is_an_alert_in_the_log_once(strategy: Any) -> None:
     (told,) = [event for event in events if event.kind == "alert"]
     assert (told.kind, told.name, told.severity, told.replica) == ("alert", "nan", "error", 1)
     assert "the replica function returned is not finite on replica 1" in told.message
-    assert summarise(cluster, cluster.feed.snapshot()).nan >= 1
+    assert summary(cluster).nan >= 1
 
 
 @pytest.mark.usefixtures("enabled")

@@ -98,6 +98,10 @@ def test_a_cluster_appears_by_itself_and_says_what_it_is(cluster: wb.Cluster) ->
     assert seen["connect_code"] == "cluster = wb.connect(replicas=2)"
     assert seen["summary"]["status"] == "live"
     assert seen["summary"]["replicas_live"] == 2
+    assert (seen["summary"]["severity"], seen["summary"]["sentence"]) == (
+        "watching",
+        "Watching: 0 of 20 steps",
+    )
     assert [one["replicas"] for one in seen["summary"]["strategies"]] == [2]
     del strategy
 

@@ -21,7 +21,9 @@ from workbench.server.frames import Requests, encode
 from workbench.server.summary import Summary
 
 PATIENCE_SECONDS = 60.0
-SUMMARY = Summary("live", "2 workers", 2, 2, 1, None, 0, 0, 0, embedded=True, strategies=()).as_dict()
+SUMMARY = Summary(
+    "live", "2 workers", 2, 2, 1, None, 0, 0, "good", "All is well", embedded=True, strategies=()
+).as_dict()
 
 
 class Process:

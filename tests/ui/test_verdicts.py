@@ -17,7 +17,9 @@ import pytest
 import workbench as wb
 from tests.ui.healthy_runs import healthy_run
 from workbench.errors import ReplicaLost
+from workbench.runtime.metrics import WorkerMetrics
 from workbench.telemetry.verdicts import Verdict, verdicts
+from workbench.ui.cluster import cluster_model
 
 PATIENCE_SECONDS = 60
 STEPS = 40
@@ -227,6 +229,18 @@ def test_replicas_that_share_a_core_are_told_what_to_expect(
 
     for found in (live, recorded(tmp_path / "shared.parquet")):
         assert "Two replicas share a core: expect half the speed" in [each.sentence for each in found]
+
+
+def test_a_memory_that_is_nearly_full_is_told(threads: wb.Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(wb.MirroredStrategy(), lambda replica, k: 1.0)
+    (worker,) = threads.gang.workers.values()
+    use = WorkerMetrics(cpu_percent=10.0, memory_bytes=95 << 20, memory_limit_bytes=100 << 20)
+    monkeypatch.setattr(cluster_model, "worker_metrics", lambda cluster: {worker.address: use})
+    cluster_model.DeviceHistory(threads).model()
+
+    assert "Memory of replica 0 is nearly full: 95 MiB of 100 MiB" in [
+        each.sentence for each in judged(threads)
+    ]
 
 
 @pytest.mark.parametrize("number", range(6))

@@ -168,8 +168,8 @@ class JobPage:
             return ShellState("your jobs on this machine", note=note, clusters=choices, choose=asks)
         title = f"{link.entry.name or link.entry.id} · process {link.entry.pid} · {_size(link.summary)}"
         status = link.summary["status"]
-        stuck = link.summary["stuck"]
-        note = f"✖ {stuck} collective{'s' if stuck > 1 else ''} stuck: see Timing" if stuck else ""
+        wrong = status != "stopped" and link.summary.get("severity") == "error"  # those of before have none
+        note = f"✖ {link.summary['sentence']}" if wrong else ""
         return ShellState(
             title,
             status=status,

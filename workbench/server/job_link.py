@@ -201,7 +201,7 @@ class JobLink:
         if self.summary is not None:
             strategies = [one | {"status": "stopped"} for one in self.summary["strategies"]]
             # A new one: sessions compare it with the one that they have told.
-            end = {"status": "stopped", "replicas_live": 0, "stuck": 0, "strategies": strategies}
+            end = {"status": "stopped", "replicas_live": 0, "strategies": strategies}
             self.summary = {**self.summary, **end}
         if self.feed_frame:
             self.feed_frame = self.feed_frame | {"status": "stopped"}

@@ -16,6 +16,7 @@ from workbench.server.frames import Requests, encode
 from workbench.server.summary import summarise
 from workbench.telemetry.feed.sweeps import sweeps
 from workbench.telemetry.snapshot import Snapshot
+from workbench.telemetry.verdicts import Hold, verdicts
 from workbench.ui.cluster.cluster_model import DeviceHistory, topology_model
 from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.sources import Source
@@ -61,6 +62,7 @@ class Publisher:
         self._beat_at = 0.0
         self._members: object = None  # those of the topology that the server has
         self._ending = False
+        self._hold = Hold()
         sock.settimeout(_SEND_SECONDS)
         self._thread = threading.Thread(target=self._serve, name="workbench-publisher", daemon=True)
         self._thread.start()
@@ -152,7 +154,8 @@ class Publisher:
     def _send_news(self) -> None:
         cluster = self._cluster
         snapshot = cluster.feed.snapshot()
-        self._send_if_new("", {"summary": summarise(cluster, snapshot).as_dict()})
+        verdict = self._hold.shown(verdicts(snapshot), time.monotonic_ns())
+        self._send_if_new("", {"summary": summarise(cluster, snapshot, verdict).as_dict()})
         look = not self._ending and time.monotonic() >= self._look_at
         if look:
             self._look_at = time.monotonic() + _LOOK_SECONDS

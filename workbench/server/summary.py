@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from workbench.runtime import Cluster
-from workbench.telemetry.snapshot import GroupView, Snapshot
+from workbench.telemetry.snapshot import Snapshot
+from workbench.telemetry.verdicts import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Summary:
       busbw: Bus bandwidth of the newest timings, GB/s: the largest over kinds and groups; None before the first.
       alerts: Warnings and errors in the log.
       nan: Those among them that tell of NaN or infinity.
-      stuck: Collectives that some replicas wait in and others do not come to.
+      severity, sentence: What is to be said of its runs first; see `telemetry.verdicts`.
       embedded: It ends with the process that drives it.
       strategies: Those that are open.
     """
@@ -52,7 +53,8 @@ class Summary:
     busbw: float | None
     alerts: int
     nan: int
-    stuck: int
+    severity: str
+    sentence: str
     embedded: bool
     strategies: tuple[StrategySummary, ...]
 
@@ -61,12 +63,14 @@ class Summary:
         return asdict(self)
 
 
-def _waits(group: GroupView) -> bool:
-    return group.stuck is not None and group.stuck.state == "waiting"
+def summarise(cluster: Cluster, snapshot: Snapshot, verdict: Verdict) -> Summary:
+    """Looks at a cluster; asks no worker, and waits for nothing.
 
-
-def summarise(cluster: Cluster, snapshot: Snapshot) -> Summary:
-    """Looks at a cluster; asks no worker, and waits for nothing."""
+    Args:
+      cluster: The cluster.
+      snapshot: Of its feed.
+      verdict: What is to be said first.
+    """
     workers = list(cluster.gang.workers.values())
     alerts = [event for event in snapshot.events if event.severity != "info"]
     return Summary(
@@ -78,7 +82,8 @@ def summarise(cluster: Cluster, snapshot: Snapshot) -> Summary:
         busbw=max((row.busbw for row in snapshot.table if row.busbw is not None), default=None),
         alerts=len(alerts),
         nan=sum(event.name in ("nan", "inf") for event in alerts),
-        stuck=0 if cluster.closed else sum(_waits(group) for group in snapshot.groups),
+        severity=verdict.severity,
+        sentence=verdict.sentence,
         embedded=cluster.embedded,
         strategies=tuple(
             StrategySummary(group.label, group.size, group.status, group.number - 1)

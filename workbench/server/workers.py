@@ -99,7 +99,20 @@ class HeldWorkers:
     def _summary(self) -> dict[str, Any]:
         count = len(self._cluster.scheduler_info["workers"])
         text = f"<Workers: {count} of Dask, embedded, live>"
-        return Summary("live", text, count, count, 1, None, 0, 0, 0, embedded=True, strategies=()).as_dict()
+        return Summary(
+            status="live",
+            text=text,
+            replicas=count,
+            replicas_live=count,
+            hosts=1,
+            busbw=None,
+            alerts=0,
+            nan=0,
+            severity="watching",
+            sentence="",  # nobody drives them: there is no run to judge
+            embedded=True,
+            strategies=(),
+        ).as_dict()
 
     def _tell_all(self) -> None:
         with self._lock:

@@ -10,7 +10,7 @@ import { IN_FRONT } from "./panes/followed";
 import { IWorkbench, type Workbench } from "./panes/plugin";
 import type { ClusterInfo } from "./server/messages";
 import { optional } from "./tokens";
-import { statusWord } from "./words";
+import { isWrong, statusWord } from "./words";
 
 /** As "4/4 replicas • 38 GB/s • 0 NaN". */
 export function statusText(cluster: ClusterInfo, trans: TranslationBundle): string {
@@ -18,7 +18,7 @@ export function statusText(cluster: ClusterInfo, trans: TranslationBundle): stri
   const parts = [trans.__("%1/%2 replicas", summary.replicas_live, summary.replicas)];
   if (summary.busbw !== null) parts.push(rateText(summary.busbw));
   parts.push(trans.__("%1 NaN", summary.nan));
-  if (summary.stuck) parts.push(`⚠ ${trans.__("stuck")}`);
+  if (isWrong(summary)) parts.push(`⚠ ${summary.sentence}`);
   if (summary.status === "stale") parts.push(`⚠ ${statusWord(summary.status, trans)}`);
   return parts.join(" • ");
 }
@@ -27,6 +27,7 @@ export function statusText(cluster: ClusterInfo, trans: TranslationBundle): stri
 export function titleText(cluster: ClusterInfo, trans: TranslationBundle): string {
   const { summary } = cluster;
   const parts = [trans.__("Workbench: %1", summary.text)];
+  if (summary.sentence) parts.push(summary.sentence);
   if (summary.nan)
     parts.push(
       trans._n(

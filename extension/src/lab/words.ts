@@ -1,4 +1,5 @@
 // Names of views and of statuses, in the language of the application.
+import type { Summary } from "./server/messages";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import type { ViewName } from "../views";
 
@@ -38,4 +39,9 @@ export function statusWord(word: string, trans: TranslationBundle): string {
     ["replay", trans.__("replay")],
   ]);
   return words.get(word) ?? word;
+}
+
+/** Whether what is to be said of a cluster first is something to look at. */
+export function isWrong({ severity }: Summary): boolean {
+  return severity === "error" || severity === "warning";
 }

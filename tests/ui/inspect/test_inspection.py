@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.server.summaries import summary
 from tests.ui.conftest import Tags
 from workbench.backends.summary import read
 from workbench.distribute import Mirrored, PerReplica
 from workbench.runtime.replica.env import current_env
-from workbench.server.summary import summarise
 from workbench.telemetry.snapshot import EventItem
 from workbench.ui.inspect import differences
 from workbench.ui.inspect import text as inspection_text
@@ -310,13 +310,13 @@ def test_what_is_not_finite_is_told_to_the_log_once_until_it_is_seen_to_be_gone(
         w, v = (wb.Variable(np.zeros((2, 3), np.float32), name=name) for name in ("spoiled", "v"))
 
     def told() -> list[EventItem]:
-        return [event for event in cluster.feed.snapshot().events if "spoiled:0" in event.message]
+        return [event for event in cluster.feed.snapshot().events if "found in spoiled:0" in event.message]
 
     def spoil() -> None:
         if wb.distribute.get_replica_context().replica_id_in_sync_group == 1:
             w.assign(np.array([[0, 0, 0], [0, np.nan, 0]], np.float32))
 
-    found = summarise(cluster, cluster.feed.snapshot()).nan
+    found = summary(cluster).nan
     strategy.run(spoil)
     step = strategy.group.committed_step
     for _ in range(2):
@@ -325,7 +325,7 @@ def test_what_is_not_finite_is_told_to_the_log_once_until_it_is_seen_to_be_gone(
     assert (alert.kind, alert.name, alert.severity) == ("alert", "nan", "warning")
     assert (alert.replica, alert.host, alert.step) == (1, "a", step)
     assert alert.message == f"wb.inspect found in spoiled:0 on replica 1: NaN at step {step}, at [1,1]"
-    assert summarise(cluster, cluster.feed.snapshot()).nan == found + 1
+    assert summary(cluster).nan == found + 1
 
     for variable in (w, v):
         variable.assign(np.zeros((2, 3), np.float32))

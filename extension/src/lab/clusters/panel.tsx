@@ -9,7 +9,7 @@ import { OPENED, type ViewName } from "../../views";
 import type { Connection } from "../server/connection";
 import { dragConnectCode } from "./connect_code";
 import { type ClusterInfo, RUNS } from "../server/messages";
-import { statusWord, titleOf } from "../words";
+import { isWrong, statusWord, titleOf } from "../words";
 
 /** As many workers a cluster of the panel can have; tests compare it with `workbench/server/clusters.py`. */
 export const MAX_REPLICAS = 256;
@@ -226,7 +226,7 @@ function Cluster({ cluster, actions, trans, attempt }: Props & { cluster: Cluste
         {trans.__("%1 of %2 replicas", summary.replicas_live, summary.replicas)}
         {summary.hosts > 1 && `, ${trans.__("%1 hosts", summary.hosts)}`}
         {cluster.workers_of && `, ${trans.__("on workers %1", cluster.workers_of)}`}
-        {summary.stuck > 0 && `, ⚠ ${trans.__("stuck")}`}
+        {!over && isWrong(summary) && `, ⚠ ${summary.sentence}`}
       </small>
       <div class="wb-panel-buttons">
         {!over && (

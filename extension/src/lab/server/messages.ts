@@ -18,7 +18,9 @@ export interface Summary {
   busbw: number | null;
   alerts: number;
   nan: number;
-  stuck: number;
+  /** What is to be said first: "error", "warning", "good" or "watching", and in words. */
+  severity: string;
+  sentence: string;
   embedded: boolean;
   strategies: StrategySummary[];
 }
