@@ -44,7 +44,8 @@ suppress_warnings = ["config.cache"]
 
 html_theme = "furo"
 html_title = "workbench"
-html_static_path = []
+html_static_path = ["static"]
+html_css_files = ["guide.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
