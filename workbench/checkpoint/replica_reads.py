@@ -64,6 +64,12 @@ class ReplicaReads:
                     raise CheckpointInvalid(problem)
                 if UNSEEN in told:
                     del self._variables[strategy]
+                    devices = zip(strategy.devices, told, strict=True)
+                    hosts = ", ".join(dict.fromkeys(device.host for device, text in devices if text))
+                    read = sum(
+                        part.stored.bytes for path in variables for part in manifest.arrays[path].parts
+                    )
+                    transfer.detour(read, f"the files cannot be seen on {hosts}")
                     strategy.run_internal(forget_read, (self._name,))
                 else:
                     self.paths |= variables.keys()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.checkpoint.shard_writer import begin_shard, drop_shard, file_in, shard_report
+from workbench.checkpoint.shard_writer import begin_shard, drop_shard, file_in, sees_folder, shard_report
 from workbench.checkpoint.state import State
 from workbench.checkpoint.tensor_file import TensorFile
 from workbench.distribute.described_strategy import DescribedStrategy
@@ -18,31 +18,45 @@ from workbench.distribute.variables.pieces import Piece
 from workbench.distribute.variables.variable import Variable
 from workbench.errors import WorkbenchError
 
-Entry = tuple[str, Piece | None]
-"""What is in a file: the path in the state, and which piece of a variable it is; None for all."""
+Entry = tuple[str, Piece]
+"""What is in a file: the path in the state, and which piece of a variable it is."""
 
 
 class ReplicaShards:
-    """The files that the replicas of one strategy write."""
+    """The files that the replicas of one strategy write.
+
+    Attributes:
+      unseen: Paths of the variables that no replica holds that sees the folder.
+      blind_hosts: The hosts of the replicas that do not see it.
+    """
 
     def __init__(
-        self, strategy: DescribedStrategy, held: list[tuple[str, Piece]], save: str, first: int
+        self, strategy: DescribedStrategy, held: list[tuple[str, Piece]], folder: str, save: str, first: int
     ) -> None:
-        """Divides what the replicas hold among them, by bytes.
+        """Divides what the replicas hold among those that see the folder, by bytes.
 
         Args:
           strategy: Whose replicas they are.
           held: Path in the state, and piece.
+          folder: Of the checkpoint, with the save's lock in it.
           save: Id of the checkpoint.
           first: Number of the file of replica 0.
         """
         self._strategy = strategy
+        self._folder = folder
         self._save = save
         self._first = first
         self._entries: list[list[Entry]] = [[] for _ in range(strategy.num_replicas_in_sync)]
+        sees = strategy.run_internal(sees_folder, (folder, save)).values()
+        self.blind_hosts = sorted(
+            {device.host for device, seen in zip(strategy.devices, sees, strict=True) if not seen}
+        )
+        self.unseen = {name for name, piece in held if not any(sees[rank] for rank in piece.ranks)}
         loads = [0] * len(self._entries)
         for name, piece in sorted(held, key=lambda one: -int(np.prod(one[1].shape))):
-            rank = min(piece.ranks, key=lambda one: loads[one])
+            if name in self.unseen:  # a value of which one part comes here comes whole
+                continue
+            rank = min((one for one in piece.ranks if sees[one]), key=lambda one: loads[one])
             loads[rank] += int(np.prod(piece.shape)) + 1
             self._entries[rank].append((name, piece))
         self._files: dict[int, TensorFile] = {}
@@ -59,24 +73,14 @@ class ReplicaShards:
         """The numbers of the files that are being written."""
         return [self._first + rank for rank in self._waiting]
 
-    def begin(self, folder: str, state: State) -> list[tuple[str, Variable]]:
-        """Has the replicas begin; returns the variables of those that do not see the folder."""
+    def begin(self, state: State) -> None:
+        """Has the replicas begin."""
         assigned = [
-            [(tensor_name(name, piece, state), piece.key) for name, piece in entries if piece is not None]
+            [(tensor_name(name, piece, state), piece.key) for name, piece in entries]
             for entries in self._entries
         ]
-        sees = self._strategy.run_internal(begin_shard, (folder, self._save, self._first, assigned)).values()
-        unseen: list[tuple[str, Variable]] = []
-        for rank, entries in enumerate(self._entries):
-            if sees[rank]:
-                self._waiting += [rank] if entries else []
-                continue
-            unseen += [(name, state.leaves[name].value) for name, _ in entries]
-            self._entries[rank] = []
-        split = {name for name, _ in unseen}
-        for entries in self._entries:  # a value of which one part comes here comes whole
-            entries[:] = [("" if name in split else name, piece) for name, piece in entries]
-        return list(dict(unseen).items())
+        self._waiting = [rank for rank, entries in enumerate(self._entries) if entries]
+        self._strategy.run_internal(begin_shard, (self._folder, self._save, self._first, assigned))
 
     def poll(self, wait_seconds: float) -> bool:
         """Asks how far they are; returns whether all have ended.

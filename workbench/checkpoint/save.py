@@ -6,6 +6,9 @@ Layout:
     path/<id>-<n>.safetensors         those files; each replica that has variables writes one, the notebook another
     path/lock                         locked while somebody writes, with the id in it
 
+Replicas on a host that does not see the folder, by that lock, write nothing. Others write the variables that they hold
+as well; what no replica holds that sees the folder goes through the notebook, whose own folder it is.
+
 A process that is killed leaves files that no manifest names. The next save to the same path removes them.
 
 Behind a URL it is the same, without renaming and without locks: each object appears as a whole, the manifest as the
@@ -19,13 +22,14 @@ import secrets
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from workbench.checkpoint.folder import LocalFolder, folder_at, joined, storage
 from workbench.checkpoint.manifest import NAME, SHARD, Manifest, Part, SavedArray, Shard, read_manifest
-from workbench.checkpoint.replica_shards import Entry, ReplicaShards, has_components
+from workbench.checkpoint.replica_shards import ReplicaShards, has_components
 from workbench.checkpoint.shard_writer import (
     LOCK,
     ShardWriter,
@@ -120,10 +124,11 @@ class Save:
                         self._add_variable(name, leaf.value, pieces)
             number = 0
             for strategy, held in pieces.items():
-                shards = ReplicaShards(strategy, held, self._id, number)
+                shards = ReplicaShards(strategy, held, self.path, self._id, number)
+                for name in sorted(shards.unseen):
+                    self._hold(name, "variable", self._state.leaves[name].value.numpy())
                 self._replicas.append(shards)
-                for name, variable in shards.begin(self.path, self._state):
-                    self._hold(name, "variable", variable.numpy())
+                shards.begin(self._state)
                 number += strategy.num_replicas_in_sync
             if self._own:
                 own = list(self._own.values())
@@ -133,6 +138,10 @@ class Save:
                 int(np.prod(shape, dtype=np.int64)) * _item_bytes(self._state.leaves[name])
                 for name, (_, _, shape) in self._kinds.items()
             )
+            detoured = sum(self._own[name][1].nbytes for one in self._replicas for name in one.unseen)
+            if detoured:
+                hosts = ", ".join(dict.fromkeys(host for one in self._replicas for host in one.blind_hosts))
+                self.transfer.detour(detoured, f"the folder cannot be seen on {hosts}")
             files = sum(len(one.under_way) for one in self._replicas) + bool(self._own)
             self.transfer.begin(total_bytes, files)
         except BaseException as error:
@@ -169,7 +178,7 @@ class Save:
                 if self._writer.error is not None:
                     raise self._writer.error
                 assert self._writer.file is not None
-                own: list[Entry] = [(name, None) for name in self._own]
+                own = [(name, None) for name in self._own]
                 self._add_file(self._own_number, self._writer.name, self._writer.file, own)
             self._commit()
         except BaseException as error:
@@ -257,11 +266,11 @@ class Save:
         self._kinds[name] = (kind, array.dtype.name, array.shape)
         self._own[name] = (name, array)
 
-    def _add_file(self, number: int, name: str, file: TensorFile, entries: list[Entry]) -> None:
+    def _add_file(
+        self, number: int, name: str, file: TensorFile, entries: Sequence[tuple[str, Piece | None]]
+    ) -> None:
         self._shards[number] = Shard(name, file.bytes, file.header_bytes, file.header_checksum)
         for (path, piece), stored in zip(entries, file.arrays, strict=True):
-            if not path:
-                continue
             shape = self._kinds[path][2] if piece is None else piece.shape
             start = (0,) * len(shape) if piece is None else piece.start
             self._parts[path].append(Part(number, start, shape, stored))

@@ -73,34 +73,38 @@ class ShardWriter:
             self._arrays = ()
 
 
-def begin_shard(
-    env: ReplicaEnv, folder: str, save: str, first: int, assigned: Sequence[Sequence[tuple[str, str]]]
-) -> bool:
-    """Takes a snapshot of this replica's part of a checkpoint, and begins to write it.
+def sees_folder(env: ReplicaEnv, folder: str, save: str) -> bool:
+    """Whether this replica sees the folder in which a save has begun.
 
     Args:
       env: The replica.
       folder: Of the checkpoint.
       save: The id of the checkpoint, which the folder's lock has in it.
-      first: Number of the file of replica 0.
-      assigned: By rank, name in the file and key in the store of each array.
-
-    Returns:
-      Whether this process sees the folder; if not, nothing is written.
     """
-    mine = assigned[env.rank]
-    if not mine:
-        return True
     try:
-        here = folder_at(folder)
-        with here.open(LOCK) as file:
-            if file.read(64) != save.encode():
-                return False
+        with folder_at(folder).open(LOCK) as file:
+            return bool(file.read(64) == save.encode())
     except WorkbenchError:
         return False
-    arrays = [(name, np.asarray(view(fetched(programs.component(env, key))))) for name, key in mine]
-    _under_way[save, env.rank] = ShardWriter(here, shard_name(save, first + env.rank), arrays)
-    return True
+
+
+def begin_shard(
+    env: ReplicaEnv, folder: str, save: str, first: int, assigned: Sequence[Sequence[tuple[str, str]]]
+) -> None:
+    """Takes a snapshot of this replica's part of a checkpoint, and begins to write it.
+
+    Args:
+      env: The replica.
+      folder: Of the checkpoint.
+      save: The id of the checkpoint.
+      first: Number of the file of replica 0.
+      assigned: By rank, name in the file and key in the store of each array.
+    """
+    mine = assigned[env.rank]
+    if mine:
+        arrays = [(name, np.asarray(view(fetched(programs.component(env, key))))) for name, key in mine]
+        writer = ShardWriter(folder_at(folder), shard_name(save, first + env.rank), arrays)
+        _under_way[save, env.rank] = writer
 
 
 def shard_report(env: ReplicaEnv, save: str, wait_seconds: float) -> bytes:

@@ -72,6 +72,7 @@ class Transfer:
         self.error: BaseException | None = None
         self._start = time.monotonic()
         self._end: float | None = None
+        self._detour = ""
         groups = [group for one in strategies if (group := _group_of(one)) is not None]
         self._step = max((group.number - 1 for group in groups), default=-1)
         self._gangs: list[Gang[Any]] = list({id(group.gang): group.gang for group in groups}.values())
@@ -88,6 +89,10 @@ class Transfer:
         """Tells how much there is to write or read."""
         self.total_bytes, self.shards = total_bytes, shards
         self._tell_listeners()
+
+    def detour(self, count_bytes: int, why: str) -> None:
+        """Tells that some bytes go through the notebook, and why; shown with its end."""
+        self._detour = f"; {size_text(count_bytes)} went through the notebook, as {why}"
 
     def move(self, done_bytes: int, under_way: Collection[int] = ()) -> None:
         """Tells how far it is, and which files are being written or read."""
@@ -126,7 +131,7 @@ class Transfer:
         took = f"{significant(self.seconds)} s{', in the background' if self.background else ''}"
         if self.error is not None:
             return f"{what}, after {took}: {type(self.error).__name__}: {self.error}"
-        return f"{what}: {size_text(self.total_bytes)} in {took}{f', {rate}' if rate else ''}"
+        return f"{what}: {size_text(self.total_bytes)} in {took}{f', {rate}' if rate else ''}{self._detour}"
 
     def _files(self) -> str:
         if not self.under_way:
