@@ -3,6 +3,8 @@
 A function on a worker sends gradients; the server that holds a variable, or a shard of it, applies the step to it as
 soon as it comes, and keeps what the optimizer remembers (momenta, accumulators) beside it. Each step counts once.
 
+A `FunctionOptimizer` makes a step that you write as a function of arrays.
+
 >>> optimizer = Adam(0.01)
 >>> def step(x, y):  # doctest: +SKIP
 ...     gradient = loss_gradient(w.read_value(), x, y)
@@ -11,12 +13,13 @@ soon as it comes, and keeps what the optimizer remembers (momenta, accumulators)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.servers.function_optimizer import FunctionOptimizer
 from workbench.distribute.servers.on_servers import OnServers
 from workbench.distribute.servers.sharded_variable import ShardedVariable
 from workbench.distribute.servers.update_rules import SGD, Adagrad, Adam, rule_fields
@@ -24,11 +27,11 @@ from workbench.distribute.variables.checked_values import checked_slices, checke
 from workbench.distribute.variables.variable import Variable
 from workbench.errors import InvalidArgumentError
 
-__all__ = ["SGD", "Adagrad", "Adam", "apply_gradients"]
+__all__ = ["SGD", "Adagrad", "Adam", "FunctionOptimizer", "SlotState", "apply_gradients"]
 
 
 def apply_gradients(
-    optimizer: SGD | Adagrad | Adam,
+    optimizer: SGD | Adagrad | Adam | FunctionOptimizer,
     grads_and_vars: Iterable[tuple[Any, Any]],
     max_staleness: int | None = None,
 ) -> int:
@@ -48,9 +51,12 @@ def apply_gradients(
     Raises:
       ValueError: If a shape differs.
       TypeError: If the variable's dtype is not floating, or cannot hold the gradient.
-      InvalidArgumentError: If it is no variable on parameter servers, or an index is outside of it.
+      InvalidArgumentError: If it is no variable on parameter servers, or an index is outside of it; or if a user's
+        step returns something of another shape.
+      UnknownError: If a user's step raises; the text names server, variable and update, and the variable, or the
+        shard, is as before.
     """
-    rule = rule_fields(optimizer)
+    rule = optimizer if isinstance(optimizer, FunctionOptimizer) else rule_fields(optimizer)
     checked = [
         (_checked(gradient, variable), variable)
         for gradient, variable in grads_and_vars
@@ -69,12 +75,7 @@ def apply_gradients(
 
 def _checked(gradient: Any, variable: Any) -> Any:
     """The gradient with the variable's dtype; rows each once."""
-    parts = variable.variables if isinstance(variable, ShardedVariable) else [variable]
-    if not all(isinstance(part, Variable) and isinstance(part.placement, OnServers) for part in parts):
-        raise InvalidArgumentError(
-            f"apply_gradients needs variables on parameter servers, got {variable!r}; create it in the scope of a "
-            f"ParameterServerStrategy"
-        )
+    _parts(variable, "apply_gradients")
     if variable.dtype.kind != "f":
         raise TypeError(
             f"variable {variable.name!r} has dtype {variable.dtype.name}, and an optimizer's step needs a floating one"
@@ -90,3 +91,70 @@ def _checked(gradient: Any, variable: Any) -> Any:
     total = np.zeros((once.size, *variable.shape[1:]), variable.dtype)
     np.add.at(total, places, values)
     return IndexedSlices(total, once, variable.shape)
+
+
+class SlotState:
+    """What an optimizer keeps on the servers for some variables, for `wb.Checkpoint(..., slots=SlotState(...))`.
+
+    Momenta and accumulators then go on where they were, also on another number of servers or shards. A variable that
+    has had no step has them as they begin.
+
+    Args:
+      optimizer: As `apply_gradients` gets it.
+      variables: On parameter servers, whole or in shards, with different names.
+
+    Raises:
+      InvalidArgumentError: If one is no variable on parameter servers, or two have the same name.
+    """
+
+    def __init__(self, optimizer: SGD | Adagrad | Adam | FunctionOptimizer, variables: Sequence[Any]) -> None:
+        self._optimizer = optimizer
+        self._variables = {variable.name.removesuffix(":0"): variable for variable in variables}
+        if len(self._variables) < len(variables):
+            raise InvalidArgumentError(
+                "SlotState: two of the variables have the same name; name them differently"
+            )
+        for variable in variables:
+            _parts(variable, "SlotState")
+
+    def state_dict(self) -> dict[str, dict[str, Any]]:
+        """Name of a variable -> "steps", how many it has had (the most of its shards), and its slots by name."""
+        state: dict[str, dict[str, Any]] = {}
+        for name, variable in self._variables.items():
+            parts = _parts(variable, "SlotState")
+            placement: Any = parts[0].placement
+            found = placement.slots(dict(self._optimizer.slots), parts)
+            whole = (
+                slots[0] if len(slots) == 1 else np.concatenate(slots)
+                for slots in zip(*(slots for _, slots in found), strict=True)
+            )
+            state[name] = {
+                "steps": max(steps for steps, _ in found),
+                **dict(zip(self._optimizer.slots, whole, strict=True)),
+            }
+        return state
+
+    def load_state_dict(self, state: dict[str, dict[str, Any]]) -> None:
+        """Gives the servers what `state_dict` gave."""
+        for name, variable in self._variables.items():
+            parts = _parts(variable, "SlotState")
+            ends = np.cumsum([len(part) for part in parts])[:-1] if len(parts) > 1 else []
+            kept = [np.asarray(state[name][slot]) for slot in self._optimizer.slots]
+            shares = [np.split(slot, ends) if len(parts) > 1 else [slot] for slot in kept]
+            placement: Any = parts[0].placement
+            placement.set_slots(
+                dict(self._optimizer.slots),
+                int(state[name]["steps"]),
+                [(part, [share[number] for share in shares]) for number, part in enumerate(parts)],
+            )
+
+
+def _parts(variable: Any, what: str) -> list[Variable]:
+    """The variable, or its shards."""
+    parts = variable.variables if isinstance(variable, ShardedVariable) else [variable]
+    if not all(isinstance(part, Variable) and isinstance(part.placement, OnServers) for part in parts):
+        raise InvalidArgumentError(
+            f"{what} needs variables on parameter servers, got {variable!r}; create it in the scope of a "
+            f"ParameterServerStrategy"
+        )
+    return parts

@@ -131,6 +131,10 @@ class ServerClient:
         """
         return [reply for reply, _ in self._ask(requests, self.stream)]
 
+    def ask_all(self, requests: Sequence[Request]) -> list[Reply]:
+        """Other questions to several servers at once; see `read`."""
+        return self._ask(requests, None)
+
     def ask(self, server: int, fields: Fields) -> Fields:
         """Another question; see `read`."""
         return self._ask([(server, fields, ())], None)[0][0]

@@ -12,6 +12,7 @@ from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, as_array
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.servers.client import Request, ServerClient, client_of
+from workbench.distribute.servers.function_optimizer import FunctionOptimizer
 from workbench.distribute.values.distributed_values import Mirrored, PerReplica, select
 from workbench.distribute.variables.checked_values import checked_update
 from workbench.distribute.variables.placement import Placement, UpdateProgram, alone
@@ -115,25 +116,22 @@ class OnServers(Placement):
     def put_all(self, how: Update, parts: Sequence[tuple[DescribedVariable, Array | IndexedSlices]]) -> None:
         """As `put`, for several variables: all their servers are told at once."""
         client = self.client
-        client.write_all(
-            [
-                _request(
-                    variable, {"method": "update", "how": how, **client.last_read(_key(variable))}, value
-                )
-                for variable, value in parts
-            ]
-        )
+        requests = []
+        for variable, value in parts:
+            fields = {"method": "update", "how": how, **client.last_read(_key(variable))}
+            requests.append(_request(variable, fields, _arrays(value)))
+        client.write_all(requests)
 
     def step_all(
         self,
-        rule: dict[str, Any],
+        rule: dict[str, Any] | FunctionOptimizer,
         parts: Sequence[tuple[DescribedVariable, Array | IndexedSlices]],
         max_staleness: int | None = None,
     ) -> int:
         """Has servers apply an optimizer's step, all of them at once.
 
         Args:
-          rule: See `rule_fields`.
+          rule: See `rule_fields`; or an optimizer of the user's.
           parts: What it changes, and checked gradients.
           max_staleness: Leave a step out if its variable has more updates since it was last read here.
 
@@ -143,13 +141,31 @@ class OnServers(Placement):
         client = self.client
         requests = []
         for variable, gradient in parts:
-            fields: dict[str, Any] = {"method": "update", "how": "step", "rule": rule}
+            if isinstance(rule, FunctionOptimizer):
+                fields = {"method": "update", "how": "function", **rule.fields()}
+                sent = [np.frombuffer(rule.pickled, np.uint8), *_arrays(gradient)]
+            else:
+                fields, sent = {"method": "update", "how": "step", "rule": rule}, _arrays(gradient)
             if max_staleness is not None and (read := client.stream.versions.get(_key(variable))) is not None:
                 fields |= {"read": read, "max_staleness": max_staleness}
             else:
                 fields |= client.last_read(_key(variable))
-            requests.append(_request(variable, fields, gradient))
+            requests.append(_request(variable, fields, sent))
         return sum("staleness" in reply for reply in client.write_all(requests))
+
+    def slots(
+        self, initial: dict[str, float], parts: Sequence[DescribedVariable]
+    ) -> list[tuple[int, list[Array]]]:
+        """How many steps each variable has had, and its slots; as they begin where it has had none."""
+        requests = [_request(variable, {"method": "slots", "slots": initial}) for variable in parts]
+        return [(reply["steps"], slots) for reply, slots in self.client.ask_all(requests)]
+
+    def set_slots(
+        self, initial: dict[str, float], steps: int, parts: Sequence[tuple[DescribedVariable, list[Array]]]
+    ) -> None:
+        """Gives variables what `slots` gave."""
+        fields = {"method": "update", "how": "set_slots", "slots": initial, "steps": steps}
+        self.client.write_all([_request(variable, fields, slots) for variable, slots in parts])
 
     def for_update(
         self, variable: DescribedVariable | None, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -209,16 +225,13 @@ def _key(variable: DescribedVariable) -> str:
     return variable.description.key
 
 
-def _request(
-    variable: DescribedVariable, fields: Fields, value: Array | IndexedSlices | Sequence[Array] = ()
-) -> Request:
-    """What the server of a variable is asked; of a value NumPy's arrays travel: itself, or rows and their indices."""
-    match value:
-        case IndexedSlices():
-            parts: Sequence[Any] = [value.values, value.indices]
-        case list() | tuple():
-            parts = value
-        case _:
-            parts = [value]
+def _request(variable: DescribedVariable, fields: Fields, arrays: Sequence[Array] = ()) -> Request:
+    """What the server of a variable is asked."""
     d = variable.description
-    return d.server, {**fields, "key": d.key}, [np.asarray(as_array(part)) for part in parts]
+    return d.server, {**fields, "key": d.key}, arrays
+
+
+def _arrays(value: Array | IndexedSlices) -> list[Array]:
+    """What travels of a value, as NumPy's: itself, or rows and their indices."""
+    parts = [value.values, value.indices] if isinstance(value, IndexedSlices) else [value]
+    return [np.asarray(as_array(part)) for part in parts]

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 class VariableServer:
     """Answers for one parameter server."""
 
-    def __init__(self, folder: Path) -> None:
-        """Takes over the journal in `folder`, of a server whose place this one takes, or begins one."""
+    def __init__(self, folder: Path, name: str = "a parameter server") -> None:
+        """Takes over the journal in `folder`, of a server whose place this one takes, or begins one; `name` is its own."""
         sweep(str(folder.parent))
         self._journal = Journal(folder)
         (folder / "process").write_text(str(os.getpid()))
-        self._store = ShardStore()
+        self._store = ShardStore(name=name)
         self._journal.take_over(self._store.replay, self._store.contents)
         faults.fault("server.taken_over")
         self._store.record = self._recorded
@@ -51,4 +51,4 @@ class VariableServer:
 
 def start_server(env: ReplicaEnv, name: str, folder: str) -> ServiceAddress:
     """Program of the process that becomes a parameter server."""
-    return start_service(name, VariableServer(Path(folder)))
+    return start_service(name, VariableServer(Path(folder), name))

@@ -14,8 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from workbench.distribute.servers.applied import Applied
+from workbench.distribute.servers.function_optimizer import Steps
 from workbench.distribute.servers.recent_rate import RecentRate
-from workbench.distribute.servers.update_rules import Rule, rule_of
+from workbench.distribute.servers.update_rules import Rule, rule_of, slots_of
 from workbench.distribute.variables.scatter import SCATTERS, scatter_into
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.runtime.services.frames import Array, Fields
@@ -53,16 +54,23 @@ class ShardStore:
         this one goes on with them.
     """
 
-    def __init__(self, record: Callable[[Fields, list[Array]], None] = lambda fields, arrays: None) -> None:
+    def __init__(
+        self,
+        record: Callable[[Fields, list[Array]], None] = lambda fields, arrays: None,
+        name: str = "a parameter server",
+    ) -> None:
         """An empty store.
 
         Args:
+          name: Of the server, for messages.
           record: Called with each change before it is made; what it raises refuses the change.
         """
         self.held: dict[str, Held] = {}
         self.applied = Applied()
         self.counts = {"reads": 0, "updates": 0, "repeated": 0, "stale": 0}
         self.record = record
+        self._name = name
+        self._steps = Steps()
         self._rate = RecentRate()
         self._ages: deque[int] = deque(maxlen=_REMEMBERED)
         self._lock = threading.Lock()
@@ -84,6 +92,10 @@ class ShardStore:
                     held = self._of(fields)
                     self.counts["reads"] += 1
                     return {"version": held.version}, [held.array.take(arrays[0], axis=0)]
+                case "slots":
+                    held = self._of(fields)
+                    kept = slots_of(dict(held.slots), fields["slots"], held.array)
+                    return {"steps": held.steps}, [slot.copy() for slot in kept]
                 case "describe":
                     return self._described(fields.get("most")), []
                 case method if method in _WRITES:
@@ -105,6 +117,8 @@ class ShardStore:
             if age > fields.get("max_staleness", age):
                 self.counts["stale"] += 1
                 return {"applied": False, "staleness": age}
+            if fields["how"] == "function":
+                fields, arrays = self._called(held, fields, arrays)
         self.record(fields, arrays)
         self._apply(fields, arrays)
         if fields["method"] == "update":
@@ -112,6 +126,25 @@ class ShardStore:
             if "read" in fields:
                 self._ages.append(age)
         return {"applied": True}
+
+    def _called(self, held: Held, fields: Fields, arrays: list[Array]) -> tuple[Fields, list[Array]]:
+        """The change that a user's function makes. The journal has its results, so nobody calls it again."""
+        pickled, gradient, *rows = arrays
+        kept = dict(
+            zip(fields["slots"], slots_of(dict(held.slots), fields["slots"], held.array), strict=True)
+        )
+        where: Any = rows[0] if rows else ...
+        name = fields["key"].rpartition("@")[0]
+        values, slots = self._steps.call(
+            pickled.tobytes(),
+            fields["name"],
+            f"{self._name}, variable '{name}:0', update {held.version + 1},",
+            held.array[where],
+            gradient,
+            {slot: array[where].copy() for slot, array in kept.items()},
+            held.steps + 1,
+        )
+        return {**fields, "how": "set"}, [values, *slots.values(), *rows]
 
     def _apply(self, fields: Fields, arrays: list[Array]) -> None:
         if "stream" in fields:
@@ -212,6 +245,17 @@ def _change(held: Held, fields: Fields, arrays: list[Array]) -> None:
         rule: Rule = rule_of(fields["rule"])
         held.steps += 1
         rule.step(array, held.slots, arrays, held.steps)
+    elif how == "set":
+        values, rest = arrays[0], arrays[1:]
+        kept = slots_of(held.slots, fields["slots"], array)
+        rows: Any = rest[len(kept)] if len(rest) > len(kept) else ...
+        array[rows] = values
+        for slot, new in zip(kept, rest, strict=False):
+            slot[rows] = new
+        held.steps += 1
+    elif how == "set_slots":
+        held.slots = dict(zip(fields["slots"], map(np.array, arrays), strict=True))
+        held.steps = fields["steps"]
     elif how in SCATTERS:
         _scatter(array, how, arrays[0], arrays[1])
     elif how == "assign":

@@ -21,6 +21,10 @@ Slots: TypeAlias = dict[str, Array]
 class Rule(Protocol):
     """An optimizer's step."""
 
+    @property
+    def slots(self) -> dict[str, float]:
+        """Name -> initial value of what it keeps beside a variable."""
+
     def step(self, array: Array, slots: Slots, gradient: Sequence[Array], steps: int) -> None:
         """Changes a variable.
 
@@ -37,10 +41,12 @@ def _rows(array: Array, gradient: Sequence[Array]) -> tuple[Array, Any]:
     return gradient[0], gradient[1] if len(gradient) > 1 else ...
 
 
-def _slot(slots: Slots, name: str, array: Array, initial: float = 0.0) -> Array:
-    if name not in slots:
-        slots[name] = np.full(array.shape, initial, array.dtype)
-    return slots[name]
+def slots_of(kept: Slots, initial: Mapping[str, float], array: Array) -> list[Array]:
+    """The slots that are named, in this order; made where they are missing."""
+    for name, value in initial.items():
+        if name not in kept:
+            kept[name] = np.full(array.shape, value, array.dtype)
+    return [kept[name] for name in initial]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +63,17 @@ class SGD:
     momentum: float = 0.0
     nesterov: bool = False
 
+    @property
+    def slots(self) -> dict[str, float]:
+        """See `Rule.slots`."""
+        return {"momentum": 0.0} if self.momentum else {}
+
     def step(self, array: Array, slots: Slots, gradient: Sequence[Array], steps: int) -> None:
         """See `Rule.step`."""
         change, rows = _rows(array, gradient)
         change = change * array.dtype.type(-self.learning_rate)
         if self.momentum:
-            kept = _slot(slots, "momentum", array)
+            (kept,) = slots_of(slots, self.slots, array)
             share = array.dtype.type(self.momentum)
             moved = kept[rows] * share + change
             kept[rows] = moved
@@ -84,10 +95,15 @@ class Adagrad:
     initial_accumulator_value: float = 0.1
     epsilon: float = 1e-7
 
+    @property
+    def slots(self) -> dict[str, float]:
+        """See `Rule.slots`."""
+        return {"accumulator": self.initial_accumulator_value}
+
     def step(self, array: Array, slots: Slots, gradient: Sequence[Array], steps: int) -> None:
         """See `Rule.step`."""
         change, rows = _rows(array, gradient)
-        total = _slot(slots, "accumulator", array, self.initial_accumulator_value)
+        (total,) = slots_of(slots, self.slots, array)
         summed = total[rows] + change * change
         total[rows] = summed
         scale = array.dtype.type(self.learning_rate)
@@ -110,11 +126,16 @@ class Adam:
     beta_2: float = 0.999
     epsilon: float = 1e-7
 
+    @property
+    def slots(self) -> dict[str, float]:
+        """See `Rule.slots`."""
+        return {"m": 0.0, "v": 0.0}
+
     def step(self, array: Array, slots: Slots, gradient: Sequence[Array], steps: int) -> None:
         """See `Rule.step`."""
         change, rows = _rows(array, gradient)
         number = array.dtype.type
-        first, second = _slot(slots, "m", array), _slot(slots, "v", array)
+        first, second = slots_of(slots, self.slots, array)
         m = first[rows] + (change - first[rows]) * number(1 - self.beta_1)
         v = second[rows] + (change * change - second[rows]) * number(1 - self.beta_2)
         first[rows], second[rows] = m, v
