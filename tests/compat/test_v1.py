@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,6 +71,72 @@ def test_every_strategy_has_the_older_methods(cluster: wb.Cluster, make: object)
 
     assert float(v) == 1.0 + strategy.num_replicas_in_sync
     assert isinstance(strategy, distribute.Strategy)
+
+
+@pytest.fixture
+def served(cluster: wb.Cluster) -> Iterator[distribute.experimental.ParameterServerStrategy]:
+    made = distribute.experimental.ParameterServerStrategy()
+    yield made
+    made.close()
+
+
+def test_a_program_for_parameter_servers_trains(
+    served: distribute.experimental.ParameterServerStrategy,
+) -> None:
+    iterator = served.make_dataset_iterator(wb.data.Dataset.range(4).batch(2))
+    with served.scope():
+        total = wb.Variable(0, name="total")
+
+    def step(x: Any) -> int:
+        total.assign_add(x.sum())
+        return int(x.sum())
+
+    for _ in range(2):
+        iterator.initialize()
+        assert [
+            int(served.reduce("SUM", served.experimental_run(step, iterator), axis=None)) for _ in range(2)
+        ] == [1, 5]
+        with pytest.raises(wb.errors.OutOfRangeError):
+            served.experimental_run(step, iterator)
+    served.experimental_run_v2(step, args=(np.array([10]),))
+
+    assert int(total) == 22
+    assert (served.num_replicas_in_sync, total.device) == (1, "/job:ps/replica:0/task:0/device:CPU:0")
+    assert isinstance(served, distribute.Strategy)
+
+
+def test_its_inputs_come_from_functions_too_and_its_workers_run_what_a_coordinator_schedules(
+    served: distribute.experimental.ParameterServerStrategy,
+) -> None:
+    iterator = served.make_input_fn_iterator(
+        lambda context: wb.data.Dataset.range(4).batch(4 // context.num_input_pipelines)
+    )
+    assert list(iterator.get_next()) == [0, 1, 2, 3]
+    with served.scope():
+        count = wb.Variable(0, name="count")
+    coordinator = wb.distribute.coordinator.ClusterCoordinator(served)
+
+    for _ in range(10):
+        coordinator.schedule(lambda: count.assign_add(1))
+    coordinator.join()
+
+    assert int(count) == 10
+
+
+def test_it_divides_no_variables_and_takes_a_resolver(cluster: wb.Cluster) -> None:
+    spec = wb.distribute.ClusterSpec({"worker": ["a:1"], "ps": ["b:1"]})
+    resolver = wb.distribute.cluster_resolver.SimpleClusterResolver(spec)
+    strategy = distribute.experimental.ParameterServerStrategy(resolver)
+    try:
+        with strategy.scope():
+            v = wb.Variable(np.zeros((8, 2)))
+        assert strategy.cluster_resolver is resolver
+        assert v.shape == (8, 2)
+        assert len(strategy.variables) == 1
+    finally:
+        strategy.close()
+    with pytest.raises(TypeError, match="variable_partitioner"):
+        distribute.experimental.ParameterServerStrategy(resolver, variable_partitioner=None)  # type: ignore[call-arg]
 
 
 @pytest.fixture

@@ -138,9 +138,11 @@ class SlotState:
         """Gives the servers what `state_dict` gave."""
         for name, variable in self._variables.items():
             parts = _parts(variable, "SlotState")
-            ends = np.cumsum([len(part) for part in parts])[:-1] if len(parts) > 1 else []
             kept = [np.asarray(state[name][slot]) for slot in self._optimizer.slots]
-            shares = [np.split(slot, ends) if len(parts) > 1 else [slot] for slot in kept]
+            shares = [[slot] for slot in kept]
+            if len(parts) > 1:
+                ends = np.cumsum([len(part) for part in parts])[:-1]
+                shares = [np.split(slot, ends) for slot in kept]
             placement: Any = parts[0].placement
             placement.set_slots(
                 dict(self._optimizer.slots),

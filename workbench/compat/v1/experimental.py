@@ -4,6 +4,7 @@ from workbench.communicators.core.options import CollectiveCommunication, Collec
 from workbench.compat.v1.strategies import (
     CentralStorageStrategy,
     MultiWorkerMirroredStrategy,
+    ParameterServerStrategy,
     TPUStrategy,
 )
 
@@ -12,5 +13,6 @@ __all__ = [
     "CollectiveCommunication",
     "CollectiveHints",
     "MultiWorkerMirroredStrategy",
+    "ParameterServerStrategy",
     "TPUStrategy",
 ]

@@ -10,7 +10,14 @@ from workbench.compat.v1.input_iterator import InputIterator
 from workbench.data import Dataset
 from workbench.data.context import InputContext
 from workbench.distribute.input.distributed_dataset import DistributedDataset
-from workbench.distribute.strategies import central_storage, mirrored, multi_worker, one_device, tpu
+from workbench.distribute.strategies import (
+    central_storage,
+    mirrored,
+    multi_worker,
+    one_device,
+    parameter_server,
+    tpu,
+)
 from workbench.distribute.strategies.device_assignment import DeviceAssignment
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.distribute.value_context import RunOptions
@@ -117,6 +124,25 @@ class CentralStorageStrategy(StrategyV1, central_storage.CentralStorageStrategy)
 
 class MultiWorkerMirroredStrategy(StrategyV1, multi_worker.ExperimentalMultiWorkerMirroredStrategy):
     """As tf.compat.v1.distribute.experimental.MultiWorkerMirroredStrategy."""
+
+
+class ParameterServerStrategy(StrategyV1, parameter_server.ParameterServerStrategy):
+    """As tf.compat.v1.distribute.experimental.ParameterServerStrategy, of one program: the notebook's.
+
+    `run` makes a step where it is called, and reads and updates variables on the servers; variables are whole, on the
+    servers in turn. In TensorFlow 1 each worker ran the program by itself; here functions reach the workers by a
+    `ClusterCoordinator`, each at its own pace as there.
+
+    Args:
+      cluster_resolver: How many tasks the jobs "worker" and "ps" have; None takes all devices of the cluster, the last
+        one as a server.
+
+    Raises:
+      ValueError: If there are too few devices, or the resolver names another job, or no worker or server.
+    """
+
+    def __init__(self, cluster_resolver: Any = None) -> None:
+        super().__init__(cluster_resolver)
 
 
 class TPUStrategy(StrategyV1, tpu.TPUStrategy):
