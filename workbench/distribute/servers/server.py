@@ -20,7 +20,7 @@ class VariableServer:
     """Answers for one parameter server."""
 
     def __init__(self, folder: Path, name: str = "a parameter server") -> None:
-        """Takes over the journal in `folder`, of a server whose place this one takes, or begins one; `name` is its own."""
+        """Takes over the journal in `folder`, of a server whose place this one takes, or begins one."""
         sweep(str(folder.parent))
         self._journal = Journal(folder)
         (folder / "process").write_text(str(os.getpid()))
