@@ -91,5 +91,6 @@ function newerBy(
 
 function changed(before: Collectives, message: Message & { kind: "collectives" }): Collectives | null {
   const snapshot = merge(before.snapshot, message.change);
-  return snapshot && { status: message.status, silent: message.silent, sweeps: message.sweeps, snapshot };
+  const { status, silent, sweeps, overview } = message;
+  return snapshot && { status, silent, sweeps, overview, snapshot };
 }

@@ -1,5 +1,5 @@
 // Colours with a meaning. None of them is ever the only sign: each comes with an icon, a text or a hatching.
-import { scaleLinear } from "d3-scale";
+import { blended } from "./scale";
 
 /** Okabe–Ito, for categories, told apart by colour-blind people too; on light and on dark ground. */
 export const CATEGORIES = [
@@ -33,17 +33,11 @@ export function opColour(op: string): string {
 const VIRIDIS = (
   "440154 48186a 472d7b 424086 3b528b 33638d 2c728e 26828e 21918c " +
   "1fa088 28ae80 3fbc73 5ec962 84d44b addc30 d8e219 fde725"
-)
-  .split(" ")
-  .map((colour) => `#${colour}`);
-const viridis = scaleLinear<string>()
-  .domain(VIRIDIS.map((_, index) => index / (VIRIDIS.length - 1)))
-  .range(VIRIDIS)
-  .clamp(true);
+).split(" ");
 
 /** Viridis at a share from 0 to 1. */
 export function sequential(share: number): string {
-  return viridis(share);
+  return blended(VIRIDIS, share);
 }
 
 /** Black or white, whichever reads better on viridis at a share. */
@@ -88,18 +82,47 @@ export interface Palette {
   ground: string;
   line: string;
   accent: string;
+  warning: string;
+  compute: string;
+  communicate: string;
+  late: string;
+  wait: string;
+  waitLine: string;
+  /** By replica; the number always stands beside the colour. */
+  replicas: readonly string[];
+  /** From on time to as late as anybody usually is. */
+  lateness: readonly string[];
   font: string;
+  strong: string;
 }
 
 export function paletteOf(element: Element): Palette {
   const style = getComputedStyle(element);
-  const read = (name: string, otherwise: string) => style.getPropertyValue(name).trim() || otherwise;
+  const read = (name: string, otherwise = "#888") =>
+    style.getPropertyValue(`--wb-${name}`).trim() || otherwise;
+  const all = (name: string, count: number) =>
+    Array.from({ length: count }, (_, index) => read(`${name}-${index}`));
+  const font = read("font", "sans-serif");
   return {
-    text: read("--wb-text", "#111"),
-    quiet: read("--wb-quiet", "#666"),
-    ground: read("--wb-ground", "#fff"),
-    line: read("--wb-line", "#ccc"),
-    accent: read("--wb-accent", "#1976d2"),
-    font: `11px ${read("--wb-font", "sans-serif")}`,
+    text: read("text", "#111"),
+    quiet: read("quiet", "#666"),
+    ground: read("ground", "#fff"),
+    line: read("line", "#ccc"),
+    accent: read("accent", "#1976d2"),
+    warning: read("warning"),
+    compute: read("compute"),
+    communicate: read("communicate"),
+    late: read("late"),
+    wait: read("wait"),
+    waitLine: read("wait-line"),
+    replicas: all("replica", 8),
+    lateness: all("lateness", 6),
+    font: `${read("axis", "11px")} ${font}`,
+    strong: `600 ${read("axis", "11px")} ${font}`,
   };
+}
+
+/** The colour of a replica, the same in every view; with many, colours come again, and the number tells them apart. */
+export function replicaColour(replica: number): string {
+  return `var(--wb-replica-${((replica % 8) + 8) % 8})`;
 }

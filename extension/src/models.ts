@@ -462,9 +462,20 @@ export interface LaneItem {
   size_bytes: number;
   ready_ns: number;
   err_ns: number;
+  mean_enter_ns: number;
+  last_end_ns: number;
   enter_ns: (number | null)[];
   end_ns: (number | null)[];
   version: number;
+}
+
+/** One step in which replicas met, over all of them. */
+export interface StepTiming {
+  step: number;
+  begin_ns: number;
+  seconds: number | null;
+  waited_percent: number;
+  not_finite: boolean;
 }
 
 /** A replica that is late step after step. */
@@ -487,6 +498,9 @@ export interface Lateness {
   slow_steps: number[];
   text: string;
   late: Late[];
+  late_steps: number[];
+  enough_us: number;
+  median_us: number[];
 }
 
 /** The newest collective that a replica recorded; op "" if it recorded none. */
@@ -569,7 +583,9 @@ export interface GroupView {
   n: number;
   lanes: Lane[];
   hidden_lanes: number;
+  hosts: number;
   items: LaneItem[];
+  steps: StepTiming[];
   lateness: Lateness;
   stuck: Stuck | null;
   not_finite: Onset | null;
@@ -641,12 +657,39 @@ export interface Sweep {
   baseline: Baseline | null;
 }
 
+/** What is to be said of a run first; see `telemetry.verdicts`. */
+export interface Verdict {
+  severity: string;
+  code: string;
+  sentence: string;
+  evidence: string;
+  link: string;
+  replica: number;
+  step: number;
+}
+
+/** A run at a glance: the strategy whose replicas met last. */
+export interface Overview {
+  run_id: string;
+  group: string;
+  replicas: number;
+  live: number;
+  hosts: number;
+  step: number;
+  more_groups: number;
+  verdict: Verdict;
+  steps_per_second: number | null;
+  waited_percent: number | null;
+  not_finite_steps: number;
+}
+
 /** Timing of collectives, and everything else that the feed knows. */
 export interface Collectives {
   status: string;
   silent: string[];
   snapshot: Snapshot;
   sweeps: Sweep[];
+  overview: Overview;
 }
 
 /** How much of a worker, or of a GPU, is in use. */
@@ -742,6 +785,7 @@ export interface Models {
   input: InputFlow;
   data_service: ServiceStatus;
   servers: ServersStatus;
+  overview: Collectives;
   collectives: Collectives;
   collective_table: Collectives;
   lanes: Collectives;

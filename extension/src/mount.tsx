@@ -1,5 +1,5 @@
 // How a view gets into a page, whatever the page is: notebook output, JupyterLab pane, dashboard.
-import { render } from "preact";
+import { type ComponentChildren, render } from "preact";
 import { Exportable } from "./export/scope";
 import { FrameScheduler } from "./frames";
 import type { Models } from "./models";
@@ -42,18 +42,13 @@ export function mount<K extends ViewName>(
 ): Mounted<Models[K]> {
   const view = VIEWS[name] as View<Models[K]>;
   const selection = options.selection ?? pageSelection;
-  const root = document.createElement("div");
-  root.className = `wb wb-${name.replaceAll("_", "-")}`;
-  root.setAttribute("role", "group");
-  root.setAttribute("aria-label", view.title);
-  if (options.theme) root.dataset["theme"] = options.theme;
-  addStyle(element);
-  element.append(root);
+  const root = frame(name, element, options.theme);
 
   let newest = model;
   let problem = "";
   const Draw = view.draw;
   const paint = () => {
+    tone(root);
     const context = {
       selected: selection.now,
       select: (replica: number) => selection.toggle(replica),
@@ -109,6 +104,43 @@ export function mount<K extends ViewName>(
     },
     unmount,
   };
+}
+
+/** What stands in the place of a view that has nothing to draw yet; in its look, without a model. */
+export function placeholder(name: ViewName, element: HTMLElement, content: ComponentChildren): () => void {
+  const root = frame(name, element);
+  tone(root);
+  render(content, root);
+  return () => {
+    render(null, root);
+    root.remove();
+  };
+}
+
+function frame(name: ViewName, element: HTMLElement, theme?: "light" | "dark"): HTMLElement {
+  const root = document.createElement("div");
+  root.className = `wb wb-${name.replaceAll("_", "-")}`;
+  root.setAttribute("role", "group");
+  root.setAttribute("aria-label", VIEWS[name].title);
+  if (theme) root.dataset["theme"] = theme;
+  addStyle(element);
+  element.append(root);
+  return root;
+}
+
+/** Tells the style sheet which of our colours fit the ground. */
+function tone(root: HTMLElement): void {
+  root.dataset["tone"] = isDark(root) ? "dark" : "light";
+}
+
+/** Whether the ground is dark, whatever has made it so: JupyterLab's theme, a dashboard's, or the browser's setting. */
+function isDark(root: Element): boolean {
+  const channels =
+    getComputedStyle(root)
+      .color.match(/[\d.]+/g)
+      ?.map(Number) ?? [];
+  const [red = 0, green = 0, blue = 0] = channels; // of the text, which is never the tone's own colour
+  return 0.3 * red + 0.59 * green + 0.11 * blue > 128;
 }
 
 const styled = new WeakSet<Node>();

@@ -32,6 +32,9 @@ export type Request =
   | { kind: "compare_runs"; first: string; second: string }
   | { kind: "show_steps"; first: number; last: number };
 
+/** The event with which a view asks whatever surrounds it to open another one; what can cancels it. */
+export const OPEN = "workbench:open";
+
 export interface View<M> {
   /** For headings, tabs and panes. */
   title: string;

@@ -51,7 +51,7 @@ const STATE: ShellState = {
 test("a pane asks for its model, says each time that it has taken one, and draws it", async () => {
   const component = new FakeComponent();
   const root = place();
-  pane(component, root, { view: "topology", answers: false });
+  pane(component, root, { view: "topology", answers: false, opens: false });
   assert.equal(component.kinds().at(-1), "resync");
 
   component.say({ kind: "note", text: HOSTILE });
@@ -71,7 +71,7 @@ test("a pane asks for its model, says each time that it has taken one, and draws
 
 test("a pane that lacks a change asks for all of it", () => {
   const component = new FakeComponent();
-  pane(component, place(), { view: "log", answers: false });
+  pane(component, place(), { view: "log", answers: false, opens: false });
   component.say({ kind: "model", model: recorded.collectives });
   component.kinds();
   const since = recorded.collectives.snapshot.version + 1;
@@ -88,7 +88,7 @@ test("a pane that lacks a change asks for all of it", () => {
 test("a pane says that its run is being read, and what is wrong with it", () => {
   const component = new FakeComponent();
   const root = place();
-  pane(component, root, { view: "replay", answers: true });
+  pane(component, root, { view: "replay", answers: true, opens: false });
   assert.equal(textOf(root), "loading …");
   component.say({ kind: "problem", text: `damaged ${HOSTILE}` });
   assert.equal(textOf(root), `damaged ${HOSTILE}`);
@@ -101,7 +101,7 @@ test("where nobody answers, nothing is offered to ask", () => {
   const offered = [true, false].map((answers) => {
     const root = place();
     const component = new FakeComponent();
-    pane(component, root, { view: "replay", answers });
+    pane(component, root, { view: "replay", answers, opens: false });
     component.say({ kind: "model", model: recorded.replay });
     return [...root.querySelectorAll("button")].some((one) => one.textContent === "Show");
   });

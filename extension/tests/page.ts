@@ -13,6 +13,7 @@ function canvasContext(): unknown {
   return new Proxy(kept, {
     get(target, name) {
       if (name === "fillText") return (text: string) => written.push(text);
+      if (name === "measureText") return (text: string) => ({ width: 6 * text.length });
       return name in target ? target[name as string] : () => undefined;
     },
   });

@@ -9,6 +9,7 @@ import { button, drawn, press, settled, show, textOf, written } from "./page";
 import * as recorded from "./recorded";
 
 const MODELS: { [K in ViewName]: Models[K] } = {
+  overview: recorded.collectives,
   topology: recorded.topology,
   values: recorded.values,
   array_sharding: recorded.arrayUneven,
@@ -68,6 +69,7 @@ for (const name of NAMES) {
       status: "live",
       silent: [],
       sweeps: [],
+      overview: { ...recorded.collectives.overview, group: "", replicas: 0 },
       snapshot: { ...recorded.collectives.snapshot, table: [], internal: [], groups: [], events: [] },
     };
     const empty: Partial<Models> = {
@@ -421,6 +423,7 @@ test("a recorded run has a page for each view that was recorded, and asks for ot
   const shown = show("replay", model, { ask: (request) => asked.push(request) });
   const tabs = shown.root.querySelectorAll("[aria-label='What was recorded'] [role=tab]");
   assert.deepEqual([...tabs].map(textOf), [
+    "Overview",
     "Collectives",
     "Topology",
     "Devices",

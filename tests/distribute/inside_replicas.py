@@ -315,6 +315,7 @@ PUBLIC: dict[str, Callable[[Any, str], Any]] = {
     "report": lambda s, f: wb.report(f + "/inside.html", wb.devices()),
     "run_cell": lambda s, f: wb.run_cell("1", s),
     "runs": lambda s, f: repr(wb.runs(f)),
+    "overview": lambda s, f: repr(wb.overview()),
     "topology": lambda s, f: repr(wb.topology()),
     # Enums and namespaces: nothing to call.
     **dict.fromkeys(("ReduceOp", "VariableAggregation", "VariableSynchronization", "Cluster"), lambda s, f: None),

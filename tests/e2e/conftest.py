@@ -87,14 +87,24 @@ def lab(built: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield lab
 
 
+TIMING_FIRST = {"openOnFirstCluster": ["collectives", "topology"]}
+"""What most tests look at opens by itself; what opens where nothing was set is `test_first_sight`'s."""
+
+
 @contextmanager
-def serving(home: Path, bundle: Path) -> Iterator[Lab]:
-    """A JupyterLab with the built extension `bundle`, which keeps everything in the empty folder `home`."""
+def serving(home: Path, bundle: Path, panes: dict[str, Any] = TIMING_FIRST) -> Iterator[Lab]:
+    """A JupyterLab with the built extension `bundle`, which keeps everything in the empty folder `home`.
+
+    Args:
+      home: The folder.
+      bundle: The extension.
+      panes: What a person has set for the extension.
+    """
     root, extensions = home / "root", home / "labextensions"
     root.mkdir()
     extensions.mkdir()
     (extensions / "workbench-lab").symlink_to(bundle)
-    for name, values in SETTINGS.items():
+    for name, values in (SETTINGS | {"workbench-lab/plugin": panes}).items():
         file = home / "settings" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values), encoding="ascii")

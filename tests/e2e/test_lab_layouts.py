@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.e2e.conftest import TOKEN, Lab, command, expect, open_notebook, wait_
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-OVERVIEW = {"topology", "devices", "collectives", "log"}
+OVERVIEW = {"overview", "lanes", "log"}
 DATA = {"dataset_sharding", "input", "data_service", "array_sharding", "values", "servers"}
 PANES = """() => [...window.jupyterapp.shell.widgets('main')].filter((one) => one.hasClass('wb-pane'))
   .map((one) => one.args.view).sort().join()"""
@@ -28,11 +29,17 @@ def boxes(page: Any, *selectors: str) -> list[dict[str, float]]:
 
 
 def expect_panes_beside_the_notebook(page: Any) -> None:
-    notebook, above, below = boxes(
-        page, ".jp-NotebookPanel", ".wb-pane >> visible=true >> nth=0", ".wb-pane >> visible=true >> nth=1"
+    notebook, *panes = boxes(
+        page,
+        ".jp-NotebookPanel",
+        *(
+            f".wb-pane >> visible=true >> nth={at}"
+            for at in range(page.locator(".wb-pane >> visible=true").count())
+        ),
     )
-    assert notebook["x"] + notebook["width"] <= above["x"] + 1
-    assert above["y"] + above["height"] <= below["y"] + 1
+    assert panes
+    assert all(notebook["x"] + notebook["width"] <= pane["x"] + 1 for pane in panes)
+    assert all(above["y"] + above["height"] <= below["y"] + 1 for above, below in pairwise(panes))
 
 
 def run_palette(page: Any, text: str) -> None:
@@ -57,7 +64,7 @@ def test_a_layout_opens_from_the_palette_beside_the_notebook_and_comes_back(page
     with page.expect_response(kept):
         run_palette(page, "Open layout: overview")
         expect_panes(page, OVERVIEW)
-    expect(page.get_by_role("tab", name="Cluster")).to_be_visible()
+    expect(page.get_by_role("tab", name="Overview")).to_be_visible()
     expect_panes_beside_the_notebook(page)
     notebook, above = boxes(page, ".jp-NotebookPanel", ".wb-pane >> visible=true >> nth=0")
     page.screenshot(path="artifacts/lab_layout.png")

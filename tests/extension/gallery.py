@@ -17,6 +17,7 @@ BUNDLE: Final = Path(workbench.__file__).parent / "static" / "widget.js"
 RECORDED: Final = Path(__file__).parents[2] / "extension" / "tests" / "recorded"
 ORIGIN: Final = "http://gallery.test"
 SHOWN: Final = {
+    "overview": ("collectives", "lost"),
     "topology": ("topology", "topology_busy", "topology_lost"),
     "values": ("values", "values_elements", "values_difference"),
     "array_sharding": ("array_uneven", "array_copies"),

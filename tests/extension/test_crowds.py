@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 COUNT = "() => document.querySelectorAll('main *').length"
-TIMINGS = ("collectives", "collective_table", "lanes", "heat_map", "sweep", "log", "stuck")
+TIMINGS = ("overview", "collectives", "collective_table", "lanes", "heat_map", "sweep", "log", "stuck")
 MODELS: dict[str, tuple[str, Callable[[Crowd], dict[str, Any]]]] = {
     **{view: (view, Crowd.collectives) for view in TIMINGS},
     "topology, a worker": ("topology", lambda crowd: crowd.topology(workers=1, hosts=1)),

@@ -96,7 +96,8 @@ def test_the_layouts_have_the_same_names_and_views_on_both_sides() -> None:
     text = (LAB / "layouts" / "layouts.ts").read_text(encoding="utf-8")
     body = re.search(r"SHIPPED = \{\n(.*?)\n\}", text, re.DOTALL)
     assert body is not None
-    rows = re.findall(r"^  (\w+): beside\((.*)\),$", body.group(1), re.MULTILINE)
+    _, *rows = re.split(r"^  (\w+): beside", body.group(1), flags=re.MULTILINE)
 
-    assert {name: tuple(re.findall(r'"(\w+)"', views)) for name, views in rows} == LAYOUTS
+    named = zip(rows[::2], rows[1::2], strict=True)
+    assert {name: tuple(re.findall(r'"(\w+)"', views)) for name, views in named} == LAYOUTS
     assert LAYOUT_MIME in (LAB / "layouts" / "layout_commands.ts").read_text(encoding="utf-8")

@@ -59,8 +59,12 @@ def test_the_loss_is_shown_by_replica(outputs: dict[str, str]) -> None:
     assert "over 2 replicas" in outputs["inspect-loss"]
 
 
-def test_the_cost_of_the_collectives_is_shown(outputs: dict[str, str]) -> None:
-    assert "all_reduce" in outputs["collectives"]
+@pytest.mark.parametrize("cell", ["overview", "close"])
+def test_the_run_is_shown_at_a_glance_and_stays_so_when_the_cluster_is_closed(
+    outputs: dict[str, str], cell: str
+) -> None:
+    for figure in ("steps per second", "replicas live", "time waited", "not finite"):
+        assert figure in outputs[cell]
 
 
 def test_the_split_of_the_data_is_explained(outputs: dict[str, str]) -> None:

@@ -42,7 +42,7 @@ def test_the_pages_that_show_the_notebook_are_told(shown: list[dict[str, Any]]) 
 
     (data,) = shown
     assert data[layouts.MIME] == {"layout": "overview"}
-    assert data["text/plain"] == "<Layout 'overview': topology, devices, collectives, log>"
+    assert data["text/plain"] == "<Layout 'overview': overview, lanes, log>"
 
 
 def test_an_unknown_name_is_an_error_with_the_names_that_there_are(shown: list[dict[str, Any]]) -> None:

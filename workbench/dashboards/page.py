@@ -22,8 +22,9 @@ from workbench.server.job_link import JobLink
 from workbench.ui.widgets.sources import Given, Message
 
 _JOB_TABS: Final = {
-    "Overview": ("collective_table", "topology", "devices", "log"),
-    "Timing": ("lanes", "heat_map", "sweep"),
+    "Overview": ("overview",),
+    "Timing": ("collective_table", "lanes", "heat_map", "sweep"),
+    "Cluster": ("topology", "devices"),
     "Values": ("values", "array_sharding"),
     "Data": ("input", "dataset_sharding", "data_service", "servers"),
     "Log": ("log",),
@@ -38,6 +39,7 @@ _GRID: Final = {
 }
 _WIDE: Final = frozenset(
     {
+        "overview",
         "collective_table",
         "lanes",
         "log",
@@ -127,6 +129,7 @@ class JobPage:
             on_watched=self._on_watched,
             missing=lambda: source.missing,
             answers=False,
+            on_open=self._open_view,
             **_layout(view),
         )
 
@@ -188,6 +191,10 @@ class JobPage:
         if tab in _JOB_TABS:
             self._tab = tab
             self._changed()
+
+    def _open_view(self, view: str) -> None:
+        """The first page that has a view."""
+        self._open(next((tab for tab, views in _JOB_TABS.items() if view in views), ""))
 
     def _wanted(self) -> dict[str, frozenset[str]]:
         link, _ = self._shown
@@ -307,7 +314,8 @@ def _later_on(doc: Any) -> Later:
 def _layout(view: str) -> dict[str, Any]:
     """Where a view stands in the grid."""
     wide = {"grid-column": "1 / -1"} if view in _WIDE else {}
-    return {"sizing_mode": "stretch_width", "styles": _CARD | wide}
+    card = {} if view == "overview" else _CARD  # it has cards of its own
+    return {"sizing_mode": "stretch_width", "styles": card | wide}
 
 
 def _choice(link: JobLink) -> ClusterChoice:

@@ -45,7 +45,10 @@ class Pane(JSComponent):
 
     view = param.String()
     answers = param.Boolean()
-    _esm = drawn_by("widget.js", "pane(model, el, { view: model.view, answers: model.answers })")
+    opens = param.Boolean()
+    _esm = drawn_by(
+        "widget.js", "pane(model, el, { view: model.view, answers: model.answers, opens: model.opens })"
+    )
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class Pane(JSComponent):
         on_watched: Callable[[], None] = lambda: None,
         missing: Callable[[], str] = str,
         answers: bool = True,
+        on_open: Callable[[str], None] | None = None,
         work: Work = at_once,
         **layout: Any,
     ) -> None:
@@ -64,14 +68,16 @@ class Pane(JSComponent):
           on_watched: Called when somebody begins or ceases to look.
           missing: Says why there is no model yet, or "".
           answers: Whether the source has answers to what a person asks for in the view; else it offers nothing to ask.
+          on_open: Opens the page of another view that a person asks for; None where there is none.
           work: Does what the source is asked for.
           layout: As for every Panel component.
         """
-        super().__init__(view=source.view, answers=answers, **layout)  # type: ignore[no-untyped-call]
+        super().__init__(view=source.view, answers=answers, opens=on_open is not None, **layout)  # type: ignore[no-untyped-call]
         self.source = source
         self.watched = False
         self._on_watched = on_watched
         self._missing = missing
+        self._on_open = on_open
         self._work = work
         self._said = ""
         self._whole_is_due = True
@@ -114,6 +120,9 @@ class Pane(JSComponent):
                 self.push()
             case {"kind": "visible", "visible": bool(visible)}:
                 self._watch(visible)
+            case {"kind": "open", "view": str(view)}:
+                if self._on_open is not None:
+                    self._on_open(view)
             case {"kind": str()}:
                 self._answer(data)
 

@@ -8,6 +8,7 @@ FEED: Final = "collectives"
 """The channel that travels as changes of a snapshot; the others travel whole, when they have changed."""
 
 CHANNEL_OF: Final[dict[str, str]] = {
+    "overview": FEED,
     "topology": "topology",
     "values": "values",
     "array_sharding": "array_sharding",

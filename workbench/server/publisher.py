@@ -14,10 +14,9 @@ from workbench.runtime import Cluster
 from workbench.server.channels import CHANNELS, FEED
 from workbench.server.frames import Requests, encode
 from workbench.server.summary import summarise
-from workbench.telemetry.feed.sweeps import sweeps
-from workbench.telemetry.snapshot import Snapshot
 from workbench.telemetry.verdicts import Hold, verdicts
 from workbench.ui.cluster.cluster_model import DeviceHistory, topology_model
+from workbench.ui.models.collectives_model import collectives_frame
 from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.sources import Source
 
@@ -171,7 +170,7 @@ class Publisher:
             self._beat_at = time.monotonic() + _LOOK_SECONDS
             self._sock.sendall(encode({"beat": True}))
         if FEED in self._wanted:
-            frame = feed_frame(snapshot, cluster.status)
+            frame = collectives_frame(snapshot, status=cluster.status)
             since, old = self._sent.get(FEED, (0, None))
             if (snapshot.version, frame) != (since, old):
                 change = {"since": since} | cluster.feed.delta(since)
@@ -212,11 +211,6 @@ def _readable(sockets: list[socket.socket], timeout_seconds: float) -> list[sock
     for descriptor in by_descriptor:
         poll.register(descriptor, select.POLLIN)
     return [by_descriptor[descriptor] for descriptor, _ in poll.poll(timeout_seconds * 1000)]
-
-
-def feed_frame(snapshot: Snapshot, status: str) -> dict[str, Any]:
-    """What the views of the feed draw beside its snapshot; see `models.Collectives`."""
-    return {"status": status, "silent": [], "sweeps": [plain(sweep) for sweep in sweeps(snapshot.table)]}
 
 
 def looks(cluster: Cluster) -> dict[str, Callable[[], dict[str, Any]]]:

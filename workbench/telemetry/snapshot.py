@@ -112,6 +112,8 @@ class LaneItem:
       size_bytes: Size S.
       ready_ns: The last replica had entered; driver's clock.
       err_ns: A skew below it says nothing.
+      mean_enter_ns: When replicas entered on average, those without a lane included.
+      last_end_ns: The last of all replicas had its result.
       enter_ns, end_ns: By lane, in the order of the view's lanes; None where the replica took no part.
       version: Fold in which it was completed.
     """
@@ -125,6 +127,8 @@ class LaneItem:
     size_bytes: int
     ready_ns: int
     err_ns: int
+    mean_enter_ns: int
+    last_end_ns: int
     enter_ns: tuple[int | None, ...]
     end_ns: tuple[int | None, ...]
     version: int = field(default=0, compare=False)
@@ -165,6 +169,9 @@ class Lateness:
       slow_steps: Steps in which everybody was late, not one replica.
       text: Who is late and by how much, and whether replicas have too few cores; "" if nothing is to be said.
       late: The stragglers, with figures.
+      late_steps: By row, in how many of the steps the replica was later than the median one by more than `enough_us`.
+      enough_us: A smaller lateness says nothing: the clock error, or a twentieth of a step.
+      median_us: By column, over all replicas, those without a row included.
     """
 
     replicas: tuple[int, ...] = ()
@@ -174,6 +181,9 @@ class Lateness:
     slow_steps: tuple[int, ...] = ()
     text: str = ""
     late: tuple[Late, ...] = ()
+    late_steps: tuple[int, ...] = ()
+    enough_us: float = 0.0
+    median_us: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +228,25 @@ class Slowdown:
     grown: str
     grown_before_us: float
     grown_after_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepTiming:
+    """One step in which replicas met, over all of them.
+
+    Attributes:
+      step: Its number.
+      begin_ns: The first replica entered the first collective of the step; driver's clock.
+      seconds: Until the same moment of the next step; None for the newest step, and where the next one is missing.
+      waited_percent: How much of the step the replicas that were not last waited for the last one, on average.
+      not_finite: Something that is not finite went into one of its collectives.
+    """
+
+    step: int
+    begin_ns: int
+    seconds: float | None
+    waited_percent: float
+    not_finite: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +327,9 @@ class GroupView:
       run_id, group, generation, n: As recorded.
       lanes: Lines of the lanes view; at most 32, the latest replicas first to be kept.
       hidden_lanes: Replicas beyond those.
+      hosts: On how many hosts they are.
       items: The newest collectives, oldest first.
+      steps: The newest steps, oldest first.
       lateness: Heat map over the same replicas as the lanes.
       stuck: The collective that does not get on, if there is one.
       not_finite: Where NaN or infinity first went into a collective, if that is known.
@@ -314,7 +345,9 @@ class GroupView:
     n: int
     lanes: tuple[Lane, ...]
     hidden_lanes: int
+    hosts: int
     items: tuple[LaneItem, ...]
+    steps: tuple[StepTiming, ...]
     lateness: Lateness
     stuck: Stuck | None
     not_finite: Onset | None

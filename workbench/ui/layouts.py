@@ -10,7 +10,7 @@ MIME: Final = "application/vnd.workbench.layout+json"
 """What the pages of JupyterLab that show this notebook listen for, among what its kernel publishes."""
 
 LAYOUTS: Final[dict[str, tuple[str, ...]]] = {
-    "overview": ("topology", "devices", "collectives", "log"),
+    "overview": ("overview", "lanes", "log"),
     "collectives": ("collective_table", "sweep", "lanes", "heat_map"),
     "debugging": ("stuck", "log", "values", "lanes"),
     "data": ("dataset_sharding", "input", "data_service", "array_sharding", "values", "servers"),

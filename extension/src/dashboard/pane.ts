@@ -1,5 +1,6 @@
 // A view in the dashboard: draws what workbench/dashboards/pane.py sends, the same way as a view of a widget does.
 import { attach, type Message, type WidgetModel } from "../attach";
+import { OPEN } from "../view";
 import { type PanelComponent, sendFirst } from "./bokeh";
 
 type FromPage = Message | { kind: "note"; text: string };
@@ -8,6 +9,8 @@ interface What {
   view: string;
   /** Whether somebody answers what a person asks for in the view. */
   answers: boolean;
+  /** Whether there are pages of other views, which can be opened from this one. */
+  opens: boolean;
 }
 
 /** Shows a view in an element, as soon as its model comes, until Panel removes the component. */
@@ -18,6 +21,12 @@ export function pane(component: PanelComponent, element: HTMLElement, what: What
   note.style.cssText =
     "margin: 0; padding: 10px; color: var(--jp-content-font-color2); font: 13px/1.45 var(--jp-ui-font-family)";
   element.append(note);
+  if (what.opens) {
+    element.addEventListener(OPEN, (event) => {
+      event.preventDefault();
+      component.send_msg({ kind: "open", view: (event as CustomEvent<{ view: string }>).detail.view });
+    });
+  }
   let shown: Shown | null = null;
   const take = (text: string) => {
     const message = JSON.parse(text) as FromPage;

@@ -67,6 +67,10 @@ const SHEETS: { readonly [K in ViewName]: (model: Models[K]) => Row[] } = {
     ...model.workers.map((worker) => ({ kind: "worker", ...flat(worker) })),
     ...(model.queue ? [{ kind: "queue", ...flat(model.queue) }] : []),
   ],
+  overview: (model) =>
+    model.snapshot.groups.flatMap((group) =>
+      group.steps.map((step) => ({ group: group.group, ...flat(step) })),
+    ),
   collectives: timings,
   collective_table: timings,
   lanes: records,

@@ -10,6 +10,7 @@ const STYLE = {
   lineWidth: 1,
   globalAlpha: 1,
   textAlign: "left",
+  font: "",
   dash: "",
   clipPath: "",
 };
@@ -39,6 +40,21 @@ class SvgCanvas {
     this.#path += `M${short(x)} ${short(y)}h${short(width)}v${short(height)}h${short(-width)}Z`;
   }
 
+  /** A whole circle: charts draw no other arcs. */
+  arc(x: number, y: number, radius: number): void {
+    const r = short(radius);
+    this.#path += `M${short(x - radius)} ${short(y)}a${r} ${r} 0 1 0 ${short(2 * radius)} 0a${r} ${r} 0 1 0 ${short(-2 * radius)} 0Z`;
+  }
+
+  fill(): void {
+    this.#add("path", { d: this.#path, fill: this.now.fillStyle });
+  }
+
+  /** About as wide as in most fonts: where labels have room is all that is asked. */
+  measureText(text: string): { width: number } {
+    return { width: 6 * text.length };
+  }
+
   stroke(): void {
     this.#add("path", { d: this.#path, fill: "none", ...this.#line() });
   }
@@ -53,7 +69,8 @@ class SvgCanvas {
 
   fillText(text: string, x: number, y: number): void {
     const place = { x, y, "dominant-baseline": "central", "text-anchor": ANCHORS[this.now.textAlign] };
-    this.#add("text", { ...place, fill: this.now.fillStyle }, escaped(text));
+    const weight = this.now.font.startsWith("600 ") ? 600 : undefined;
+    this.#add("text", { ...place, fill: this.now.fillStyle, "font-weight": weight }, escaped(text));
   }
 
   setLineDash(lengths: number[]): void {

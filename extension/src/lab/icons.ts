@@ -9,6 +9,8 @@ export const ICON =
 
 /** What is drawn in 16 × 16, in the colour of JupyterLab's icons. */
 const SHAPES: Record<ViewName, string> = {
+  overview:
+    '<path d="M1 2h14v6H1zm1.300 1.300v3.400h11.400V3.300zM1 9.500h6.200V14H1zm1.300 1.300v1.900h3.600v-1.900zM8.800 9.500H15V14H8.800zm1.300 1.300v1.900h3.600v-1.900z"/>',
   topology:
     '<circle cx="8" cy="3" r="2"/><circle cx="3" cy="13" r="2"/><circle cx="13" cy="13" r="2"/><path d="M7.5 4h1v4h4v4h-1V9h-7v3h-1V8h4z"/>',
   values: '<path d="M2 13h12v1H2zM3 9h2v3H3zm4-5h2v8H7zm4 2h2v6h-2z"/>',

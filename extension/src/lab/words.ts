@@ -6,6 +6,7 @@ import type { ViewName } from "../views";
 /** The title of a view. */
 export function titleOf(view: ViewName, trans: TranslationBundle): string {
   const titles: Record<ViewName, string> = {
+    overview: trans.__("Overview"),
     topology: trans.__("Topology"),
     values: trans.__("Values"),
     array_sharding: trans.__("Array sharding"),

@@ -1,6 +1,6 @@
 // An array to scale, and which device holds which part of it.
 import { useRef, useState } from "preact/hooks";
-import { category } from "../colours";
+import { replicaColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Table, type Column } from "../parts/table";
 import { useWidth } from "../parts/width";
@@ -157,7 +157,7 @@ function ManyBlocks({ blocks, context, ...scale }: Scale & { blocks: readonly Bl
   for (const block of blocks) {
     const { top, bottom, left, right } = sidesOf(block, scale);
     const path = `M${left.toFixed(2)} ${top.toFixed(2)}H${right.toFixed(2)}V${bottom.toFixed(2)}H${left.toFixed(2)}Z`;
-    const colour = category(block.holders[0]!.replica);
+    const colour = replicaColour(block.holders[0]!.replica);
     paths.set(colour, (paths.get(colour) ?? "") + path);
     if (block.holders.some((part) => part.replica === selected)) chosen += path;
   }
@@ -212,7 +212,7 @@ function BlockShape({ block, context, ...scale }: Scale & { block: Block; contex
             <rect {...box} fill="var(--wb-ground)" />
             <rect
               {...box}
-              fill={category(part.replica)}
+              fill={replicaColour(part.replica)}
               fill-opacity="0.35"
               stroke="var(--wb-text)"
               stroke-width={chosen ? 2.5 : 1}
@@ -245,7 +245,7 @@ function Holders({ parts, context }: { parts: readonly ArrayPart[]; context: Con
           aria-pressed={context.selected.replica === part.replica}
           onClick={() => context.select(part.replica)}
         >
-          <span class="wb-swatch" aria-hidden="true" style={{ background: category(part.replica) }} />r
+          <span class="wb-swatch" aria-hidden="true" style={{ background: replicaColour(part.replica) }} />r
           {part.replica} {[part.host, part.device].filter(Boolean).join(":")} · {sizeText(part.size_bytes)}
         </button>
       ))}

@@ -1,5 +1,4 @@
 // Two recorded runs side by side: medians with their spread, and whether the difference can be told from chance.
-import { scaleLog } from "d3-scale";
 import { BAD, category, GOOD } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
@@ -19,6 +18,7 @@ import {
   timeUnit,
 } from "../format";
 import type { ComparedRow, Runs, Spread } from "../models";
+import { logarithmic } from "../scale";
 
 const ROW = 34;
 const TOP = 6;
@@ -62,7 +62,10 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
   const rightOf = (width: number) => (width < NARROW ? RIGHT_NARROW : RIGHT);
   const scale = (width: number) => {
     const margin = marginOf(width);
-    return scaleLog([lowest / 1.2, highest * 1.2], [margin, Math.max(margin + 60, width - rightOf(width))]);
+    return logarithmic(
+      [lowest / 1.2, highest * 1.2],
+      [margin, Math.max(margin + 60, width - rightOf(width))],
+    );
   };
 
   const paint = ({ canvas, width, palette, cursor }: Painting) => {

@@ -11,6 +11,7 @@ import { heatMap } from "./heat_map";
 import { input } from "./input";
 import { lanes } from "./lanes";
 import { log } from "./log";
+import { overview } from "./overview";
 import { replay } from "./replay";
 import { runs } from "./runs";
 import { servers } from "./servers";
@@ -22,6 +23,7 @@ import { values } from "./values";
 export type { ViewName };
 
 export const VIEWS: { readonly [K in ViewName]: View<Models[K]> } = {
+  overview,
   topology,
   values,
   array_sharding: arraySharding,

@@ -1,5 +1,4 @@
 // Replica × time: each collective as it was waited in (hatched) and transferred (solid).
-import { scaleLinear } from "d3-scale";
 import { useRef, useState } from "preact/hooks";
 import { BAD, opColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
@@ -8,6 +7,7 @@ import { hatch, Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
 import { NOTHING, sizeText, timeText } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
+import { linear } from "../scale";
 import type { Context, View } from "../view";
 
 const ROW = 22;
@@ -48,9 +48,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const scale = (width: number) => {
     const from = zoom ? time.toAxis(zoom[0]) : 0;
     const to = zoom ? time.toAxis(zoom[1]) : time.length;
-    return scaleLinear()
-      .domain([from, to])
-      .range([margin, width - 6]);
+    return linear([from, to], [margin, width - 6]);
   };
   const span = (item: LaneItem, lane: number) => {
     const enter = item.enter_ns[lane] ?? null;
@@ -240,8 +238,7 @@ export function timeline(items: readonly LaneItem[], squeezed: boolean): Timelin
       range.push(axis);
     }
   }
-  const scale = scaleLinear().domain(domain.length > 1 ? domain : [end, end + 1]);
-  scale.range(range.length > 1 ? range : [0, 1]);
+  const scale = domain.length > 1 ? linear(domain, range) : linear([end, end + 1], [0, 1]);
   return {
     length: Math.max(1, axis),
     toAxis: (ns) => scale(ns),

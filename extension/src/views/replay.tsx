@@ -13,6 +13,7 @@ import { datasetSharding } from "./dataset_sharding";
 import { devices } from "./devices";
 import { input } from "./input";
 import { servers } from "./servers";
+import { overview } from "./overview";
 import { topology } from "./topology";
 import { values } from "./values";
 
@@ -20,6 +21,7 @@ export const replay: View<Replay> = {
   title: "Recorded run",
   draw({ model, context }) {
     const pages = [
+      page("overview", "Overview", overview, model.collectives, context),
       page("collectives", "Collectives", collectives, model.collectives, context),
       page("topology", "Topology", topology, model.topology, context),
       page("devices", "Devices", devices, model.devices, context),

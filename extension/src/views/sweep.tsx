@@ -1,5 +1,4 @@
 // Bus bandwidth over message size, both logarithmic: band from the 10th to the 90th percentile, fit, measured limit.
-import { scaleLog } from "d3-scale";
 import { useRef, useState } from "preact/hooks";
 import { category } from "../colours";
 import { ChartOrTable } from "../parts/head";
@@ -9,6 +8,7 @@ import { useWidth } from "../parts/width";
 import { counted, dtypeText, rateText, significant, sizeText, timeText, timeUnit } from "../format";
 import type { Collectives, Sweep, SweepPoint } from "../models";
 import type { View } from "../view";
+import { logarithmic } from "../scale";
 
 const HEIGHT = 260;
 const LEFT = 62;
@@ -94,9 +94,9 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
   const rates = points.flatMap((point) => [point.p10_busbw!, point.p50_busbw!, point.p90_busbw!]);
   rates.push(...ghost.map((point) => point.p50_busbw!));
   if (sweep.limit !== null) rates.push(sweep.limit);
-  const x = scaleLog([Math.min(...sizes), Math.max(...sizes)], [LEFT, width - RIGHT]).base(2);
-  const y = scaleLog([Math.min(...rates) / 1.3, Math.max(...rates) * 1.3], [HEIGHT - BOTTOM, TOP]);
-  const [low, high] = y.domain() as [number, number];
+  const x = logarithmic([Math.min(...sizes), Math.max(...sizes)], [LEFT, width - RIGHT]);
+  const [low, high] = [Math.min(...rates) / 1.3, Math.max(...rates) * 1.3];
+  const y = logarithmic([low, high], [HEIGHT - BOTTOM, TOP]);
   const line = (of: (point: SweepPoint) => number) =>
     points.map((point, index) => `${index ? "L" : "M"}${x(point.size_bytes)} ${y(of(point))}`).join("");
   const back = [...points]

@@ -11,6 +11,7 @@ from workbench.telemetry.feed.lane_choice import Chosen, GroupKey, LaneChoice
 from workbench.telemetry.feed.lateness import lateness
 from workbench.telemetry.feed.pace import pace
 from workbench.telemetry.feed.slowdown import slowdown
+from workbench.telemetry.feed.step_times import step_times
 from workbench.telemetry.feed.step_window import step_window
 from workbench.telemetry.feed.stuck import Ends, find_stuck
 from workbench.telemetry.snapshot import GroupView, Lane, LaneItem, LastSeen, Onset
@@ -72,7 +73,9 @@ def group_view(
         n=int(collectives["n"][-1]) if len(collectives) else int(waiting["n"].max(initial=0)),
         lanes=_lanes(records, chosen.replicas, texts),
         hidden_lanes=chosen.hidden,
+        hosts=len(np.unique(records["host"])),
         items=_items(collectives[-_MAX_ITEMS:], records, chosen, texts),
+        steps=step_times(window, not_finite=texts.number("not finite")),
         lateness=lateness(window, chosen.replicas, told.cores),
         stuck=find_stuck(waiting, last, texts, now_ns=now_ns, ends=ends),
         not_finite=not_finite[0],
@@ -167,6 +170,8 @@ def _item(
         size_bytes=int(row["bytes"]),
         ready_ns=int(row["ready_ns"]),
         err_ns=int(row["err_ns"]),
+        mean_enter_ns=int(row["ready_ns"]) - int(row["wait_ns"]) // max(1, int(row["n"])),
+        last_end_ns=int(row["end_ns"]),
         enter_ns=enter_ns,
         end_ns=end_ns,
         version=max(int(row["version"]), since),  # times are by lane: with other lanes they are other times

@@ -59,7 +59,7 @@ def lateness(window: StepWindow | None, replicas: np.ndarray, cores: int = 0) ->
     much = max(enough, _CROWDED_LATE_OF_STEP * step_ns) if crowded else enough
     named = _stragglers(late, much) if matters else {}
     stragglers = {int(everyone[index]): late_ns for index, late_ns in named.items()}
-    clear = np.maximum(window.noise_ns, _MIN_LATE_OF_STEP * step_ns)
+    clear = max(window.noise_ns, _MIN_LATE_OF_STEP * step_ns)
     return Lateness(
         replicas=tuple(everyone[shown].tolist()),
         steps=tuple(steps.tolist()),
@@ -68,6 +68,9 @@ def lateness(window: StepWindow | None, replicas: np.ndarray, cores: int = 0) ->
         slow_steps=tuple(steps[_slow_steps(late, enough)].tolist()) if matters else (),
         text=_text(stragglers, step_ns, _sharing(len(everyone), cores) if crowded else ""),
         late=_late(window, named, clear) if named else (),
+        late_steps=tuple((_excess(late) > clear).sum(axis=1)[shown].tolist()),
+        enough_us=round(clear / 1000, 3),
+        median_us=tuple(np.round((late - _excess(late))[0] / 1000, 3).tolist()),
     )
 
 

@@ -1,12 +1,15 @@
-"""The model of collectives: the feed's snapshot, and bandwidth over size."""
+"""The model of collectives: the feed's snapshot, bandwidth over size, and the run at a glance."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from workbench.telemetry.feed.sweeps import sweeps
 from workbench.telemetry.snapshot import Snapshot
 from workbench.ui.models.messages import Collectives
+from workbench.ui.models.overview_model import overview_model
+from workbench.ui.render.plain_values import plain
 
 
 def collectives_model(snapshot: Snapshot, *, status: str, silent: Sequence[str] = ()) -> Collectives:
@@ -17,4 +20,16 @@ def collectives_model(snapshot: Snapshot, *, status: str, silent: Sequence[str] 
       status: One word.
       silent: Addresses of workers whose newest collectives are missing.
     """
-    return Collectives(status, tuple(silent), snapshot, sweeps(snapshot.table))
+    return Collectives(
+        status, tuple(silent), snapshot, sweeps(snapshot.table), overview_model(snapshot, status=status)
+    )
+
+
+def collectives_frame(snapshot: Snapshot, *, status: str, silent: Sequence[str] = ()) -> dict[str, Any]:
+    """All of that but the snapshot, of which views get changes; JSON-able. As `collectives_model`."""
+    return {
+        "status": status,
+        "silent": list(silent),
+        "sweeps": [plain(sweep) for sweep in sweeps(snapshot.table)],
+        "overview": plain(overview_model(snapshot, status=status)),
+    }

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 
 from workbench.telemetry.snapshot import Snapshot, delta
-from workbench.ui.models.collectives_model import collectives_model
+from workbench.ui.models.collectives_model import collectives_frame, collectives_model
 from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.sources import Message
 
@@ -26,7 +25,7 @@ class CollectivesSource:
         """Makes the source.
 
         Args:
-          view: "collectives" or one of its parts.
+          view: "collectives", one of its parts, or "overview".
           snapshot: Gives the newest.
           status: Gives one word.
           silent: Workers that did not answer.
@@ -50,16 +49,10 @@ class CollectivesSource:
         snapshot, status = self._snapshot(), self._status()
         if snapshot.version == self._since and status == self._told:
             return None
-        model = collectives_model(snapshot, status=status, silent=self._silent)
         change = {"since": self._since} | delta(snapshot, self._since)
         self._since, self._told = snapshot.version, status
-        return {
-            "kind": "collectives",
-            "change": change,
-            "status": model.status,
-            "silent": list(model.silent),
-            "sweeps": [asdict(sweep) for sweep in model.sweeps],
-        }
+        frame = collectives_frame(snapshot, status=status, silent=self._silent)
+        return {"kind": "collectives", "change": change} | frame
 
     def answer(self, request: Message) -> Message | None:
         """None: there is nothing to ask."""

@@ -13,9 +13,9 @@ export function connectCode(cluster: ClusterInfo): string {
 }
 
 /** Puts the code into a new cell below the active one; it is not run. */
-export function insertConnectCode(panel: NotebookPanel, cluster: ClusterInfo): void {
+export function insertCode(panel: NotebookPanel, code: string): void {
   NotebookActions.insertBelow(panel.content);
-  panel.content.activeCell?.model.sharedModel.setSource(connectCode(cluster));
+  panel.content.activeCell?.model.sharedModel.setSource(code);
 }
 
 /** Lets an element be dragged into a notebook, where it becomes a cell. */

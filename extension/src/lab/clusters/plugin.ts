@@ -11,7 +11,7 @@ import { IN_FRONT } from "../panes/followed";
 import { IWorkbench, type Workbench } from "../panes/plugin";
 import type { ClusterInfo } from "../server/messages";
 import { optional } from "../tokens";
-import { insertConnectCode } from "./connect_code";
+import { connectCode, insertCode } from "./connect_code";
 import { MAX_REPLICAS, Panel } from "./panel";
 import { endsWith } from "./stopping";
 
@@ -85,7 +85,8 @@ function clusterCommands(
         const notebook = notebooks?.currentWidget;
         const cluster = subject(args);
         if (!notebook) return failed(trans.__("Open a notebook first: the code goes below its active cell."));
-        if (cluster) insertConnectCode(notebook, cluster);
+        if (args["code"]) insertCode(notebook, textOf(args["code"]));
+        else if (cluster) insertCode(notebook, connectCode(cluster));
         return undefined;
       },
     },

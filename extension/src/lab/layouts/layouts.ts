@@ -18,15 +18,15 @@ const tabs = (...views: ViewName[]): Area => ({
   tabs: views.map((view) => ({ view, run: "" })),
   current: 0,
 });
-const beside = (above: Area, below: Area): Area => ({
+const beside = (above: Area, below?: Area): Area => ({
   split: "across",
-  parts: ["others", { split: "down", parts: [above, below], sizes: [1, 1] }],
+  parts: ["others", below ? { split: "down", parts: [above, below], sizes: [1, 1] } : above],
   sizes: [1, 1],
 });
 
 /** The layouts that come with us; tests compare the names with `workbench/ui/layouts.py`. */
 export const SHIPPED = {
-  overview: beside(tabs("topology", "devices"), tabs("collectives", "log")),
+  overview: beside(tabs("overview", "lanes", "log")),
   collectives: beside(tabs("collective_table", "sweep"), tabs("lanes", "heat_map")),
   debugging: beside(tabs("stuck", "log"), tabs("values", "lanes")),
   data: beside(

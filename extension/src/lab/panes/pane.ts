@@ -2,11 +2,12 @@
 import type { TranslationBundle } from "@jupyterlab/translation";
 import type { Message } from "@lumino/messaging";
 import { Widget } from "@lumino/widgets";
-import { type Mounted, mount } from "../../mount";
+import { type Mounted, mount, placeholder } from "../../mount";
 import type { Request } from "../../view";
 import type { ViewName } from "../../views";
 import type { Api } from "../server/api";
 import type { Connection } from "../server/connection";
+import { noRun, skeleton } from "./no_run";
 import { type Followed, IN_FRONT, NEWEST } from "./followed";
 import { type AnyModel, CHANNEL_OF, type Channel, type ClusterInfo, RUNS } from "../server/messages";
 import { statusWord, titleOf } from "../words";
@@ -28,6 +29,8 @@ export interface PaneServices {
   api: Api;
   trans: TranslationBundle;
   openRun(path: string): void;
+  /** Puts code into a new cell of the notebook in front. */
+  insertCode(code: string): void;
 }
 
 export class Pane extends Widget {
@@ -35,9 +38,10 @@ export class Pane extends Widget {
   #services: PaneServices;
   #mounted: Mounted<AnyModel> | null = null;
   #shown = new AbortController();
-  #watching = ""; // the cluster whose channel is watched
+  #watching = "?"; // the cluster whose channel is watched
   #stopWatching = new AbortController();
   #loading = new AbortController(); // aborted where the answer is not wanted any more
+  #empty: (() => void) | null = null; // takes away what stands there without a model
   #compared: string[] = [];
   #steps: number[] = [];
   #select: HTMLSelectElement;
@@ -99,7 +103,7 @@ export class Pane extends Widget {
   override dispose(): void {
     this.#hide();
     this.#loading.abort();
-    this.#mounted?.unmount();
+    this.#clear();
     super.dispose();
   }
 
@@ -150,7 +154,7 @@ export class Pane extends Widget {
   #hide(): void {
     this.#shown.abort();
     this.#stopWatching.abort();
-    this.#watching = "";
+    this.#watching = "?"; // whatever it is, it has to be looked at anew
   }
 
   #refresh(): void {
@@ -163,12 +167,14 @@ export class Pane extends Widget {
     if (!connection.connected) this.#tell(trans.__("connecting to the Jupyter server …"));
     else if (!cluster) this.#tell(this.#none());
     else this.#tellOf(cluster.id, channel);
-    if (this.#watching === (cluster?.id ?? "")) return;
+    const watched = cluster?.id ?? (connection.connected ? "" : "-");
+    if (this.#watching === watched) return;
     this.#stopWatching.abort();
     this.#stopWatching = new AbortController();
-    this.#watching = cluster?.id ?? "";
+    this.#watching = watched;
     if (!cluster) {
       this.#clear(); // what it shows is another notebook's
+      this.#showNothing(connection.connected ? "nothing" : "loading");
       return;
     }
     const draw = () => {
@@ -177,7 +183,10 @@ export class Pane extends Widget {
       this.#tellOf(cluster.id, channel);
       this.#draw(model);
     };
-    if (connection.model(cluster.id, channel) === undefined) this.#clear();
+    if (connection.model(cluster.id, channel) === undefined) {
+      this.#clear();
+      this.#showNothing("loading");
+    }
     connection.watch(cluster.id, channel, draw, this.#stopWatching.signal);
     draw();
   }
@@ -246,6 +255,7 @@ export class Pane extends Widget {
     const { view } = this.#args;
     if (this.#mounted) this.#mounted.update(model);
     else {
+      this.#clear();
       // With nobody to ask, a view offers nothing to ask for: only recorded runs have somebody here.
       const asks = view === "runs" || view === "replay";
       const options = asks ? { ask: (request: Request) => this.#answer(request) } : {};
@@ -257,6 +267,16 @@ export class Pane extends Widget {
   #clear(): void {
     this.#mounted?.unmount();
     this.#mounted = null;
+    this.#empty?.();
+    this.#empty = null;
+  }
+
+  /** What the first sight is before there is a run: how to get one; or the frame of what is about to come. */
+  #showNothing(what: "nothing" | "loading"): void {
+    if (this.#args.view !== "overview") return;
+    const { insertCode, openRun, trans } = this.#services;
+    const content = what === "loading" ? skeleton() : noRun(trans, insertCode, () => openRun(""));
+    this.#empty = placeholder("overview", this.#body, content);
   }
 
   async #load(said = ""): Promise<void> {

@@ -11,6 +11,7 @@ import { ITranslator, nullTranslator, type TranslationBundle } from "@jupyterlab
 import { Token } from "@lumino/coreutils";
 import type { Widget } from "@lumino/widgets";
 import { provideCode } from "../../export/code";
+import { OPEN } from "../../view";
 import { OPENED, VIEWS, type ViewName } from "../../views";
 import { textOf } from "../arguments";
 import { addCommands, categoryOf, type Command, COMMANDS } from "../commands";
@@ -23,7 +24,7 @@ import style from "../style.css";
 import { optional } from "../tokens";
 import { titleOf } from "../words";
 import { Followed, IN_FRONT, NEWEST } from "./followed";
-import type { PaneServices } from "./pane";
+import type { Pane, PaneServices } from "./pane";
 import { Panes } from "./panes";
 
 /** The page's view of all clusters, for the other plugins. */
@@ -56,10 +57,17 @@ function activate(
     followed: new Followed(connection, sessions),
     api,
     trans,
+    insertCode: (code) => void app.commands.execute(COMMANDS.insertCode, { code }),
     openRun: (path) => void app.commands.execute(COMMANDS.openRun, { run: path }),
   };
   const area = labShell ? "main" : "down";
   const panes = new Panes(app.shell, services, viewIcons(), area);
+  document.addEventListener(OPEN, (event) => {
+    const { view } = (event as CustomEvent<{ view: string }>).detail;
+    const { cluster, run } = paneOf(panes, event)?.args ?? { cluster: IN_FRONT, run: "" };
+    event.preventDefault();
+    void app.commands.execute(COMMANDS.openPane, { view, cluster, run });
+  });
   const tables = [
     paneCommands(app, panes, trans),
     followCommands(services, panes),
@@ -76,6 +84,11 @@ function activate(
   return { ...services, panes, restored };
 }
 
+/** The pane in which an event has happened, or null. */
+function paneOf(panes: Panes, event: Event): Pane | null {
+  return panes.tracker.find((pane) => event.composedPath().includes(pane.node)) ?? null;
+}
+
 function paneCommands(app: JupyterFrontEnd, panes: Panes, trans: TranslationBundle): Record<string, Command> {
   const icon = iconOf("icon", ICON);
   return {
@@ -89,7 +102,7 @@ function paneCommands(app: JupyterFrontEnd, panes: Panes, trans: TranslationBund
       icon,
       offered: OPENED.map((view) => ({ view })),
       execute: (given) => {
-        const view = textOf(given["view"]) || "collectives";
+        const view = textOf(given["view"]) || "overview";
         if (!Object.hasOwn(VIEWS, view)) throw new Error(trans.__("There is no view “%1”.", view));
         const wanted = {
           view: view as ViewName,

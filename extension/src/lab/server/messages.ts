@@ -41,6 +41,7 @@ export interface ClusterInfo {
 
 /** View -> the channel of a cluster that it draws. */
 export const CHANNEL_OF = {
+  overview: "collectives",
   topology: "topology",
   values: "values",
   array_sharding: "array_sharding",

@@ -1,0 +1,47 @@
+// What the overview's pane shows while there is no run: how to begin one, or the frame of what is about to come.
+import type { TranslationBundle } from "@jupyterlab/translation";
+import { Nothing } from "../../overview/nothing";
+
+const CODE = "cluster = wb.connect(replicas=4)";
+
+/** With the line that makes a cluster, and what it does to a notebook. */
+export function noRun(trans: TranslationBundle, insert: (code: string) => void, openRuns: () => void) {
+  return (
+    <Nothing
+      title={trans.__("Nothing is running yet")}
+      code={CODE}
+      actions={
+        <>
+          <button type="button" class="wb-filled" onClick={() => insert(`import workbench as wb\n\n${CODE}`)}>
+            {trans.__("Insert this line")}
+          </button>
+          <button type="button" onClick={() => void navigator.clipboard.writeText(CODE)}>
+            {trans.__("Copy")}
+          </button>
+          <button type="button" onClick={openRuns}>
+            {trans.__("Open a recorded run")}
+          </button>
+        </>
+      }
+    >
+      {trans.__(
+        "Start workers in a notebook and this pane fills by itself: what each replica does, who is late, whether numbers are finite.",
+      )}
+    </Nothing>
+  );
+}
+
+/** The frame of the overview, without what it is about. */
+export function skeleton() {
+  return (
+    <div class="wb-page wb-skeleton" aria-hidden="true">
+      {["verdict", "figures", "module", "module"].map((card, index) => (
+        <section key={index} class={`wb-${card}`}>
+          <i />
+          <i />
+          <i />
+        </section>
+      ))}
+    </div>
+  );
+}

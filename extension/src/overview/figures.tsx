@@ -1,0 +1,127 @@
+// Four figures with their course over the newest steps.
+import { NOTHING, count, significant } from "../format";
+import type { GroupView, Overview } from "../models";
+import type { ViewName } from "../view";
+
+interface Props {
+  overview: Overview;
+  group: GroupView;
+  open(view: ViewName): void;
+}
+
+export function Figures({ overview, group, open }: Props) {
+  const { steps_per_second, waited_percent, not_finite_steps, live, replicas } = overview;
+  const rates = group.steps.flatMap(({ seconds }) => (seconds ? [1 / seconds] : []));
+  const late = group.lateness.stragglers.length > 0;
+  const figures = [
+    {
+      name: "Steps per second",
+      value: significant(steps_per_second),
+      unit: "",
+      course: <Course values={rates} />,
+      view: "collective_table",
+    },
+    {
+      name: "Replicas live",
+      value: count(live),
+      unit: `of ${count(replicas)}`,
+      tone: live < replicas && live > 0 ? "error" : undefined,
+      course: <Replicas live={live} of={replicas} />,
+      view: "topology",
+    },
+    {
+      name: "Time waited",
+      value: waited_percent === null ? NOTHING : wholePercent(waited_percent),
+      unit: "% of a step",
+      tone: late ? "warning" : undefined,
+      course: <Course values={group.steps.map((step) => step.waited_percent)} top={100} filled={late} />,
+      view: "heat_map",
+    },
+    {
+      name: "Not finite",
+      value: count(not_finite_steps),
+      unit: not_finite_steps === 1 ? "step" : "steps",
+      tone: not_finite_steps ? "error" : undefined,
+      course: <Course values={group.steps.map((step) => Number(step.not_finite))} top={1} />,
+      view: "log",
+    },
+  ] as const;
+  return (
+    <section class="wb-figures" aria-label="Figures">
+      {figures.map(({ name, value, unit, course, view, ...rest }) => (
+        <button key={name} type="button" class="wb-figure" onClick={() => open(view)}>
+          <span class="wb-figure-name">{name}</span>
+          <span>
+            <b data-tone={"tone" in rest ? rest.tone : undefined}>{value}</b> {unit}
+          </span>
+          {course}
+        </button>
+      ))}
+    </section>
+  );
+}
+
+/** Whole from 2 on; never a false 0. */
+export function wholePercent(value: number): string {
+  return value > 0 && value < 0.95 ? "<1" : value.toFixed(0);
+}
+
+const WIDTH = 168;
+const HEIGHT = 26;
+
+/** From zero, or up to `top`; the newest at the right end. */
+function Course({
+  values,
+  top,
+  filled = false,
+}: {
+  values: readonly number[];
+  top?: number;
+  filled?: boolean;
+}) {
+  if (!values.length) return <svg class="wb-course" aria-hidden="true" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} />;
+  // The top of what is usual: one short step must not flatten all others.
+  const usual = [...values].sort((a, b) => a - b)[Math.floor(0.95 * (values.length - 1))]!;
+  const peak = top ?? Math.max(1e-12, 1.25 * usual);
+  const x = (index: number) => (values.length < 2 ? WIDTH - 4 : (index / (values.length - 1)) * (WIDTH - 4));
+  const y = (value: number) => HEIGHT - 3 - Math.min(1, value / peak) * (HEIGHT - 7);
+  const line = values
+    .map((value, index) => `${index ? "L" : "M"}${x(index).toFixed(1)} ${y(value).toFixed(1)}`)
+    .join("");
+  const last = values.length - 1;
+  return (
+    <svg
+      class="wb-course"
+      data-tone={filled ? "warning" : undefined}
+      aria-hidden="true"
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+    >
+      {filled && (
+        <path class="wb-course-ground" d={`${line}V${HEIGHT}H${values.length < 2 ? WIDTH - 4 : 0}Z`} />
+      )}
+      <path d={line} fill="none" />
+      <circle cx={x(last)} cy={y(values[last]!)} r="2.500" />
+    </svg>
+  );
+}
+
+/** A line for each replica that is there; of many, a bar. */
+function Replicas({ live, of }: { live: number; of: number }) {
+  const lines = of <= 8 ? of : 1;
+  const share = of ? live / of : 0;
+  return (
+    <svg class="wb-course" aria-hidden="true" viewBox={`0 0 ${WIDTH} ${HEIGHT}`}>
+      {Array.from({ length: lines }, (_, line) => (
+        <rect
+          key={line}
+          x="0"
+          y={lines === 1 ? 10 : 2 + (line * (HEIGHT - 5)) / (lines - 1)}
+          width={(WIDTH - 4) * (of <= 8 ? Number(line < live) : share)}
+          height={of <= 4 ? 3 : 2}
+          rx="1"
+          style={{ fill: of <= 8 ? `var(--wb-replica-${line})` : "var(--wb-ink-3)" }}
+        />
+      ))}
+    </svg>
+  );
+}

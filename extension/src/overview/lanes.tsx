@@ -1,0 +1,223 @@
+// What each replica did in the newest steps: computed, was late, waited, communicated.
+import { sizeText, timeText } from "../format";
+import type { GroupView, LaneItem } from "../models";
+import { type Cell, hatch, Plane, type Painting } from "../parts/plane";
+import { linear, roundTicks } from "../scale";
+import type { Context } from "../view";
+import { wholePercent } from "./figures";
+import { gutters, paintLabel } from "./gutters";
+import { Swatch } from "./module";
+import { lateSteps, type Row, timesOf, waitedOf } from "./rows";
+
+const TOP = 20;
+const BOTTOM = 24;
+/** A replica is drawn as late, and others as waiting for it, from this share of the step on. */
+const NOTABLE = 0.05;
+
+export const lanesLegend = (
+  <>
+    <Swatch kind="compute" name="compute" />
+    <Swatch kind="communicate" name="communicate" />
+    <Swatch kind="late" name="late" />
+    <Swatch kind="wait" name="wait for it" />
+  </>
+);
+
+interface Props {
+  group: GroupView;
+  rows: readonly Row[];
+  steps: { first: number; last: number };
+  /** Whether the newest that is shown is what happens now. */
+  now: string;
+  context: Context;
+}
+
+interface Part {
+  kind: "compute" | "late" | "wait" | "communicate";
+  from: number;
+  to: number;
+}
+
+export function LaneStrip({ group, rows, steps, now, context }: Props) {
+  const items = group.items.filter(({ step }) => step >= steps.first && step <= steps.last);
+  const height = rows.length > 8 ? 24 : rows.length > 3 ? 32 : 40;
+  const bar = height - 8;
+  const ends = endsOf(group.items);
+  const from = ends.get(steps.first - 1) ?? Math.min(...items.map(beginOf));
+  const to = Math.max(...items.map((item) => item.last_end_ns));
+  const usual = (to - from) / Math.max(1, steps.last - steps.first + 1);
+  const parts = rows.map((row) => items.map((_, index) => partsOf(group, row, items, index, from, usual)));
+  const scale = (width: number) => {
+    const { left, right } = gutters(width);
+    return linear([from, to], [left, width - right]);
+  };
+  const paint = ({ canvas, width, palette, cursor }: Painting) => {
+    const { left, right } = gutters(width);
+    const x = scale(width);
+    const foot = TOP + rows.length * height;
+    const edge = width - right;
+    canvas.textAlign = "left";
+    for (let step = steps.first; step <= steps.last; step++) {
+      const begin = step === steps.first ? left : x(ends.get(step - 1) ?? from);
+      const room = x(ends.get(step) ?? to) - begin;
+      canvas.fillStyle = palette.quiet;
+      if (room > 50) canvas.fillText(`step ${step}`, begin + 5, TOP / 2);
+      else if (room > 18) canvas.fillText(String(step), begin + 3, TOP / 2);
+      if (step === steps.first) continue;
+      canvas.strokeStyle = palette.quiet;
+      canvas.lineWidth = 1;
+      canvas.setLineDash([2, 3]);
+      canvas.beginPath();
+      canvas.moveTo(Math.round(begin) + 0.5, 4);
+      canvas.lineTo(Math.round(begin) + 0.5, foot);
+      canvas.stroke();
+      canvas.setLineDash([]);
+    }
+    rows.forEach((row, index) => {
+      const y = TOP + index * height;
+      const late = group.lateness.stragglers.includes(row.replica);
+      const dimmed = context.selected.replica !== null && context.selected.replica !== row.replica;
+      canvas.globalAlpha = dimmed ? 0.35 : 1;
+      paintLabel({ canvas, palette }, row, y + height / 2, late);
+      for (const part of parts[index]!.flat()) {
+        const box = {
+          x: x(part.from),
+          y: y + 4,
+          width: Math.max(part.kind === "communicate" ? 2 : 0, x(part.to) - x(part.from)),
+          height: bar,
+        };
+        if (box.width < 0.3) continue;
+        canvas.fillStyle = palette[part.kind];
+        canvas.fillRect(box.x, box.y, box.width, box.height);
+        if (part.kind === "wait") hatch(canvas, box, palette.waitLine);
+        if (part.kind === "late") {
+          canvas.fillStyle = palette.warning;
+          canvas.fillRect(box.x, box.y + bar - 3, box.width, 3);
+        }
+      }
+      // The history goes on to the left.
+      if (steps.first > 0) {
+        canvas.fillStyle = palette.ground;
+        for (let column = 0; column < 6; column++) {
+          canvas.globalAlpha = 1 - column / 6;
+          canvas.fillRect(left + 4 * column, y + 4, 4, bar);
+        }
+      }
+      canvas.globalAlpha = dimmed ? 0.35 : 1;
+      if (right) {
+        canvas.textAlign = "right";
+        canvas.fillStyle = late ? palette.warning : palette.quiet;
+        canvas.font = late ? palette.strong : palette.font;
+        canvas.fillText(stateOf(group, row), width - 2, y + height / 2);
+        canvas.font = palette.font;
+        canvas.textAlign = "left";
+      }
+      canvas.globalAlpha = 1;
+    });
+    canvas.fillStyle = palette.text;
+    canvas.fillRect(edge - 1.5, 2, 1.5, foot);
+    const ms = linear([(from - to) / 1e6, 0], [left, edge]);
+    const inSeconds = to - from > 4e9;
+    canvas.textAlign = "center";
+    for (const tick of roundTicks((from - to) / 1e6, 0, (edge - left) / 120)) {
+      if (edge - ms(tick) < 64 || ms(tick) - left < 24) continue;
+      canvas.fillStyle = palette.line;
+      canvas.fillRect(ms(tick), foot + 1, 1, 4);
+      canvas.fillStyle = palette.quiet;
+      const size = Math.abs(tick);
+      canvas.fillText(`−${inSeconds ? `${size / 1000} s` : `${size} ms`}`, ms(tick), foot + 14);
+    }
+    canvas.textAlign = right ? "center" : "right";
+    canvas.fillStyle = palette.text;
+    canvas.font = palette.strong;
+    canvas.fillText(now, right ? edge - 2 : width - 2, foot + 14);
+    canvas.font = palette.font;
+    canvas.textAlign = "left";
+    const chosen = cursor && parts[cursor.row]?.[cursor.column];
+    if (cursor && chosen?.length) {
+      canvas.strokeStyle = palette.text;
+      canvas.lineWidth = 1.5;
+      const begin = Math.max(left, x(chosen[0]!.from));
+      canvas.strokeRect(begin, TOP + cursor.row * height + 3, x(chosen.at(-1)!.to) - begin, bar + 2);
+    }
+  };
+  const at = (px: number, py: number, width: number): Cell | null => {
+    const row = Math.floor((py - TOP) / height);
+    const ns = scale(width).invert(px);
+    const column = parts[row]?.findIndex((one) => one.length > 0 && ns <= one.at(-1)!.to) ?? -1;
+    return px < gutters(width).left || column < 0 ? null : { row, column };
+  };
+  return (
+    <Plane
+      label={`What ${rows.length} replicas did in steps ${steps.first} to ${steps.last}`}
+      hint="arrow keys or pointer: one collective"
+      rows={rows.length}
+      columns={items.length}
+      height={TOP + rows.length * height + BOTTOM}
+      paint={paint}
+      at={at}
+      describe={({ row, column }) => told(rows[row]!, items[column]!, parts[row]![column]!)}
+      onPick={({ row }) => rows[row]!.replica >= 0 && context.select(rows[row]!.replica)}
+    />
+  );
+}
+
+/** By step: when its last collective was over. */
+function endsOf(items: readonly LaneItem[]): Map<number, number> {
+  const ends = new Map<number, number>();
+  for (const { step, last_end_ns } of items) ends.set(step, Math.max(ends.get(step) ?? 0, last_end_ns));
+  return ends;
+}
+
+function beginOf(item: LaneItem): number {
+  return Math.min(item.ready_ns, ...item.enter_ns.filter((ns) => ns !== null));
+}
+
+/** What a replica did from its last collective to the end of this one. */
+function partsOf(
+  group: GroupView,
+  row: Row,
+  items: readonly LaneItem[],
+  index: number,
+  from: number,
+  usual: number,
+): Part[] {
+  const item = items[index]!;
+  const times = timesOf(item, row);
+  if (!times) return [];
+  const before = items
+    .slice(0, index)
+    .filter((one) => timesOf(one, row))
+    .at(-1);
+  const begin = Math.min(times.enter, before ? timesOf(before, row)!.end : from);
+  const ready = Math.min(Math.max(item.ready_ns, times.enter), times.end);
+  const others = group.n > 1 ? (item.mean_enter_ns * group.n - times.enter) / (group.n - 1) : times.enter;
+  const notable = Math.max(item.err_ns, NOTABLE * usual);
+  const isLate = row.replica >= 0 && times.enter >= item.ready_ns - 1 && times.enter - others > notable;
+  const late = isLate ? Math.max(begin, others) : times.enter;
+  const waits = ready - times.enter > notable;
+  const parts: Part[] = [
+    { kind: "compute", from: begin, to: waits ? late : isLate ? late : ready },
+    { kind: "late", from: late, to: times.enter },
+    { kind: "wait", from: times.enter, to: waits ? ready : times.enter },
+    { kind: "communicate", from: ready, to: times.end },
+  ];
+  return parts.filter((part) => part.to > part.from);
+}
+
+function stateOf(group: GroupView, row: Row): string {
+  if (group.stuck?.waiting.includes(row.replica)) return "waits";
+  if (group.stuck?.missing.includes(row.replica)) return "is missing";
+  if (group.lateness.stragglers.includes(row.replica))
+    return `late ${lateSteps(group, row)} of ${group.lateness.steps.length}`;
+  const waited = waitedOf(group, row);
+  return waited === null ? "" : `waited ${wholePercent(waited)} %`;
+}
+
+function told(row: Row, item: LaneItem, parts: readonly Part[]): string {
+  const words = { compute: "computes", late: "is late by", wait: "waits", communicate: item.op } as const;
+  const what = parts.map(({ kind, from, to }) => `${words[kind]} ${timeText((to - from) / 1000)}`);
+  return [`${row.label}, step ${item.step}`, ...what, sizeText(item.size_bytes), item.site]
+    .filter(Boolean)
+    .join(" · ");
+}

@@ -1,0 +1,146 @@
+// Who comes last, step by step: a cell for each, quiet where nobody waits.
+import { timeText } from "../format";
+import type { GroupView } from "../models";
+import { type Cell, Plane, type Painting } from "../parts/plane";
+import type { Context } from "../view";
+import { scaleOf } from "../views/heat_map";
+import { gutters, paintLabel } from "./gutters";
+import { latenessOf, lateSteps, type Row } from "./rows";
+
+const TOP = 5;
+const BOTTOM = 22;
+const LEVELS = 6;
+const WIDEST = 24;
+const LEAST = 4;
+
+export function LatenessLegend({ group }: { group: GroupView }) {
+  const { peak } = scaleOf(group.lateness.late_us);
+  return (
+    <>
+      on time
+      <span class="wb-levels" aria-hidden="true">
+        {Array.from({ length: LEVELS }, (_, level) => (
+          <i key={level} style={{ background: `var(--wb-lateness-${level})` }} />
+        ))}
+      </span>
+      {timeText(peak)} late
+    </>
+  );
+}
+
+interface Props {
+  group: GroupView;
+  rows: readonly Row[];
+  /** The steps that the lanes show. */
+  shown: { first: number; last: number };
+  context: Context;
+}
+
+export function LatenessCells({ group, rows, shown, context }: Props) {
+  const { lateness } = group;
+  const height = rows.length > 8 ? 16 : 24;
+  const { peak } = scaleOf(lateness.late_us);
+  const late = rows.map((row) => latenessOf(group, row));
+  const fitting = (width: number) => {
+    const { left, right } = gutters(width);
+    const room = width - left - right;
+    const columns = Math.min(lateness.steps.length, Math.floor(room / LEAST));
+    return {
+      left,
+      right,
+      first: lateness.steps.length - columns,
+      size: Math.min(WIDEST, room / Math.max(1, columns)),
+    };
+  };
+  const levelOf = (us: number) =>
+    us < lateness.enough_us ? 0 : 1 + Math.min(LEVELS - 2, Math.floor((LEVELS - 1) * Math.min(1, us / peak)));
+  const paint = ({ canvas, width, palette, cursor }: Painting) => {
+    const { left, right, first, size } = fitting(width);
+    const gap = size > 6 ? 1 : 0.5;
+    const foot = TOP + rows.length * height;
+    rows.forEach((row, index) => {
+      const y = TOP + index * height;
+      const named = lateness.stragglers.includes(row.replica);
+      canvas.globalAlpha =
+        context.selected.replica === null || context.selected.replica === row.replica ? 1 : 0.35;
+      paintLabel({ canvas, palette }, row, y + height / 2, named);
+      late[index]!.slice(first).forEach((us, column) => {
+        if (us === null) return;
+        canvas.fillStyle = palette.lateness[levelOf(us)]!;
+        canvas.fillRect(left + column * size, y + 0.5, size - gap, height - 1);
+      });
+      if (right && row.replica >= 0) {
+        canvas.textAlign = "right";
+        canvas.fillStyle = named ? palette.warning : palette.quiet;
+        canvas.font = named ? palette.strong : palette.font;
+        canvas.fillText(`${lateSteps(group, row)} of ${lateness.steps.length}`, width - 2, y + height / 2);
+        canvas.font = palette.font;
+        canvas.textAlign = "left";
+      }
+      canvas.globalAlpha = 1;
+    });
+    const steps = lateness.steps.slice(first);
+    const x = (step: number) => left + steps.findIndex((one) => one >= step) * size;
+    const from = x(shown.first);
+    const end = left + steps.length * size;
+    const note = `${shown.first} to ${shown.last}: in Lanes`;
+    const noteWidth = canvas.measureText(note).width;
+    const hasNote = shown.last > shown.first && steps.length > shown.last - shown.first + 1;
+    canvas.fillStyle = palette.quiet;
+    canvas.textAlign = "center";
+    let free = -Infinity;
+    steps.forEach((step, column) => {
+      const label = column ? String(step) : `step ${step}`;
+      const middle = left + (column + 0.5) * size;
+      const half = canvas.measureText(label).width / 2;
+      if (column && (step % 10 || middle - half < free)) return;
+      if (hasNote && middle + half > end - noteWidth - 10) return;
+      const centre = Math.max(middle, left + half);
+      canvas.fillText(label, centre, foot + 12);
+      free = centre + half + 12;
+    });
+    canvas.textAlign = "left";
+    if (hasNote) {
+      canvas.strokeStyle = palette.accent;
+      canvas.lineWidth = 1.5;
+      canvas.strokeRect(from - 0.5, TOP - 2, end - from, foot - TOP + 4);
+      canvas.fillStyle = palette.accent;
+      canvas.fillRect(from - 1, TOP - 4, end - from + 1, 3);
+      canvas.textAlign = "right";
+      canvas.fillText(note, Math.max(end, left + noteWidth), foot + 12);
+      canvas.textAlign = "left";
+    }
+    if (cursor && cursor.column >= first) {
+      canvas.strokeStyle = palette.text;
+      canvas.lineWidth = 2;
+      canvas.strokeRect(left + (cursor.column - first) * size - 0.5, TOP + cursor.row * height, size, height);
+    }
+  };
+  const at = (px: number, py: number, width: number): Cell | null => {
+    const { left, first, size } = fitting(width);
+    const row = Math.floor((py - TOP) / height);
+    const column = first + Math.floor((px - left) / size);
+    return row >= 0 && row < rows.length && column >= first && column < lateness.steps.length
+      ? { row, column }
+      : null;
+  };
+  const describe = ({ row, column }: Cell) => {
+    const us = late[row]![column] ?? null;
+    const how =
+      us === null ? "no record" : us < lateness.enough_us ? "on time" : `${timeText(us)} after the first`;
+    return `${rows[row]!.label}, step ${lateness.steps[column]}: ${how}`;
+  };
+  return (
+    <Plane
+      label={`How late ${rows.length} replicas came in ${lateness.steps.length} steps`}
+      hint="arrow keys or pointer: how late a replica was in a step"
+      rows={rows.length}
+      columns={lateness.steps.length}
+      height={TOP + rows.length * height + BOTTOM}
+      paint={paint}
+      at={at}
+      describe={describe}
+      onPick={({ row }) => rows[row]!.replica >= 0 && context.select(rows[row]!.replica)}
+    />
+  );
+}

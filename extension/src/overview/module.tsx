@@ -1,0 +1,38 @@
+// A card of the overview: its name, what it shows, a legend, and a way to the pane that shows more of it.
+import type { ComponentChildren } from "preact";
+import type { ViewName } from "../view";
+import { IconButton } from "./icons";
+
+interface Props {
+  name: string;
+  about: string;
+  legend?: ComponentChildren;
+  /** The pane that shows more. */
+  pane: ViewName;
+  open(view: ViewName): void;
+  children: ComponentChildren;
+}
+
+export function Module({ name, about, legend, pane, open, children }: Props) {
+  return (
+    <section class={`wb-module wb-module-${name.toLowerCase()}`} aria-label={name}>
+      <header>
+        <h4>{name}</h4>
+        <span class="wb-about">{about}</span>
+        <span class="wb-keys">{legend}</span>
+        <IconButton name="open" label={`More of ${name.toLowerCase()}`} onClick={() => open(pane)} />
+      </header>
+      {children}
+    </section>
+  );
+}
+
+/** A key of a legend; `kind` as the style sheet has it. */
+export function Swatch({ kind, name }: { kind: string; name: string }) {
+  return (
+    <span class="wb-key">
+      <i aria-hidden="true" data-kind={kind} />
+      {name}
+    </span>
+  );
+}

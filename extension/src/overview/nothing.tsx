@@ -1,0 +1,43 @@
+// What stands where there is nothing to draw yet: what will appear, and the line that makes it appear.
+import type { ComponentChildren } from "preact";
+
+/** Four small machines, of which one is awake. */
+const MACHINES = [0, 1, 2, 3];
+
+interface Props {
+  title: string;
+  children: ComponentChildren;
+  code: string;
+  actions?: ComponentChildren;
+}
+
+export function Nothing({ title, children, code, actions }: Props) {
+  return (
+    <div class="wb-nothing">
+      <svg aria-hidden="true" viewBox="0 0 300 132" width="300" height="132">
+        {MACHINES.map((at) => (
+          <path key={at} class="wb-wire" d={`M${36 + 76 * at} 66Q${36 + 76 * at} 24 150 22`} />
+        ))}
+        <circle cx="150" cy="20" r="15" class="wb-machine" />
+        <path d="M150 13v14M143 20h14" class="wb-line" />
+        {MACHINES.map((at) => (
+          <g key={at} transform={`translate(${14 + 76 * at} 70)`}>
+            <path d="M22 10V0" class="wb-line" />
+            <circle cx="22" cy="-2" r="3.500" style={{ fill: `var(--wb-replica-${at})` }} />
+            <rect y="10" width="44" height="36" rx="7" class="wb-machine" />
+            <path
+              class="wb-line"
+              d={at === 1 ? "M18 36h9" : "M10 26q3.500 4 7 0M27 26q3.500 4 7 0M18 36h9"}
+            />
+            {at === 1 && <path class="wb-eyes" d="M14 26h.010M30 26h.010" />}
+            <path class="wb-line" d="M10 46v8M34 46v8" />
+          </g>
+        ))}
+      </svg>
+      <h4>{title}</h4>
+      <p>{children}</p>
+      <code>{code}</code>
+      {actions && <div class="wb-nothing-actions">{actions}</div>}
+    </div>
+  );
+}

@@ -1,0 +1,92 @@
+// Which replicas have a row in the overview, and in which colour: all of a few; of many the worst three, and the mean of all.
+import type { GroupView, LaneItem } from "../models";
+
+/** More rows than this say less than the worst of them. */
+const MOST_ROWS = 16;
+const WORST = 3;
+/** As many replicas can be told apart by colour; of more, hosts are. */
+const COLOURS = 8;
+
+export interface Row {
+  /** -1 for the mean of all. */
+  replica: number;
+  label: string;
+  /** Number of its colour, or -1. */
+  colour: number;
+  /** Its place in the times of collectives, or -1. */
+  lane: number;
+  /** Its place in the lateness, or -1. */
+  line: number;
+}
+
+export function rowsOf(group: GroupView): Row[] {
+  const hosts = [...new Set(group.lanes.map(({ label }) => hostOf(label)))];
+  const rows = group.lanes.map(({ replica, label }, lane) => ({
+    replica,
+    label: `replica ${replica}`,
+    colour: group.n <= COLOURS ? replica : hosts.indexOf(hostOf(label)) % COLOURS,
+    lane,
+    line: group.lateness.replicas.indexOf(replica),
+  }));
+  if (group.n <= MOST_ROWS) return rows;
+  const worst = rows
+    .sort((one, other) => lateOf(group, other) - lateOf(group, one))
+    .slice(0, WORST)
+    .map((row, index) => ({ ...row, colour: index }));
+  return [...worst, { replica: -1, label: `mean of ${group.n}`, colour: -1, lane: -1, line: -1 }];
+}
+
+/** How late a replica came in sum, in µs. */
+function lateOf(group: GroupView, row: Row): number {
+  return (group.lateness.late_us[row.line] ?? []).reduce<number>((sum, us) => sum + (us ?? 0), 0);
+}
+
+function hostOf(label: string): string {
+  return label.split(" ")[1] ?? "";
+}
+
+/** How late a row came, by step; the median of all replicas where it stands for all. */
+export function latenessOf(group: GroupView, row: Row): readonly (number | null)[] {
+  return row.replica < 0 ? group.lateness.median_us : (group.lateness.late_us[row.line] ?? []);
+}
+
+/** In how many of the steps a row was late. */
+export function lateSteps(group: GroupView, row: Row): number {
+  return group.lateness.late_steps[row.line] ?? 0;
+}
+
+/** When a row entered a collective, and when it had its result; null where it took no part. */
+export function timesOf(item: LaneItem, row: Row): { enter: number; end: number } | null {
+  if (row.replica < 0) return { enter: item.mean_enter_ns, end: item.last_end_ns };
+  const enter = item.enter_ns[row.lane] ?? null;
+  return enter === null ? null : { enter, end: Math.max(enter, item.end_ns[row.lane] ?? enter) };
+}
+
+/** How much of its steps a row waited, in percent; null where that cannot be told. */
+export function waitedOf(group: GroupView, row: Row): number | null {
+  const usual = median(group.steps.flatMap(({ seconds }) => seconds ?? []));
+  const items = group.items.filter((item) => timesOf(item, row));
+  const steps = new Set(items.map(({ step }) => step)).size;
+  if (!usual || !steps) return null;
+  const waited = items.reduce((sum, item) => sum + Math.max(0, item.ready_ns - timesOf(item, row)!.enter), 0);
+  return Math.min(100, waited / (1e7 * usual * steps));
+}
+
+export function median(values: readonly number[]): number {
+  return [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? 0;
+}
+
+/** The newest steps that fit, back to the last pause: a pause is no step, and would leave no room for them. */
+export function newestSteps(group: GroupView, most: number): { first: number; last: number } {
+  const { steps } = group;
+  const usual = median(steps.flatMap(({ seconds }) => seconds ?? []));
+  let first = steps.length - 1;
+  while (first > 0 && steps.length - first < most) {
+    const before = steps[first - 1]!.seconds;
+    if (before === null || before > PAUSE * usual) break;
+    first -= 1;
+  }
+  return { first: steps[first]?.step ?? -1, last: steps.at(-1)?.step ?? -1 };
+}
+
+const PAUSE = 4;

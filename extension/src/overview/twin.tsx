@@ -1,0 +1,39 @@
+// The numbers of the overview as tables.
+import { NOTHING, percent, significant } from "../format";
+import type { GroupView, Overview } from "../models";
+import { Table, type Column } from "../parts/table";
+import { lateSteps, type Row, waitedOf } from "./rows";
+
+export function Twin({ overview, group, rows }: { overview: Overview; group: GroupView; rows: Row[] }) {
+  const columns: Column<Row>[] = [
+    { title: "replica", left: true, text: ({ label }) => label },
+    {
+      title: "steps late",
+      text: (row) => (row.replica < 0 ? NOTHING : String(lateSteps(group, row))),
+      order: (row) => lateSteps(group, row),
+    },
+    { title: "of steps", text: () => String(group.lateness.steps.length) },
+    {
+      title: "waited",
+      help: "share of its steps that it waited for the last one",
+      text: (row) => percent(waitedOf(group, row)),
+      order: (row) => waitedOf(group, row) ?? -1,
+    },
+  ];
+  const figures = [
+    { name: "steps per second", value: significant(overview.steps_per_second) },
+    { name: "replicas live", value: `${overview.live} of ${overview.replicas}` },
+    { name: "time waited", value: percent(overview.waited_percent) },
+    { name: "steps not finite", value: String(overview.not_finite_steps) },
+  ];
+  const shown: Column<(typeof figures)[number]>[] = [
+    { title: "figure", left: true, text: ({ name }) => name },
+    { title: "now", text: ({ value }) => value },
+  ];
+  return (
+    <section class="wb-module" aria-label="Table">
+      <Table label="Figures" columns={shown} rows={figures} keyOf={({ name }) => name} />
+      <Table label="Replicas" columns={columns} rows={rows} keyOf={({ replica }) => String(replica)} />
+    </section>
+  );
+}

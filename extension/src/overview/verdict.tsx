@@ -1,0 +1,37 @@
+// What is to be said of a run first: a sentence, its evidence, and a way to the view that explains it.
+import type { Verdict } from "../models";
+import type { ViewName } from "../view";
+import { SeveritySign } from "./icons";
+
+const LINKS: Partial<Record<string, string>> = {
+  lanes: "Show the lanes",
+  heat_map: "Show the steps",
+  log: "Show the log",
+  stuck: "Show who waits",
+  values: "Show the values",
+  collective_table: "Show the timing",
+  sweep: "Show the data rate",
+  input: "Show the input",
+  dataset_sharding: "Show who reads what",
+  devices: "Show the devices",
+};
+
+export function VerdictCard({ verdict, open }: { verdict: Verdict; open(view: ViewName): void }) {
+  const link = LINKS[verdict.link];
+  return (
+    <section class="wb-verdict" data-severity={verdict.severity} aria-label="What is to be said first">
+      <SeveritySign severity={verdict.severity} />
+      <div role="status">
+        <h4>{verdict.sentence}</h4>
+        <p>
+          {verdict.evidence && `${verdict.evidence.charAt(0).toUpperCase()}${verdict.evidence.slice(1)}. `}
+          {link && (
+            <button type="button" class="wb-link" onClick={() => open(verdict.link as ViewName)}>
+              {link} →
+            </button>
+          )}
+        </p>
+      </div>
+    </section>
+  );
+}

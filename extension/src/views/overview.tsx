@@ -1,0 +1,214 @@
+// The run at a glance: what is to be said first, four figures, what each replica does, and who comes last.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ExportMenu } from "../export/menu";
+import { counted } from "../format";
+import type { Collectives, GroupView, Verdict } from "../models";
+import { Figures } from "../overview/figures";
+import { Icon, IconButton } from "../overview/icons";
+import { LaneStrip, lanesLegend } from "../overview/lanes";
+import { LatenessCells, LatenessLegend } from "../overview/lateness";
+import { Module } from "../overview/module";
+import { Nothing } from "../overview/nothing";
+import { newestSteps, rowsOf } from "../overview/rows";
+import { Twin } from "../overview/twin";
+import { VerdictCard } from "../overview/verdict";
+import { StatusWord } from "../parts/status";
+import { useRoom } from "../parts/width";
+import { type Context, OPEN, type View, type ViewName } from "../view";
+import { collectiveTable } from "./collective_table";
+import { heatMap } from "./heat_map";
+import { lanes } from "./lanes";
+import { log } from "./log";
+import { stuck } from "./stuck";
+import { sweep } from "./sweep";
+
+/** Those that can be shown in its place where nothing can open another one. */
+const INSIDE: Partial<Record<ViewName, View<Collectives>>> = {
+  collective_table: collectiveTable,
+  heat_map: heatMap,
+  lanes,
+  log,
+  stuck,
+  sweep,
+};
+const STEP_PX = 96;
+const BESIDE_PX = 210;
+const MOST_STEPS = 16;
+const RECENT_MS = 2000;
+const HELD_MS = 3000;
+
+export const overview: View<Collectives> = {
+  title: "Overview",
+  draw({ model, context }) {
+    return <Page model={model} context={context} />;
+  },
+};
+
+function Page({ model, context }: { model: Collectives; context: Context }) {
+  const root = useRef<HTMLDivElement>(null);
+  const frozen = useRef<Collectives | null>(null);
+  const [paused, setPaused] = useState(false);
+  const [asTable, setAsTable] = useState(false);
+  const [inside, setInside] = useState<ViewName | null>(null);
+  const [said, setSaid] = useState("");
+  const shown = paused && frozen.current ? frozen.current : model;
+  const recent = useRecent(shown.snapshot.version);
+  const room = useRoom(root);
+  const { overview: about } = shown;
+  const verdict = useHeld(about.verdict);
+  const group = shown.snapshot.groups.find(
+    (one) => one.run_id === about.run_id && one.group === about.group && one.steps.length > 0,
+  );
+  const pause = () => {
+    frozen.current = paused ? null : model;
+    setPaused(!paused);
+  };
+  const open = (view: ViewName) => {
+    const asked = new CustomEvent(OPEN, {
+      detail: { view },
+      bubbles: true,
+      composed: true,
+      cancelable: true,
+    });
+    if (!root.current?.dispatchEvent(asked)) return;
+    if (view in INSIDE) setInside(view);
+    else setSaid(`wb.${view === "values" ? "inspect(value)" : `${view}()`} shows it`);
+  };
+  const Other = inside && INSIDE[inside]?.draw;
+  return (
+    <div class="wb-page wb-part" ref={root}>
+      <div class="wb-title">
+        {inside ? (
+          <IconButton name="back" label="Back to the overview" onClick={() => setInside(null)} />
+        ) : (
+          <Icon name="overview" />
+        )}
+        <h3>{about.group.replace(/\/\d+$/, "") || "Overview"}</h3>
+        <span class="wb-about">{factsOf(shown)}</span>
+        <span class="wb-state" data-status={shown.status}>
+          <StatusWord word={shown.status} />
+        </span>
+        {group && shown.status !== "replay" && shown.status !== "stopped" && (
+          <IconButton
+            name={paused ? "play" : "pause"}
+            label={paused ? "Go on" : "Pause"}
+            pressed={paused}
+            onClick={pause}
+          />
+        )}
+        <IconButton
+          name="table"
+          label="Table"
+          pressed={asTable}
+          onClick={() => {
+            setAsTable(!asTable);
+            setInside(null);
+          }}
+        />
+        <ExportMenu />
+      </div>
+      {Other ? (
+        <section class="wb-module">
+          <Other model={shown} context={context} />
+        </section>
+      ) : !group ? (
+        <Nothing title="No step has run yet" code="strategy.run(step, args=(batch,))">
+          Replicas show here what they do as soon as they meet in a collective: who is late, how fast steps
+          are.
+        </Nothing>
+      ) : (
+        <>
+          <VerdictCard verdict={verdict} open={open} />
+          {said && (
+            <p class="wb-said" role="status">
+              {said}
+            </p>
+          )}
+          <Figures overview={about} group={group} open={open} />
+          {asTable ? (
+            <Twin overview={about} group={group} rows={rowsOf(group)} />
+          ) : (
+            <Charts
+              group={group}
+              room={room}
+              now={shown.status === "live" && recent && !paused ? "now" : `step ${about.step}`}
+              context={context}
+              open={open}
+            />
+          )}
+        </>
+      )}
+    </div>
+  );
+}
+
+interface ChartsProps {
+  group: GroupView;
+  room: number;
+  now: string;
+  context: Context;
+  open(view: ViewName): void;
+}
+
+function Charts({ group, room, now, context, open }: ChartsProps) {
+  const rows = rowsOf(group);
+  const most = Math.max(3, Math.min(MOST_STEPS, Math.floor((room - BESIDE_PX) / STEP_PX)));
+  const steps = newestSteps(group, most);
+  const hidden = group.n - rows.filter(({ replica }) => replica >= 0).length;
+  return (
+    <>
+      <Module
+        name="Lanes"
+        about={hidden ? `the latest ${rows.length - 1} of ${group.n} replicas` : "what each replica does"}
+        legend={lanesLegend}
+        pane="lanes"
+        open={open}
+      >
+        <LaneStrip group={group} rows={rows} steps={steps} now={now} context={context} />
+      </Module>
+      <Module
+        name="Lateness"
+        about="who comes last to a collective"
+        legend={<LatenessLegend group={group} />}
+        pane="heat_map"
+        open={open}
+      >
+        <LatenessCells group={group} rows={rows} shown={steps} context={context} />
+      </Module>
+    </>
+  );
+}
+
+function factsOf({ overview: { replicas, hosts, step, more_groups } }: Collectives): string {
+  if (!replicas) return "";
+  const facts = [`${counted(replicas, "replica")} on ${counted(hosts, "host")}`, `step ${step}`];
+  if (more_groups) facts.push(`${more_groups} more ${more_groups > 1 ? "strategies" : "strategy"}`);
+  return facts.join(", ");
+}
+
+/** The verdict that stays on the screen for as long as people need to read it; an error takes its place at once. */
+function useHeld(newest: Verdict): Verdict {
+  const held = useRef({ verdict: newest, since: 0 });
+  const { verdict, since } = held.current;
+  if (verdict.code === newest.code && verdict.replica === newest.replica) held.current.verdict = newest;
+  else if (newest.severity === "error" || performance.now() - since >= HELD_MS)
+    held.current = { verdict: newest, since: performance.now() };
+  const isBehind = held.current.verdict !== newest;
+  const [, again] = useState(0);
+  useEffect(() => {
+    if (!isBehind) return undefined;
+    const timer = setTimeout(() => again((count) => count + 1), HELD_MS);
+    return () => clearTimeout(timer);
+  }, [isBehind]);
+  return held.current.verdict;
+}
+
+/** Whether something has come in the last seconds. */
+function useRecent(version: number): boolean {
+  const [old, setOld] = useState(-1);
+  useEffect(() => {
+    const timer = setTimeout(() => setOld(version), RECENT_MS);
+    return () => clearTimeout(timer);
+  }, [version]);
+  return old !== version;
+}

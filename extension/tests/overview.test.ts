@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Collectives, GroupView, LaneItem } from "../src/models";
+import { latenessOf, newestSteps, rowsOf, timesOf, waitedOf } from "../src/overview/rows";
+import { OPEN } from "../src/view";
+import { button, settled, show, textOf } from "./page";
+import * as recorded from "./recorded";
+
+const model = recorded.collectives;
+const group = model.snapshot.groups.find((one) => one.group === model.overview.group)!;
+
+/** A group of `n` replicas, of which the fifth is the latest. */
+function crowd(n: number): GroupView {
+  const lanes = Array.from({ length: Math.min(32, n) }, (_, replica) => ({
+    replica,
+    label: `r${replica} h0 cpu:0`,
+  }));
+  const late_us = lanes.map(({ replica }) => [replica === 5 ? 900 : replica, 1]);
+  const lateness = {
+    ...group.lateness,
+    replicas: lanes.map(({ replica }) => replica),
+    late_us,
+    median_us: [3, 4],
+  };
+  return { ...group, n, lanes, lateness };
+}
+
+test("a few replicas have a row each, in their own colours", () => {
+  const rows = rowsOf(group);
+
+  assert.deepEqual(
+    rows.map(({ replica, colour }) => [replica, colour]),
+    [0, 1, 2, 3].map((replica) => [replica, replica]),
+  );
+});
+
+test("of many replicas the worst three have rows, and the mean of all", () => {
+  for (const n of [64, 512]) {
+    const rows = rowsOf(crowd(n));
+
+    assert.deepEqual(
+      rows.map(({ replica }) => replica),
+      [5, 31, 30, -1],
+    );
+    assert.equal(rows[3]!.label, `mean of ${n}`);
+    assert.deepEqual(latenessOf(crowd(n), rows[3]!), [3, 4]);
+  }
+});
+
+test("a replica's times are those of its lane, and the mean's those of all", () => {
+  const [first] = rowsOf(group);
+  const item = group.items[0]!;
+  const absent: LaneItem = { ...item, enter_ns: item.enter_ns.map(() => null) };
+
+  assert.equal(timesOf(item, first!)?.enter, item.enter_ns[0]);
+  assert.equal(timesOf(absent, first!), null);
+  assert.equal(timesOf(absent, { ...first!, replica: -1 })?.enter, item.mean_enter_ns);
+});
+
+test("the replica that all wait for waits least itself", () => {
+  const waited = rowsOf(group).map((row) => waitedOf(group, row)!);
+
+  assert.equal(waited.indexOf(Math.min(...waited)), 2); // as recorded
+});
+
+test("the steps that are shown go back to the last pause", () => {
+  const steps = [1, 2, 3, 4, 5, 6].map((step) => ({
+    ...group.steps[0]!,
+    step,
+    seconds: step === 3 ? 60 : 0.1,
+  }));
+
+  assert.deepEqual(newestSteps({ ...group, steps }, 16), { first: 4, last: 6 });
+  assert.deepEqual(newestSteps({ ...group, steps }, 2), { first: 5, last: 6 });
+});
+
+test("what explains the verdict is opened by whatever is around, else in its place", async () => {
+  const shown = show("overview", { ...model, overview: { ...model.overview, verdict: { ...late } } });
+  const asked: string[] = [];
+  const take = (event: Event) => {
+    event.preventDefault();
+    asked.push((event as CustomEvent<{ view: string }>).detail.view);
+  };
+  shown.root.addEventListener(OPEN, take);
+  button(shown.root, "Show the steps →").click();
+  assert.deepEqual(asked, ["heat_map"]);
+
+  shown.root.removeEventListener(OPEN, take);
+  button(shown.root, "Show the steps →").click();
+  await settled();
+  assert.match(textOf(shown.root), /Lateness by replica and step/);
+  shown.unmount();
+});
+
+test("a paused overview stays as it was", async () => {
+  const shown = show("overview", model);
+  shown.root.querySelector<HTMLElement>("[aria-label=Pause]")!.click();
+  await settled();
+  const newer: Collectives = { ...model, overview: { ...model.overview, step: 4711 } };
+  await shown.update(newer);
+  assert.doesNotMatch(textOf(shown.root), /4711/);
+
+  shown.root.querySelector<HTMLElement>("[aria-label='Go on']")!.click();
+  await settled();
+  assert.match(textOf(shown.root), /step 4711/);
+  shown.unmount();
+});
+
+test("the numbers are there as tables, too", async () => {
+  const shown = show("overview", model);
+  shown.root.querySelector<HTMLElement>("[aria-label=Table]")!.click();
+  await settled();
+
+  assert.match(textOf(shown.root), /steps late/);
+  assert.match(textOf(shown.root), /steps per second/);
+  shown.unmount();
+});
+
+const late = {
+  severity: "warning",
+  code: "late",
+  sentence: "Replica 2 makes everyone wait",
+  evidence: "",
+  link: "heat_map",
+  replica: 2,
+  step: -1,
+};

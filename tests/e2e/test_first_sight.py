@@ -1,0 +1,88 @@
+"""What people see first: the overview opens beside the notebook, follows the run, and leads to what explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from tests.chromium import why_not
+from tests.e2e.conftest import Lab, command, expect, open_notebook, page_of, serving
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+CELL = """
+import time
+import numpy as np, workbench as wb
+cluster = wb.connect(replicas=2, processes=False)
+strategy = wb.MirroredStrategy()
+def step():
+    replica = wb.distribute.get_replica_context()
+    if replica.replica_id_in_sync_group == 1:
+        time.sleep(0.03)
+    replica.all_reduce("sum", np.ones(64, np.float32))
+for _ in range(40):
+    strategy.run(step)
+"""
+
+
+@pytest.fixture(scope="module")
+def untouched(built: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A JupyterLab in which nobody has set anything."""
+    if why := why_not():
+        pytest.skip(why)
+    with serving(tmp_path_factory.mktemp("lab"), built.LAB_BUNDLE, panes={}) as lab:
+        yield lab
+
+
+def test_the_overview_opens_first_and_leads_to_the_pane_that_explains_it(
+    untouched: Lab, context: Any
+) -> None:
+    with page_of(untouched, context, "first_sight") as page:
+        page.set_viewport_size({"width": 1500, "height": 900})
+        open_notebook(page, untouched, untouched.notebook("first.ipynb", CELL))
+        command(page, "notebook:run-all-cells")
+        shown = page.locator(".wb-pane .wb-overview")
+        expect(page.locator(".wb-pane")).to_have_count(1)
+        expect(shown.locator(".wb-verdict")).to_contain_text("Replica 1 makes everyone wait")
+        expect(shown.locator(".wb-figure").first).to_contain_text("Steps per second")
+        for theme in ("JupyterLab Dark", "JupyterLab Light"):
+            command(page, "apputils:change-theme", theme=theme)
+            light = str(theme == "JupyterLab Light").lower()
+            page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached")
+            expect(shown).to_have_attribute("data-tone", "light" if light == "true" else "dark")
+            page.wait_for_selector("#jupyterlab-splash", state="detached")
+            page.screenshot(path=f"artifacts/first_sight_{shown.get_attribute('data-tone')}.png")
+
+        shown.get_by_role("button", name="Show the").click()
+        expect(page.locator("#workbench-pane-heat_map")).to_be_visible()
+
+
+def test_before_there_is_a_run_the_overview_inserts_the_line_that_begins_one(
+    untouched: Lab, context: Any
+) -> None:
+    with page_of(untouched, context, "nothing_yet") as page:
+        open_notebook(page, untouched, untouched.notebook("empty.ipynb", ""))
+        command(page, "workbench:open-pane", view="overview")
+        shown = page.locator(".wb-pane .wb-overview")
+        expect(shown).to_contain_text("Nothing is running yet")
+        shown.get_by_role("button", name="Insert this line").click()
+        expect(page.locator(".jp-Notebook .jp-Cell").nth(1)).to_contain_text("wb.connect(replicas=4)")
+
+
+def test_it_is_the_first_page_of_a_dashboard_and_opens_the_others(browser: Any) -> None:
+    with wb.connect(replicas=2, processes=False) as cluster:
+        names: dict[str, Any] = {}
+        exec(CELL.replace("cluster = wb.connect(replicas=2, processes=False)", ""), names)
+        page = browser.new_context(viewport={"width": 1500, "height": 900}).new_page()
+        with wb.dashboard(cluster) as dashboard:
+            page.goto(dashboard.url)
+            expect(page.locator(".wb-overview .wb-verdict")).to_contain_text("Replica 1 makes everyone wait")
+            page.screenshot(path="artifacts/first_sight_dashboard.png")
+            page.locator(".wb-overview").get_by_role("button", name="Show the").click()
+            expect(page.locator(".wb-heat-map")).to_be_visible()
+            expect(page.get_by_role("tab", name="Timing")).to_have_attribute("aria-selected", "true")
+        page.context.close()

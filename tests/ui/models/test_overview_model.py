@@ -1,0 +1,88 @@
+"""The run at a glance, of records that were made for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.extension.crowd import MS, Crowd
+from workbench.telemetry.events import Event
+from workbench.telemetry.snapshot import Snapshot, StepTiming
+from workbench.ui.models.overview_model import overview_model, share, steps_per_second
+
+STEP_MS = 20
+
+
+def run(replicas: int, steps: int) -> Crowd:
+    """A run in which replica `replicas // 3` comes 5 ms late to each step of 20 ms."""
+    crowd = Crowd(replicas, capacity=256)
+    for step in range(steps):
+        crowd.work(1, at_ns=10**9 + step * STEP_MS * MS)
+        crowd.deliver()
+    return crowd
+
+
+def test_nothing_is_said_of_a_run_without_collectives() -> None:
+    model = overview_model(Snapshot(), status="live")
+
+    assert (model.group, model.step, model.steps_per_second, model.waited_percent) == ("", -1, None, None)
+    assert model.verdict.severity == "watching"
+
+
+@pytest.mark.parametrize("replicas", [4, 64])
+def test_the_figures_are_those_of_all_replicas(replicas: int) -> None:
+    crowd = run(replicas, 40)
+    model = overview_model(crowd.feed.snapshot(), status="live")
+
+    assert (model.replicas, model.live, model.step, model.not_finite_steps) == (replicas, replicas, 39, 0)
+    assert model.steps_per_second == pytest.approx(1000 / STEP_MS, rel=0.1)
+    assert model.waited_percent is not None
+    assert 15 < model.waited_percent < 35  # 5 of 20 ms
+    assert (model.verdict.code, model.verdict.replica) == ("late", replicas // 3)
+    assert model.verdict.link in ("lanes", "heat_map")
+
+
+def test_steps_are_told_one_by_one_beside_their_figures() -> None:
+    (group,) = run(4, 100).feed.snapshot().groups
+
+    assert [step.step for step in group.steps] == list(range(36, 100))
+    assert all(step.seconds == pytest.approx(STEP_MS / 1000, abs=0.006) for step in group.steps[:-1])
+    assert group.steps[-1].seconds is None
+    assert len(group.lateness.late_steps) == len(group.lateness.replicas) == 4
+    assert group.lateness.late_steps[1] > 60
+    assert len(group.lateness.median_us) == len(group.lateness.steps)
+
+
+def test_the_mean_and_the_end_of_a_collective_are_those_of_all_replicas() -> None:
+    (group,) = run(64, 30).feed.snapshot().groups
+    assert group.hidden_lanes == 32
+
+    for item in group.items:
+        assert item.mean_enter_ns < item.ready_ns < item.last_end_ns
+        assert item.last_end_ns >= max(end for end in item.end_ns if end is not None)
+
+
+def test_a_lost_replica_is_not_live() -> None:
+    crowd = run(4, 30)
+    generation = crowd.feed.snapshot().groups[0].generation
+    event = Event("alert", "replica_lost", "gone", 1, severity="error", replica=2, generation=generation)
+    crowd.feed.add_event(event)
+
+    model = overview_model(crowd.feed.snapshot(), status="live")
+    assert (model.live, model.replicas) == (3, 4)
+    assert (model.verdict.severity, model.verdict.replica) == ("error", 2)
+
+
+def test_of_a_cluster_that_was_closed_nobody_is_live() -> None:
+    assert overview_model(run(4, 30).feed.snapshot(), status="stopped").live == 0
+
+
+def test_pauses_between_cells_are_no_steps() -> None:
+    lengths = [0.1, 0.1, 60.0, 0.1, None]
+    steps = [StepTiming(number, 0, seconds, 0.0, False) for number, seconds in enumerate(lengths)]
+
+    assert steps_per_second(steps) == pytest.approx(10)
+    assert steps_per_second(steps[-1:]) is None
+
+
+def test_a_share_is_never_a_false_zero() -> None:
+    assert [share(percent)[:-2] for percent in (0.0, 0.2, 1.2, 29.6)] == ["0", "<1", "1", "30"]

@@ -1,0 +1,102 @@
+"""`wb.overview`: the run at a glance."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from workbench.distribute.strategies.strategy import Strategy
+from workbench.runtime import Cluster
+from workbench.telemetry.formatting import NOTHING, printable, significant
+from workbench.ui.cluster.cluster_views import cluster_of
+from workbench.ui.models.messages import Overview
+from workbench.ui.models.overview_model import overview_model, share
+from workbench.ui.render import html
+from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.collectives import CollectivesSource
+
+_SIGNS: Final = {"error": "✖", "warning": "▲", "good": "✓", "watching": "·"}
+
+
+class OverviewView:
+    """A run at a glance: prints as a sentence and four figures, and stays up to date where a notebook shows it.
+
+    Attributes:
+      cluster: What it shows.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._source = CollectivesSource("overview", cluster.feed.snapshot, lambda: cluster.status)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sentence and the figures now, as JSON-able values."""
+        shown: dict[str, Any] = self._source.model()["overview"]
+        return shown
+
+    def __repr__(self) -> str:
+        model = self._model()
+        verdict = model.verdict
+        lines = [", ".join(["Overview", *_facts(model), self.cluster.status])]
+        lines.append(f"{_SIGNS[verdict.severity]} {verdict.sentence}")
+        if verdict.evidence:
+            lines.append(f"  {verdict.evidence}")
+        if model.group:
+            lines += [f"  {name:<17} {value}" for name, value in _figures(model)]
+        return "\n".join(map(printable, lines))
+
+    def _repr_html_(self) -> str:
+        model = self._model()
+        verdict = model.verdict
+        say = html.alert if verdict.severity in ("error", "warning") else html.remark
+        rows = [list(figure) for figure in _figures(model)]
+        parts = [
+            say(f"{_SIGNS[verdict.severity]} {verdict.sentence}"),
+            *([html.remark(verdict.evidence)] if verdict.evidence else []),
+            *([html.table(["figure", "now"], rows, left=1)] if model.group else []),
+        ]
+        return html.card("Overview", _facts(model), word=self.cluster.status, parts=parts)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return mimebundle(self._source, text=repr(self), html=self._repr_html_(), include=include)
+
+    def _model(self) -> Overview:
+        return overview_model(self.cluster.feed.snapshot(), status=self.cluster.status)
+
+
+def overview(of: Strategy | Cluster | None = None) -> OverviewView:
+    """The run at a glance: what is wrong, if anything is; how fast it is; who waits for whom.
+
+    In a notebook it stays up to date, and shows each replica's work and lateness step by step. What it says first is
+    the most important of what was measured; "makes everyone wait" names a replica only where chance would not.
+
+    Args:
+      of: A cluster, or a strategy: its cluster; by default the current one.
+
+    Raises:
+      FailedPreconditionError: if there is no cluster yet.
+      TypeError: if `of` is something else.
+    """
+    cluster = cluster_of(of, "overview")
+    if not cluster.closed:
+        cluster.flush_telemetry()
+    return OverviewView(cluster)
+
+
+def _facts(model: Overview) -> list[str]:
+    if not model.group:
+        return []
+    replicas = f"{model.replicas} replica{'s' if model.replicas != 1 else ''}"
+    hosts = f"{model.hosts} host{'s' if model.hosts != 1 else ''}"
+    return [model.group, f"{replicas} on {hosts}", f"step {model.step}"]
+
+
+def _figures(model: Overview) -> list[tuple[str, str]]:
+    return [
+        ("steps per second", significant(model.steps_per_second)),
+        ("replicas live", f"{model.live} of {model.replicas}"),
+        (
+            "time waited",
+            NOTHING if model.waited_percent is None else f"{share(model.waited_percent)} of a step",
+        ),
+        ("not finite", f"{model.not_finite_steps} steps"),
+    ]

@@ -1,0 +1,97 @@
+"""The run at a glance: what is to be said first, and the figures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean, median
+from typing import Final
+
+from workbench.telemetry import verdicts
+from workbench.telemetry.snapshot import GroupView, Snapshot, StepTiming
+from workbench.ui.models.messages import Overview, Verdict
+
+_RATE_OVER: Final = 32
+_PAUSE: Final = 4.0
+"""A step that took so many times the usual one was none: the notebook paused between two."""
+_VIEWS: Final = {"lateness": "heat_map", "dataset": "dataset_sharding"}
+"""What verdicts link to -> the view that shows it, where that has another name."""
+
+
+def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
+    """The overview of the group that was active last.
+
+    Args:
+      snapshot: Of a feed or a recorded run.
+      status: Of the run, in one word.
+    """
+    if not snapshot.groups:
+        nothing = Verdict("watching", "watching", "No replicas have met yet", "", "", -1, -1)
+        return Overview("", "", 0, 0, 0, -1, 0, nothing, None, None, 0)
+    group = snapshot.groups[0]
+    lost = lost_replicas(snapshot, group)
+    waited = group.pace.waited_share
+    return Overview(
+        run_id=group.run_id,
+        group=group.group,
+        replicas=group.n,
+        live=0 if status == "stopped" else group.n - len(lost),
+        hosts=group.hosts,
+        step=group.steps[-1].step if group.steps else -1,
+        more_groups=len(snapshot.groups) - 1,
+        verdict=_shown(verdicts.verdicts(snapshot)[0]),
+        steps_per_second=steps_per_second(group.steps),
+        waited_percent=None if waited is None else round(100 * waited, 2),
+        not_finite_steps=_not_finite_steps(group),
+    )
+
+
+def lost_replicas(snapshot: Snapshot, group: GroupView) -> frozenset[int]:
+    """Replicas of the group's newest generation that were lost."""
+    return frozenset(
+        event.replica
+        for event in snapshot.events
+        if event.name == "replica_lost" and event.generation == group.generation
+    )
+
+
+def steps_per_second(steps: Sequence[StepTiming]) -> float | None:
+    """Over the newest steps, without pauses between them; None with fewer than two steps.
+
+    Args:
+      steps: Oldest first.
+    """
+    lengths = [step.seconds for step in steps if step.seconds][-_RATE_OVER:]
+    if not lengths:
+        return None
+    usual = median(lengths)
+    return 1 / fmean(length for length in lengths if length <= _PAUSE * usual)
+
+
+def _not_finite_steps(group: GroupView) -> int:
+    """Those that are known of; an onset may be older than the steps that are kept."""
+    onset = group.not_finite
+    since = 0 if onset is None else onset.last_step - onset.step + 1
+    return max(since, sum(step.not_finite for step in group.steps))
+
+
+def _shown(verdict: verdicts.Verdict) -> Verdict:
+    return Verdict(
+        severity=verdict.severity,
+        code=verdict.code,
+        sentence=verdict.sentence,
+        evidence=verdict.evidence,
+        link=_VIEWS.get(verdict.link, verdict.link),
+        replica=-1 if verdict.replica is None else verdict.replica,
+        step=-1 if verdict.step is None else verdict.step,
+    )
+
+
+def share(percent: float) -> str:
+    """A percentage for people: whole from 2 on, and never a false 0.
+
+    >>> share(29.6), share(1.24), share(0.2), share(0.0)
+    ('30\u202f%', '1\u202f%', '<1\u202f%', '0\u202f%')
+    """
+    if 0 < percent < 0.95:
+        return "<1\N{NARROW NO-BREAK SPACE}%"
+    return f"{percent:.0f}\N{NARROW NO-BREAK SPACE}%"
