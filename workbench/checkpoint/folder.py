@@ -109,7 +109,6 @@ class LocalFolder:
         try:
             with storage(self.name):
                 os.makedirs(self.name, exist_ok=True)
-                _sync(os.path.dirname(self.name))
         except (FileExistsError, NotADirectoryError) as error:
             raise FailedPreconditionError(
                 f"the checkpoint {self.name!r} has to be a folder, and a file is in its place; give another path"
@@ -135,6 +134,7 @@ class LocalFolder:
         """See `Folder.replace`."""
         beside = f"{name}.{secrets.token_hex(8)}"
         with storage(self.name):
+            _sync(os.path.dirname(self.name))  # not when it is made: training would wait for the disk
             _sync(self.name)  # what `data` names is in the folder before it does
             with self.create(beside) as file:
                 file.write(data)
