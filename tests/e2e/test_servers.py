@@ -45,8 +45,8 @@ def test_the_pane_follows_functions_while_a_cell_waits_in_join(page: Any, lab: L
 
     expect(pane).to_contain_text(re.compile(r"wait_for_file, for [\d.]+ s"))
     expect(pane).to_contain_text("1 function under way")
-    expect(pane.get_by_role("region", name="ps:0")).to_contain_text("10,000 rows × 64 f32")
-    expect(pane.get_by_role("region", name="ps:1")).to_contain_text(re.compile("40 updates applied"))
+    expect(pane.get_by_role("group", name="ps:0")).to_contain_text("10,000 rows × 64 f32")
+    expect(pane.get_by_role("group", name="ps:1")).to_contain_text(re.compile("40 updates applied"))
     page.screenshot(path="artifacts/servers_light.png")
     command(page, "apputils:change-theme", theme="JupyterLab Dark")
     page.wait_for_selector("body[data-jp-theme-light='false']", state="attached")

@@ -47,7 +47,7 @@ export function Figures({ overview, group, open }: Props) {
     },
   ] as const;
   return (
-    <section class="wb-figures" aria-label="Figures">
+    <div class="wb-figures" role="group" aria-label="Figures">
       {figures.map(({ name, value, unit, course, view, ...rest }) => (
         <button key={name} type="button" class="wb-figure" onClick={() => open(view)}>
           <span class="wb-figure-name">{name}</span>
@@ -57,7 +57,7 @@ export function Figures({ overview, group, open }: Props) {
           {course}
         </button>
       ))}
-    </section>
+    </div>
   );
 }
 

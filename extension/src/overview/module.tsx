@@ -15,7 +15,7 @@ interface Props {
 
 export function Module({ name, about, legend, pane, open, children }: Props) {
   return (
-    <section class={`wb-module wb-module-${name.toLowerCase()}`} aria-label={name}>
+    <div class={`wb-module wb-module-${name.toLowerCase()}`} role="group" aria-label={name}>
       <header>
         <h4>{name}</h4>
         <span class="wb-about">{about}</span>
@@ -23,7 +23,7 @@ export function Module({ name, about, legend, pane, open, children }: Props) {
         <IconButton name="open" label={`More of ${name.toLowerCase()}`} onClick={() => open(pane)} />
       </header>
       {children}
-    </section>
+    </div>
   );
 }
 

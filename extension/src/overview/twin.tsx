@@ -31,9 +31,9 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
     { title: "now", text: ({ value }) => value },
   ];
   return (
-    <section class="wb-module" aria-label="Table">
+    <div class="wb-module" role="group" aria-label="Table">
       <Table label="Figures" columns={shown} rows={figures} keyOf={({ name }) => name} />
       <Table label="Replicas" columns={columns} rows={rows} keyOf={({ replica }) => String(replica)} />
-    </section>
+    </div>
   );
 }

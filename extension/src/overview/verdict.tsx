@@ -19,7 +19,7 @@ const LINKS: Partial<Record<string, string>> = {
 export function VerdictCard({ verdict, open }: { verdict: Verdict; open(view: ViewName): void }) {
   const link = LINKS[verdict.link];
   return (
-    <section class="wb-verdict" data-severity={verdict.severity} aria-label="What is to be said first">
+    <div class="wb-verdict" data-severity={verdict.severity} role="group" aria-label="Verdict">
       <SeveritySign severity={verdict.severity} />
       <div role="status">
         <h4>{verdict.sentence}</h4>
@@ -32,6 +32,6 @@ export function VerdictCard({ verdict, open }: { verdict: Verdict; open(view: Vi
           )}
         </p>
       </div>
-    </section>
+    </div>
   );
 }

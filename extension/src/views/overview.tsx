@@ -76,68 +76,70 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
   };
   const Other = inside && INSIDE[inside]?.draw;
   return (
-    <div class="wb-page wb-part" ref={root}>
-      <div class="wb-title">
-        {inside ? (
-          <IconButton name="back" label="Back to the overview" onClick={() => setInside(null)} />
-        ) : (
-          <Icon name="overview" />
-        )}
-        <h3>{about.group.replace(/\/\d+$/, "") || "Overview"}</h3>
-        <span class="wb-about">{factsOf(shown)}</span>
-        <span class="wb-state" data-status={shown.status}>
-          <StatusWord word={shown.status} />
-        </span>
-        {group && shown.status !== "replay" && shown.status !== "stopped" && (
-          <IconButton
-            name={paused ? "play" : "pause"}
-            label={paused ? "Go on" : "Pause"}
-            pressed={paused}
-            onClick={pause}
-          />
-        )}
-        <IconButton
-          name="table"
-          label="Table"
-          pressed={asTable}
-          onClick={() => {
-            setAsTable(!asTable);
-            setInside(null);
-          }}
-        />
-        <ExportMenu />
-      </div>
-      {Other ? (
-        <section class="wb-module">
-          <Other model={shown} context={context} />
-        </section>
-      ) : !group ? (
-        <Nothing title="No step has run yet" code="strategy.run(step, args=(batch,))">
-          Replicas show here what they do as soon as they meet in a collective: who is late, how fast steps
-          are.
-        </Nothing>
-      ) : (
-        <>
-          <VerdictCard verdict={verdict} open={open} />
-          {said && (
-            <p class="wb-said" role="status">
-              {said}
-            </p>
-          )}
-          <Figures overview={about} group={group} open={open} />
-          {asTable ? (
-            <Twin overview={about} group={group} rows={rowsOf(group)} />
+    <div class="wb-canvas" ref={root}>
+      <div class="wb-page wb-part">
+        <div class="wb-title">
+          {inside ? (
+            <IconButton name="back" label="Back to the overview" onClick={() => setInside(null)} />
           ) : (
-            <Charts
-              group={group}
-              room={room}
-              now={shown.status === "live" && recent && !paused ? "now" : `step ${about.step}`}
-              context={context}
-              open={open}
+            <Icon name="overview" />
+          )}
+          <h3>{about.group.replace(/\/\d+$/, "") || "Overview"}</h3>
+          <span class="wb-about">{factsOf(shown)}</span>
+          <span class="wb-state" data-status={shown.status}>
+            <StatusWord word={shown.status} />
+          </span>
+          {group && shown.status !== "replay" && shown.status !== "stopped" && (
+            <IconButton
+              name={paused ? "play" : "pause"}
+              label={paused ? "Go on" : "Pause"}
+              pressed={paused}
+              onClick={pause}
             />
           )}
-        </>
-      )}
+          <IconButton
+            name="table"
+            label="Table"
+            pressed={asTable}
+            onClick={() => {
+              setAsTable(!asTable);
+              setInside(null);
+            }}
+          />
+          <ExportMenu />
+        </div>
+        {Other ? (
+          <section class="wb-module">
+            <Other model={shown} context={context} />
+          </section>
+        ) : !group ? (
+          <Nothing title="No step has run yet" code="strategy.run(step, args=(batch,))">
+            Replicas show here what they do as soon as they meet in a collective: who is late, how fast steps
+            are.
+          </Nothing>
+        ) : (
+          <>
+            <VerdictCard verdict={verdict} open={open} />
+            {said && (
+              <p class="wb-said" role="status">
+                {said}
+              </p>
+            )}
+            <Figures overview={about} group={group} open={open} />
+            {asTable ? (
+              <Twin overview={about} group={group} rows={rowsOf(group)} />
+            ) : (
+              <Charts
+                group={group}
+                room={room}
+                now={shown.status === "live" && recent && !paused ? "now" : `step ${about.step}`}
+                context={context}
+                open={open}
+              />
+            )}
+          </>
+        )}
+      </div>
     </div>
   );
 }

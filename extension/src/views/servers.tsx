@@ -58,7 +58,7 @@ function Picture({ model }: { model: ServersStatus }) {
         </>
       )}
       <h4>Servers</h4>
-      <div class="wb-servers">
+      <div class="wb-server-cards">
         {model.servers.slice(0, MOST_SERVERS).map((server) => (
           <Server key={server.name} server={server} largest={largest} rates={rates.get(server.name)} />
         ))}
@@ -140,7 +140,7 @@ interface ServerProps {
 function Server({ server, largest, rates }: ServerProps) {
   const hidden = Math.max(0, server.variables.length - MOST_VARIABLES) + server.hidden_variables;
   return (
-    <section class="wb-job" aria-label={server.name} data-state={server.state}>
+    <div class="wb-job" role="group" aria-label={server.name} data-state={server.state}>
       <h4>
         {server.name} <StatusWord word={server.state} />{" "}
         <span class="wb-quiet">
@@ -181,7 +181,7 @@ function Server({ server, largest, rates }: ServerProps) {
         <p class="wb-quiet">holds no variable</p>
       )}
       {hidden > 0 && <p class="wb-quiet">{counted(hidden, "more variable")}, smaller</p>}
-    </section>
+    </div>
   );
 }
 
