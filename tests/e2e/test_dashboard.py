@@ -153,15 +153,18 @@ def test_a_job_of_another_process_appears_and_is_followed_while_it_runs(page: An
             with job(tmp_path, "train.py", HOSTILE) as running:
                 expect(page.locator(".wb-shell-title")).to_contain_text("train.py")
                 running.run(4)
-                table = page.locator(".wb-collective-table")
-                expect(table).to_contain_text("5 collectives")
+                overview = page.locator(".wb-overview")
+                expect(overview).to_contain_text("Watching: 5 of 20 steps")
+                open_tab(page, "Cluster")
                 expect(page.locator(".wb-topology")).to_contain_text("2 CPU devices")
                 expect(page.get_by_role("group", name="Devices")).to_contain_text("worker 0")
+                open_tab(page, "Log")
                 expect(page.locator(".wb-log")).to_contain_text(HOSTILE)
+                open_tab(page, "Timing")
+                table = page.locator(".wb-collective-table")
+                expect(table).to_contain_text("5 collectives")
                 running.run(9)
                 expect(table).to_contain_text("15 collectives")
-
-                open_tab(page, "Timing")
                 expect(page.locator(".wb-lanes canvas")).to_be_visible()
                 expect(page.locator(".wb-heat-map")).to_contain_text("Lateness")
                 open_tab(page, "Values")
@@ -169,10 +172,10 @@ def test_a_job_of_another_process_appears_and_is_followed_while_it_runs(page: An
                 expect(page.get_by_role("group", name="Values")).to_contain_text("f32[1024]")
                 expect(page.get_by_text("wb.explain_sharding(value) in the job")).to_be_visible()
                 open_tab(page, "Overview")
-                expect(page.locator(".wb-collective-table")).to_contain_text("15 collectives")
+                expect(overview).to_contain_text("Watching: 15 of 20 steps")
                 page.screenshot(path=ARTIFACTS / "dashboard_live.png", full_page=True)
             expect(page.locator(".wb-shell-bar")).to_contain_text("stopped")
-            expect(page.locator(".wb-collective-table")).to_contain_text("15 collectives")
+            expect(overview).to_contain_text("Watching: 15 of 20 steps")
             assert page.evaluate("() => window.hit") is None
         finally:
             server.terminate()
@@ -192,6 +195,7 @@ def test_of_several_jobs_one_is_picked_in_the_page(page: Any, built: ModuleType,
         choice = page.get_by_role("list", name="Clusters").get_by_role("button")
         expect(choice).to_have_count(2)
         choice.filter(has_text="second").click()
+        open_tab(page, "Timing")
         expect(page.locator(".wb-collective-table")).to_contain_text("7 collectives")
         page.get_by_label("Cluster", exact=True).select_option(index=2)
         expect(page.locator(".wb-collective-table")).to_contain_text("3 collectives")
@@ -205,6 +209,7 @@ def test_a_page_keeps_the_job_that_it_shows_and_says_when_the_dashboard_has_ende
     with wb.dashboard() as dashboard, job(tmp_path, "first.py") as first:
         page.goto(dashboard.url)
         expect(bar).to_contain_text("first.py")
+        open_tab(page, "Timing")
         with job(tmp_path, "second.py"):
             expect(page.get_by_label("Cluster", exact=True)).to_contain_text("second.py")
             expect(bar.get_by_role("heading", name="first.py")).to_be_visible()
@@ -220,8 +225,10 @@ def test_a_page_keeps_the_job_that_it_shows_and_says_when_the_dashboard_has_ende
 
 def test_a_recorded_run_is_shown_with_no_cluster(page: Any, replaying: Dashboard) -> None:
     page.goto(replaying.url)
-    expect(page.locator(".wb-replay")).to_contain_text("all_reduce")
+    expect(page.locator(".wb-replay .wb-verdict")).to_be_visible()
     expect(page.locator(".wb-shell-bar")).to_contain_text("replay")
+    page.get_by_role("tab", name="Collectives").click()
+    expect(page.locator(".wb-replay")).to_contain_text("all_reduce")
     page.get_by_role("tab", name="Lateness").click()
     expect(page.locator(".wb-replay")).to_contain_text("late step after step: replica 2")
     page.get_by_role("tab", name="Log").click()
@@ -310,9 +317,10 @@ def test_the_theme_follows_the_browser_and_can_be_chosen(page: Any, replaying: D
 @pytest.mark.parametrize("page", ["light", "dark"], indirect=True)
 def test_it_can_be_read_by_everybody(page: Any, replaying: Dashboard, built: ModuleType) -> None:
     page.goto(replaying.url)
-    expect(page.locator(".wb-replay")).to_contain_text("all_reduce")
+    expect(page.locator(".wb-replay .wb-verdict")).to_be_visible()
     page.add_script_tag(path=built.EXTENSION / "node_modules" / "axe-core" / "axe.min.js")
     assert page.evaluate(AXE) == []
+    page.get_by_role("tab", name="Collectives").click()
     page.get_by_role("tab", name="Lateness").click()
     expect(page.locator(".wb-replay canvas")).to_be_visible()
     assert page.evaluate(AXE) == []

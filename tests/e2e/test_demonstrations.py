@@ -293,6 +293,7 @@ inspection
     page.locator("#workbench-panel").get_by_role("button", name="broken", exact=True).click()
     run = page.locator(".wb-pane .wb-replay")
     expect(run).to_contain_text("replay")
+    run.get_by_role("tab", name="Collectives").click()
     run.get_by_role("tab", name="Lateness").click()
     assert_row_of_replica_2(run)
     run.get_by_role("tab", name="Values").click()

@@ -61,7 +61,7 @@ def saved(page: Any, menu: Any, name: str) -> bytes:
 def test_a_recorded_run_opens_from_the_panel_with_all_its_views(page: Any, panel: Any) -> None:
     panel.get_by_role("button", name="first").click()
     run = page.locator(".wb-pane .wb-replay")
-    expect(run).to_contain_text("all_reduce")
+    expect(run.locator(".wb-verdict")).to_be_visible()  # the overview first
     expect(run).to_contain_text("replay")
 
     run.get_by_role("tab", name="Topology").click()
@@ -130,6 +130,7 @@ def test_two_recorded_runs_are_compared(page: Any, panel: Any) -> None:
 def test_each_format_is_saved_by_the_browser(page: Any, panel: Any, recorded: Path) -> None:
     panel.get_by_role("button", name="first").click()
     run = page.locator(".wb-pane .wb-replay")
+    run.get_by_role("tab", name="Collectives").click()
     run.get_by_role("tab", name="Lanes").click()
     lanes = run.locator(".wb-part .wb-part")
     expect(lanes.locator("canvas")).to_be_visible()
@@ -160,7 +161,7 @@ def test_a_report_draws_from_the_disk_and_asks_for_nothing(
         page, panel = (request.getfixturevalue(name) for name in ("page", "panel"))
         panel.get_by_role("button", name="first").click()
         run = page.locator(".wb-pane .wb-replay")
-        expect(run).to_contain_text("all_reduce")
+        expect(run.locator(".wb-verdict")).to_be_visible()
         file.write_bytes(saved(page, run.locator(".wb-head").first, "Report (HTML)"))
     else:
         wb.report(file, wb.open_run(recorded / "first.parquet"), title="A report")
@@ -173,6 +174,7 @@ def test_a_report_draws_from_the_disk_and_asks_for_nothing(
     report.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
     report.on("pageerror", lambda error: faults.append(str(error)))
     report.goto(file.as_uri())
+    report.get_by_role("tab", name="Collectives").click()
     report.get_by_role("tab", name="Lanes").click()
     expect(report.locator("canvas")).to_be_visible()
     report.screenshot(path=f"artifacts/report_{writer}.png", full_page=True)
@@ -191,6 +193,7 @@ def test_a_cell_shows_a_recorded_run_and_saves_a_report(
     open_notebook(page, lab, lab.notebook("replay.ipynb", *cells))
     command(page, "notebook:run-all-cells")
     run = page.locator(".jp-Notebook .wb-replay")
+    run.get_by_role("tab", name="Collectives").click()
     expect(run).to_contain_text("all_reduce")
     expect(page.locator(".jp-Notebook .wb-runs")).to_contain_text("second compared with first")
 
@@ -201,5 +204,6 @@ def test_a_cell_shows_a_recorded_run_and_saves_a_report(
     file.write_bytes(saved(page, run.locator(".wb-head").first, "Report (HTML)"))
     report = browser.new_page()
     report.goto(file.as_uri())
+    report.get_by_role("tab", name="Collectives").click()
     expect(report.get_by_text("1 collective", exact=True)).to_be_visible()
     report.close()
