@@ -34,7 +34,7 @@ test("a few replicas have a row each, in their own colours", () => {
   );
 });
 
-test("of many replicas the worst three have rows, and the mean of all", () => {
+test("of many replicas the worst three have rows, and what is typical of all", () => {
   for (const n of [64, 512]) {
     const rows = rowsOf(crowd(n));
 
@@ -42,7 +42,7 @@ test("of many replicas the worst three have rows, and the mean of all", () => {
       rows.map(({ replica }) => replica),
       [5, 31, 30, -1],
     );
-    assert.equal(rows[3]!.label, `mean of ${n}`);
+    assert.equal(rows[3]!.label, `typical of ${n}`);
     assert.deepEqual(latenessOf(crowd(n), rows[3]!), [3, 4]);
   }
 });

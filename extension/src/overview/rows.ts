@@ -1,4 +1,4 @@
-// Which replicas have a row in the overview, and in which colour: all of a few; of many the worst three, and the mean of all.
+// Which replicas have a row in the overview, and in which colour: all of a few; of many the worst three, and what is typical of all.
 import type { GroupView, LaneItem } from "../models";
 
 /** More rows than this say less than the worst of them. */
@@ -8,7 +8,7 @@ const WORST = 3;
 const COLOURS = 8;
 
 export interface Row {
-  /** -1 for the mean of all. */
+  /** -1 for what is typical of all: the mean of times, the median of lateness. */
   replica: number;
   label: string;
   /** Number of its colour, or -1. */
@@ -33,7 +33,7 @@ export function rowsOf(group: GroupView): Row[] {
     .sort((one, other) => lateOf(group, other) - lateOf(group, one))
     .slice(0, WORST)
     .map((row, index) => ({ ...row, colour: index }));
-  return [...worst, { replica: -1, label: `mean of ${group.n}`, colour: -1, lane: -1, line: -1 }];
+  return [...worst, { replica: -1, label: `typical of ${group.n}`, colour: -1, lane: -1, line: -1 }];
 }
 
 /** How late a replica came in sum, in µs. */
