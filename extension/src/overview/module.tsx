@@ -16,12 +16,12 @@ interface Props {
 export function Module({ name, about, legend, pane, open, children }: Props) {
   return (
     <div class={`wb-module wb-module-${name.toLowerCase()}`} role="group" aria-label={name}>
-      <header>
+      <div class="wb-module-head">
         <h4>{name}</h4>
         <span class="wb-about">{about}</span>
         <span class="wb-keys">{legend}</span>
         <IconButton name="open" label={`More of ${name.toLowerCase()}`} onClick={() => open(pane)} />
-      </header>
+      </div>
       {children}
     </div>
   );
