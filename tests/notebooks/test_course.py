@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 from typing import Any
 
@@ -115,6 +116,12 @@ SAID = {
     "branch-check": "of 1 the cores make [-1.0, 1.0,",
 }
 """Part of what the check tells about the wrong answer."""
+
+BLOCK = re.compile(
+    r"# Lab (?P<number>\d+): .+\n\n\* \*\*Goals\*\*: .+\.\n\* \*\*Prerequisites\*\*: (?P<needs>.+)\.\n"
+    r"\* \*\*Time\*\*: (?P<minutes>\d+) minutes; all cells together run for about (?P<seconds>\d+) seconds\.\n\n"
+)
+"""How each lab begins."""
 
 EXERCISES = {name: list(plausible) for name, plausible in PLAUSIBLE.items()}
 EXERCISES |= {test_collectives.NAME: list(test_collectives.PLAUSIBLE)}
@@ -247,3 +254,28 @@ def test_exercises_have_the_form_that_nbgrader_reads(name: str) -> None:
     assert [id for id, form in graded.items() if form["grade"]] == [f"{id}-check" for id in exercises]
     order = [cell.id for cell in cells]
     assert all(order[order.index(id) + 1] == f"{id}-check" for id in exercises)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_a_lab_begins_with_goals_prerequisites_and_time_and_the_map_agrees(name: str) -> None:
+    begins = BLOCK.match(stored(name).cells[0].source)
+    text = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
+    row = re.search(rf"^\| `{name}` \| .+ \| (\d+|–) \| (\d+) \|$", text, re.MULTILINE)
+
+    assert begins is not None
+    assert row is not None
+    needs = re.findall(r"\blab (\d+)", begins["needs"])
+    assert int(begins["number"]) == int(name[:2])
+    assert row.groups() == (needs[0] if needs else "–", begins["minutes"])
+    assert all(int(lab) < int(name[:2]) for lab in needs)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_each_exercise_has_a_hint_above_it(name: str) -> None:
+    cells = stored(name).cells
+    above = {cell.id: before for before, cell in itertools.pairwise(cells) if cell.id in EXERCISES[name]}
+
+    assert list(above) == EXERCISES[name]
+    for text in above.values():
+        assert text.cell_type == "markdown"
+        assert re.search(r"<summary>Hint</summary>\n\n.+\n\n</details>$|\bHint: \w", text.source)

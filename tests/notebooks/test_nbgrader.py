@@ -15,6 +15,7 @@ import pytest
 
 from tests.notebooks import test_collectives, test_course
 from tests.notebooks.executed import ROOT, stored
+from workbench.cli.lab_versions import for_students
 
 pytestmark = [pytest.mark.installs, pytest.mark.timeout(900)]
 
@@ -98,6 +99,17 @@ def test_the_students_version_has_no_solution(course: Course) -> None:
         assert [cell.id for cell in cells if "SOLUTION" in cell.source] == []
         stubs = [cell.id for cell in cells if "raise NotImplementedError()" in cell.source]
         assert stubs == test_course.EXERCISES[name]
+
+
+def test_the_command_makes_the_same_version(course: Course) -> None:
+    for name in NAMES:
+        released = nbformat.read(course.folder / "release" / "course" / name, as_version=4)
+        ours = for_students(stored(name))
+        assert [cell.source for cell in ours.cells] == [cell.source for cell in released.cells]
+        for cell, other in zip(ours.cells, released.cells, strict=True):
+            assert [cell.metadata.get(lock) for lock in ("editable", "deletable")] == [
+                other.metadata.get(lock) for lock in ("editable", "deletable")
+            ]
 
 
 def test_right_answers_get_all_points(course: Course) -> None:

@@ -1,4 +1,4 @@
-"""The command line: `workbench lab`, `demo`, `dashboard`, `docs`, `data-dispatcher`, `data-worker`, `join`, `doctor`.
+"""The command `workbench` and its parts: `lab`, `demo`, `dashboard`, `docs`, `course`, `data-dispatcher` and so on.
 
 Each command lives in a file of its own, which is imported when the command is used.
 """
@@ -87,8 +87,22 @@ def _parser() -> argparse.ArgumentParser:
     _add_join(commands)
     docs = commands.add_parser("docs", help="open the guide: tutorials, how-to, reference; works offline")
     docs.add_argument("--no-browser", action="store_true", help="print where it is instead of opening it")
+    _add_course(commands)
     commands.add_parser("doctor", help="what is installed, which devices there are, what is missing")
     return parser
+
+
+def _add_course(commands: Any) -> None:
+    course = commands.add_parser(
+        "course",
+        help="write the labs as a course: for students without solutions, for instructors with notes",
+        description="Name one folder or both. The student's version of a lab has no solutions and keeps the checks. "
+        "The instructor's has the solutions and, below each check, how to mark the exercise and which errors are "
+        "typical. A second run replaces what the first one wrote. If a file changed since or came from elsewhere, "
+        "the command writes nothing.",
+    )
+    course.add_argument("--student", metavar="DIR", help="write the student's version there")
+    course.add_argument("--instructor", metavar="DIR", help="write the instructor's version there")
 
 
 def _add_data_service(commands: Any) -> None:

@@ -27,7 +27,7 @@ CORE = (
 """What workbench cannot do without; the same as in pyproject.toml."""
 
 EXTRAS = {
-    "lab": ("jupyterlab", "ipykernel", "scikit-learn"),
+    "lab": ("jupyterlab", "ipykernel", "nbformat", "scikit-learn"),
     "dashboard": ("panel",),
     "jax": ("jax",),
     "images": ("pillow",),
