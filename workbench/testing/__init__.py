@@ -6,7 +6,8 @@
     wb.testing.assert_in_sync(strategy)
 
 A check that fails raises an `AssertionError` that says what was expected, what was found, and where. `inject` makes a
-replica function misbehave on one replica, to see what that looks like.
+replica function misbehave on one replica, to see what that looks like. `progress` tells how many exercises of a lab
+are done.
 
 A name is imported when it is first used: a worker needs the faults only.
 """

@@ -1,3 +1,5 @@
+from workbench.testing.checks_done import Progress as Progress
+from workbench.testing.checks_done import progress as progress
 from workbench.testing.collectives import Collective as Collective
 from workbench.testing.collectives import Trace as Trace
 from workbench.testing.collectives import assert_collectives as assert_collectives
