@@ -18,6 +18,7 @@ from tests.security.payloads import HARMLESS, KINDS, PAYLOADS, Markup, acts_on_a
 from tests.security.runs import write_run
 from workbench.errors import WorkbenchError
 from workbench.telemetry.feed.sweeps import Baseline, Sweep, SweepPoint
+from workbench.telemetry.verdicts import Verdict
 from workbench.ui.cells.replica_cells import CellOutputs
 from workbench.ui.cells.replica_session import Outcome
 from workbench.ui.cluster.cluster_views import ClusterView, _devices_table, _log_table, _topology_table
@@ -142,7 +143,8 @@ def names_of_recorded_runs(scene: Scene, text: str) -> Iterator[Shown]:
 
 def sites_and_workers_of_a_diagnosis(scene: Scene, text: str) -> Iterator[Shown]:
     worker = WorkerReport(text, text, text, 1, text or "gone", True, "T", 9.0, text)
-    yield shown(Diagnosis(run=text, status="live", workers=[worker], groups=[]))
+    said = [Verdict("error", "gone", text, text, "log"), Verdict("warning", "late", text, text, "lanes")]
+    yield shown(Diagnosis(run=text, status="live", workers=[worker], groups=[], said=said))
 
 
 def files_and_labels_of_a_dataset(scene: Scene, text: str) -> Iterator[Shown]:

@@ -15,14 +15,14 @@ from tests.reference.outcomes import answer, api, unpublished
 
 def legacy_rebatch(given: Json, world: World, observed: Observed) -> None:
     observed.phase = "build"
-    split = unpublished("data.stages.split", "EvenSplit")(given["num_replicas"])
+    split = unpublished("data.stages.grouping.split", "EvenSplit")(given["num_replicas"])
     _read(build(given["pipeline"], world.scratch).with_stage(split), observed)
 
 
 def rebatch(given: Json, world: World, observed: Observed) -> None:
     observed.phase = "build"
     sizes = given["batch_sizes"]
-    regroup = unpublished("data.stages.split", "Regroup")
+    regroup = unpublished("data.stages.grouping.split", "Regroup")
     stage = regroup(tuple(sizes) if isinstance(sizes, list) else (sizes,), given.get("drop_remainder", False))
     _read(build(given["pipeline"], world.scratch).with_stage(stage), observed)
 
