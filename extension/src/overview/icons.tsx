@@ -46,7 +46,8 @@ export function SeveritySign({ severity }: { severity: string }) {
     good: "M9 1.300a7.200 7.200 0 1 0 .010 0zM5.600 8.700l2.400 2.400 4.400-4.800",
   };
   const [outline, ...marks] = (
-    shapes[severity] ?? "M9 1.300a7.200 7.200 0 1 0 .010 0zM9 7.500v4.500M9 4.800v.300"
+    (Object.hasOwn(shapes, severity) && shapes[severity]) ||
+    "M9 1.300a7.200 7.200 0 1 0 .010 0zM9 7.500v4.500M9 4.800v.300"
   ).split(/(?<=z)/);
   return (
     <svg class="wb-severity" aria-hidden="true" viewBox="0 0 18 17" width="22" height="21">

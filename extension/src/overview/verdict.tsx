@@ -17,7 +17,7 @@ const LINKS: Partial<Record<string, string>> = {
 };
 
 export function VerdictCard({ verdict, open }: { verdict: Verdict; open(view: ViewName): void }) {
-  const link = LINKS[verdict.link];
+  const link = Object.hasOwn(LINKS, verdict.link) && LINKS[verdict.link];
   return (
     <div class="wb-verdict" data-severity={verdict.severity} role="group" aria-label="Verdict">
       <SeveritySign severity={verdict.severity} />

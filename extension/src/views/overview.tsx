@@ -71,7 +71,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
       cancelable: true,
     });
     if (!root.current?.dispatchEvent(asked)) return;
-    if (view in INSIDE) setInside(view);
+    if (Object.hasOwn(INSIDE, view)) setInside(view);
     else setSaid(`wb.${view === "values" ? "inspect(value)" : `${view}()`} shows it`);
   };
   const Other = inside && INSIDE[inside]?.draw;
