@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,3 +45,15 @@ def test_a_nanny_ends_with_its_cluster() -> None:
         address = cluster.client.scheduler.address
         assert embedded.restart_failure(address, "0") == ""
     assert embedded.restart_failure(address, "0").startswith("its nanny was closed (")
+
+
+def test_how_an_earlier_process_with_the_same_pid_ended_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pids = int(Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
+    earlier = dict.fromkeys(range(min(pids, 1 << 22)), embedded.WorkerExit(0, False))
+    monkeypatch.setattr(embedded, "_exits", earlier)
+    with wb.connect(replicas=2, processes=True, replace=True) as cluster:
+        strategy = wb.MirroredStrategy()
+        strategy.local_results(strategy.run(os.getpid))
+        os.kill(next(iter(cluster.gang.workers.values())).pid, signal.SIGKILL)
+        with pytest.raises(ReplicaLost, match="SIGKILL"):
+            _run_until_it_is_noticed(strategy)

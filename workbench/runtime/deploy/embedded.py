@@ -143,7 +143,10 @@ class ReportingNanny(Nanny):
             try:
                 # Not when it has started: a worker may be killed before its nanny has heard that it runs.
                 while not starting.done() and self._worker_pid == before:
-                    self._worker_pid = self.pid or before
+                    if (pid := self.pid) and pid != before:
+                        with _exit_seen:
+                            _exits.pop(pid, None)  # of an earlier process that had this number
+                        self._worker_pid = pid
                     await asyncio.sleep(0.005)
                 return await starting
             finally:
