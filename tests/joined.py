@@ -41,7 +41,7 @@ class JoinedTask:
         """Starts it.
 
         Args:
-          arguments: Of the command.
+          arguments: The arguments of the command.
           secret_file: Where its secret is, or shall be.
           environment: Further variables.
           inside: What to put before its command, such as ("ip", "netns", "exec", "a").

@@ -56,7 +56,7 @@ class OwnCluster:
 
     Attributes:
       processes: The scheduler, then the workers.
-      address: Of the scheduler, once `wait` has returned.
+      address: The address of the scheduler, once `wait` has returned.
     """
 
     def __init__(

@@ -102,7 +102,7 @@ def imports(path: Path, types: bool = True, members: bool = False) -> Iterator[t
     """Line and absolute dotted name of each import, those inside functions and literal `import_module`s included.
 
     Args:
-      path: Of the file.
+      path: The path of the file.
       types: Whether to give what only type checkers import, too.
       members: Whether to give `a.b.c`, not `a.b`, for `from a.b import c`.
     """

@@ -122,7 +122,7 @@ export function paletteOf(element: Element): Palette {
   };
 }
 
-/** The colour of a replica, the same in every view; with many, colours come again, and the number tells them apart. */
+/** The colour of a replica, by its number; with many, colours come again, and the number tells them apart. */
 export function replicaColour(replica: number): string {
   return `var(--wb-replica-${((replica % 8) + 8) % 8})`;
 }

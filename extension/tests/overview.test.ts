@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Collectives, GroupView, LaneItem } from "../src/models";
+import { partsOf } from "../src/overview/lanes";
 import { latenessOf, newestSteps, rowsOf, timesOf, waitedOf } from "../src/overview/rows";
 import { OPEN } from "../src/view";
 import { button, settled, show, textOf } from "./page";
@@ -90,6 +91,66 @@ test("what explains the verdict is opened by whatever is around, else in its pla
   await settled();
   assert.match(textOf(shown.root), /Lateness by replica and step/);
   shown.unmount();
+});
+
+test("what cannot be opened from here is named, until something else is asked for", async () => {
+  const starved = { ...late, code: "starved", link: "input" };
+  const shown = show("overview", { ...model, overview: { ...model.overview, verdict: starved } });
+  button(shown.root, "Show the input →").click();
+  await settled();
+  assert.match(textOf(shown.root), /dataset\.explain\(\) shows it/);
+
+  shown.root.querySelector<HTMLElement>("[aria-label='More of lanes']")!.click();
+  await settled();
+  assert.doesNotMatch(textOf(shown.root), /shows it/);
+  shown.unmount();
+});
+
+test("no replica of a cluster that was stopped is live", () => {
+  const shown = show("overview", { ...model, status: "stopped" });
+  assert.match(textOf(shown.root), /Replicas live\s*0\s*of 4/);
+  shown.unmount();
+});
+
+test("a verdict stays for three seconds, except before an error", async () => {
+  const verdict = (code: string, severity: string) => ({
+    ...late,
+    code,
+    severity,
+    sentence: `It is ${code}.`,
+  });
+  const of = (code: string, severity = "warning") => ({
+    ...model,
+    overview: { ...model.overview, verdict: verdict(code, severity) },
+  });
+  const shown = show("overview", of("late"));
+  await shown.update(of("sending"));
+  assert.match(textOf(shown.root), /It is late/);
+
+  await shown.update(of("gone", "error"));
+  assert.match(textOf(shown.root), /It is gone/);
+  shown.unmount();
+});
+
+test("time before a collective is compute, the part beyond the others' late, and the rest of it wait", () => {
+  const [row] = rowsOf(group);
+  const item: LaneItem = { ...group.items[0]!, ready_ns: 900, mean_enter_ns: 0, err_ns: 0 };
+  const kinds = (enter: number, others: number) => {
+    const mean_enter_ns = (others * (group.n - 1) + enter) / group.n;
+    const parts = partsOf(group, row!, { ...item, mean_enter_ns }, { enter, end: 1000 }, 0, 1000);
+    return parts.map(({ kind, from, to }) => [kind, from, to]);
+  };
+
+  assert.deepEqual(kinds(900, 300), [
+    ["compute", 0, 300],
+    ["late", 300, 900],
+    ["communicate", 900, 1000],
+  ]);
+  assert.deepEqual(kinds(300, 500), [
+    ["compute", 0, 300],
+    ["wait", 300, 900],
+    ["communicate", 900, 1000],
+  ]);
 });
 
 test("a paused overview stays as it was", async () => {

@@ -19,7 +19,7 @@ class Bar:
       limit: With a peer, how many times as fast ours must be; without, the most that ours may be, or the least if it is
         a rate.
       peer: The case that ours is compared with, or None.
-      unit: Of a limit without a peer.
+      unit: The unit of a limit without a peer.
     """
 
     ours: Key

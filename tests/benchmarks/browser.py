@@ -101,9 +101,9 @@ def measure_page(script: Script, who: str, *, url: str, drawn: str, serving: Seq
     """Measures a page of a job that runs: four cases. Needs the program `ss` of Linux.
 
     Args:
-      script: Whose cases they are.
-      who: As in `Script.case`.
-      url: Of the page.
+      script: The script whose cases they are.
+      who: The name that `Script.case` takes.
+      url: The url of the page.
       drawn: JavaScript, true once data of the job is on the page.
       serving: The processes that serve the page, or tell the server what happens.
     """

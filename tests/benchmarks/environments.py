@@ -35,7 +35,7 @@ class Environment:
 
     Attributes:
       python: The interpreter, or "" if there is none.
-      versions: Of the libraries that matter here, by name of the distribution.
+      versions: The versions of the libraries that matter here, by name of the distribution.
     """
 
     python: str

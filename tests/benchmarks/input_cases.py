@@ -78,8 +78,8 @@ def measure_rate(
     """Measures how many elements a second `make()` gives, from the opening of an iterator on.
 
     Args:
-      script: Whose case it is.
-      who: Whose figure it is.
+      script: The script whose case it is.
+      who: The program whose figure it is.
       what: One of the names above.
       make: Makes the pipeline; its items are dropped.
       per_item: Elements per item, such as the rows of a batch.

@@ -17,10 +17,10 @@ class Machine:
     """A machine, on a day.
 
     Attributes:
-      date: As 2026-01-31.
+      date: A date such as 2026-01-31.
       cpu: The processor's name.
       cores: Logical ones that this process may use.
-      memory_gib: Of the whole machine.
+      memory_gib: The memory of the whole machine.
       kernel: Name and release.
       load: Its load average of the last minute, before anything was measured.
       versions: Environment -> distribution -> version.

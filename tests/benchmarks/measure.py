@@ -60,9 +60,9 @@ class Script:
         """Measures one case: the block sets `samples`. A case that raises is reported as failed, others go on.
 
         Args:
-          who: Whose figure it is, such as "Dask actors".
+          who: The program whose figure it is, such as "Dask actors".
           what: The column it belongs in, such as "64 KB".
-          unit: Of the result; a unit that ends in "/s" is a rate, of which more is better.
+          unit: The unit of the result; a unit that ends in "/s" is a rate, of which more is better.
           scale: From samples to the unit.
           replicas: How many took part.
         """

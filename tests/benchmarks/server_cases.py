@@ -36,8 +36,8 @@ def measure_functions(
     """Measures functions that each add to a variable and read it.
 
     Args:
-      script: Whose case it is.
-      who: Whose figure it is.
+      script: The script whose case it is.
+      who: The program whose figure it is.
       schedule: Schedules one, and gives its remote value.
       join: Waits for all.
       fetch: What a remote value holds.
@@ -62,8 +62,8 @@ def measure_rows(script: Script, who: str, what: str, run: Callable[[], Any]) ->
     """Measures look-ups or scatter updates that a worker makes one after the other.
 
     Args:
-      script: Whose case it is.
-      who: Whose figure it is.
+      script: The script whose case it is.
+      who: The program whose figure it is.
       what: One of the names above.
       run: Has a worker make `IN_ONE` of them, and waits for that.
     """

@@ -16,7 +16,7 @@ class Key(NamedTuple):
     Attributes:
       suite: Its suite.
       replicas: How many took part; 0 where a table shows several counts side by side.
-      who: Whose figure it is.
+      who: The program whose figure it is.
       what: What was measured.
     """
 
@@ -31,7 +31,7 @@ class Figure:
     """A case over its rounds.
 
     Attributes:
-      unit: Of all values.
+      unit: The unit of all values.
       by_round: Round -> its median, of the rounds that count.
       p95: Median over the rounds of their 95th percentiles.
       highest: The largest single sample.

@@ -35,7 +35,7 @@ class Client:
     """Asks a dashboard, as a browser or as somebody else.
 
     Attributes:
-      port: Of the dashboard.
+      port: The port of the dashboard.
       token: That of its address.
       cookie: What it has set.
     """

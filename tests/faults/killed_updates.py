@@ -113,7 +113,7 @@ class Kill:
 
     Attributes:
       role: "worker" or "server".
-      service: Whose process.
+      service: The service whose process it is.
       moment: One of MOMENTS.
       delay_seconds: Time since the kill before.
       point: Where, for "at a point"; the process gets there `nth` times.

@@ -19,7 +19,7 @@ class Result:
     """What came of the cases of one reader.
 
     Attributes:
-      seed: Of the cases.
+      seed: The seed of the cases.
       cases: How many ran, from the first one on.
       refused: How many inputs raised the error of a damaged input.
       findings: How many raised something else, gave wrong data, hung, crashed or took too much memory.

@@ -79,7 +79,7 @@ def fuzz(name: str, seed: int, cases: int, first: int = 0) -> tuple[list[Finding
     """Runs cases.
 
     Args:
-      name: Of the reader.
+      name: The name of the reader.
       seed: From which, with their numbers, cases follow.
       cases: How many.
       first: Number of the first one.

@@ -33,7 +33,7 @@ class Driver:
 
         Args:
           inside: What to put before its command, see `TwoHosts`.
-          address: Of the scheduler; "" for the one that TF_CONFIG leads to.
+          address: The address of the scheduler; "" for the one that TF_CONFIG leads to.
           files: For TLS, see `certificates`; none for a cluster of `workbench join`.
           minimum: `minimum_replicas` of its connection, 0 for none.
           environment: Further variables.

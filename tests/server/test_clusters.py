@@ -30,7 +30,7 @@ class Process:
     """Workers whose process does as the test says: by default, it ends in the middle of what it is asked.
 
     Attributes:
-      id: Of their entry.
+      id: The id of their entry.
       asked: What was asked of them.
     """
 

@@ -26,7 +26,7 @@ def healthy_run(number: int) -> list[Verdict]:
     """What is wrongly said of a run in which nothing is wrong: of the strategy's steps, its input and its variables.
 
     Args:
-      number: Of the run; decides how many replicas there are, where, and what they compute.
+      number: The number of the run; it decides how many replicas there are, where, and what they compute.
     """
     rng = np.random.default_rng(number)
     size = int(rng.integers(20, 200))

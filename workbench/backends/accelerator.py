@@ -127,7 +127,7 @@ class Accelerator(Protocol):
         Args:
           op: "sum", "mean", "min", "max" or "prod"; NaNs are passed on.
           sources: One dtype and size. float16 and bfloat16 accumulate in float32.
-          targets: Of that dtype (float64 for a mean of integers) and size.
+          targets: Arrays of that dtype (float64 for a mean of integers) and size.
           mean_over: What a mean is divided by; 0 leaves the sum.
         """
 

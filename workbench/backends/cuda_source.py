@@ -257,7 +257,7 @@ def combine(
 
     Args:
       op: "sum", "mean", "min", "max" or "prod".
-      dtypes: Of the first source (a partial result when buffers are combined in chunks), of the other sources, in
+      dtypes: The dtypes of the first source (a partial result when buffers are combined in chunks), of the others, in
         which to accumulate, and of the targets.
       sources: At most `MOST_BUFFERS`.
       targets: At most `MOST_BUFFERS`.

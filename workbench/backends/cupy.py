@@ -150,7 +150,7 @@ class Memory:
     """Memory of a GPU, in bytes.
 
     Attributes:
-      total: Of the device.
+      total: All memory of the device.
       free: Not used by anybody.
       used: By arrays of this process.
       kept: Held back by CuPy's pool for this process's next arrays.

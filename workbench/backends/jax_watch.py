@@ -40,11 +40,11 @@ class Given:
     Attributes:
       op: Such as "log".
       name: The variable that it is assigned to, or "".
-      number: Of the operation, in the program.
+      number: The number of the operation, in the program.
       output: Which of its results.
       frames: The calls that led to it.
       shape: On one replica.
-      dtype: Of its elements.
+      dtype: The dtype of its elements.
     """
 
     op: str

@@ -278,7 +278,7 @@ def combine(
     """Combines one-dimensional arrays in the order given (so results are reproducible) into `out`.
 
     Args:
-      function: As returned by `ufunc`.
+      function: The result of `ufunc`.
       sources: At least one array, all of the shape and dtype of `out`; only the first may overlap `out`.
       out: Receives the result.
       apply: Calls the function.

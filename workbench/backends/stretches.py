@@ -40,7 +40,7 @@ def checksum(stretch: np.ndarray, room: np.ndarray) -> bytes:
 
     Args:
       stretch: At most `STRETCH` elements of at most 16 bytes.
-      room: Of `2 * STRETCH` floats of 64 bits, written to.
+      room: An array of `2 * STRETCH` floats of 64 bits, written to.
     """
     data = stretch.view(np.uint8)
     if data.size % 8:

@@ -75,7 +75,7 @@ class Read:
 
     Attributes:
       summary: The summary, or the type of what is no array of numbers.
-      checksums: Of each stretch that was read, shape `(stretches, 2)`; none of arrays of at most 1 MiB, or on GPUs.
+      checksums: One pair for each stretch that was read, shape `(stretches, 2)`; none up to 1 MiB, or on GPUs.
     """
 
     summary: Summary | str

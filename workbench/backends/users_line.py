@@ -38,7 +38,7 @@ class Line(NamedTuple):
     """A line of the user's; travels to the replicas.
 
     Attributes:
-      file: As its code object names it.
+      file: The name of the file in its code object.
       number: From 1.
       function: The function that it is in.
       module: The module that it is in, which filters of warnings ask for.

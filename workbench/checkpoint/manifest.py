@@ -86,7 +86,7 @@ class Manifest:
       shards: The files.
       arrays: By path in the state.
       values: What JSON can hold, by path.
-      positions: Of iterators over datasets, by path.
+      positions: The positions of iterators over datasets, by path.
     """
 
     id: str

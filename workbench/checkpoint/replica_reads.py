@@ -29,7 +29,7 @@ class ReplicaReads:
     """Variables that replicas read from the files themselves, so that their values do not pass through the notebook.
 
     Attributes:
-      paths: Of these variables; those that their replicas do not see in the folder are left out.
+      paths: The paths of these variables; those that their replicas do not see in the folder are left out.
     """
 
     def __init__(
@@ -38,8 +38,8 @@ class ReplicaReads:
         """Has the replicas read.
 
         Args:
-          folder: Of the checkpoint.
-          manifest: Of the checkpoint.
+          folder: The folder of the checkpoint.
+          manifest: The manifest of the checkpoint.
           leaves: What is restored, by path.
           transfer: Is told how far they are.
 

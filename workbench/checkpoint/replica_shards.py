@@ -36,9 +36,9 @@ class ReplicaShards:
         """Divides what the replicas hold among those that see the folder, by bytes.
 
         Args:
-          strategy: Whose replicas they are.
+          strategy: The strategy whose replicas they are.
           held: Path in the state, and piece.
-          folder: Of the checkpoint, with the save's lock in it.
+          folder: The folder of the checkpoint, with the save's lock in it.
           save: Id of the checkpoint.
           first: Number of the file of replica 0.
         """

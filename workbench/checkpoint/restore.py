@@ -79,9 +79,9 @@ def restore(
     """Restores variables and positions.
 
     Args:
-      folder: Of the checkpoint.
-      manifest: Of the checkpoint.
-      state: Of the program.
+      folder: The folder of the checkpoint.
+      manifest: The manifest of the checkpoint.
+      state: The state of the program.
       expect_partial: Whether program and checkpoint may have paths that the other does not have.
 
     Returns:
@@ -140,8 +140,8 @@ def read_arrays(folder: Folder, manifest: Manifest, paths: list[str], transfer: 
     """Arrays of a checkpoint, by path.
 
     Args:
-      folder: Of the checkpoint.
-      manifest: Of the checkpoint.
+      folder: The folder of the checkpoint.
+      manifest: The manifest of the checkpoint.
       paths: Which ones.
       transfer: Is told how far it is.
 

@@ -66,7 +66,7 @@ class Save:
         """Prepares to save.
 
         Args:
-          path: Of the checkpoint's folder, or its URL.
+          path: The path of the checkpoint's folder, or its URL.
           state: What to save.
           save_counter: For the manifest.
           after_ns: The time in the manifest is later than this one.

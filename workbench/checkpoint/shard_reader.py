@@ -101,7 +101,7 @@ def begin_read(
 
     Args:
       env: The replica.
-      folder: Of the checkpoint.
+      folder: The folder of the checkpoint.
       restore: A name for `take_read`.
       wanted: What to read from each file.
     """

@@ -78,7 +78,7 @@ def sees_folder(env: ReplicaEnv, folder: str, save: str) -> bool:
 
     Args:
       env: The replica.
-      folder: Of the checkpoint.
+      folder: The folder of the checkpoint.
       save: The id of the checkpoint, which the folder's lock has in it.
     """
     try:
@@ -95,7 +95,7 @@ def begin_shard(
 
     Args:
       env: The replica.
-      folder: Of the checkpoint.
+      folder: The folder of the checkpoint.
       save: The id of the checkpoint.
       first: Number of the file of replica 0.
       assigned: By rank, name in the file and key in the store of each array.

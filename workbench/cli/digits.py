@@ -60,7 +60,7 @@ def loss_and_gradients(
     """The mean cross-entropy of a batch, and its gradients in the order of `parameters`.
 
     Args:
-      parameters: As `initial_parameters` gives them.
+      parameters: The result of `initial_parameters`.
       images: Shape `(batch, 64)`.
       labels: Shape `(batch,)`.
     """

@@ -82,7 +82,7 @@ class Bootstrap:
         """Starts to listen, if other processes are to connect.
 
         Args:
-          topology: Of the whole group.
+          topology: The topology of the whole group.
           process: Which of its processes this is.
           generation: How often the group had been rebuilt.
           group: Name of the group, for telemetry.
@@ -121,7 +121,7 @@ class Bootstrap:
         """Connects to all other processes of the group, which must do the same; then stops listening.
 
         Args:
-          addresses: Of each process of the topology, by its name.
+          addresses: The addresses of each process of the topology, by its name.
           deadline_seconds: Longest time to wait for the others.
 
         Returns:

@@ -58,8 +58,8 @@ class TimingSite:
     """Times of collectives, folded on the scheduler from what passes it anyway; see `scheduler_pages.Site`.
 
     Attributes:
-      pages: As `Site.pages`.
-      files: As `Site.files`.
+      pages: See `Site.pages`.
+      files: See `Site.files`.
     """
 
     def __init__(self) -> None:

@@ -225,7 +225,7 @@ class RunPage:
 
         Args:
           recordings: What there is to open.
-          later: Of this page.
+          later: Runs a function in this page's document, later.
         """
         self._recordings = recordings
         self._later = later

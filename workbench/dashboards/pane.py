@@ -70,7 +70,7 @@ class Pane(JSComponent):
           answers: Whether the source has answers to what a person asks for in the view; else it offers nothing to ask.
           on_open: Opens the page of another view that a person asks for; None where there is none.
           work: Does what the source is asked for.
-          layout: As for every Panel component.
+          layout: The options that every Panel component takes.
         """
         super().__init__(view=source.view, answers=answers, opens=on_open is not None, **layout)  # type: ignore[no-untyped-call]
         self.source = source

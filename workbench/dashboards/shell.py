@@ -61,7 +61,7 @@ class Shell(JSComponent):
         Args:
           on_cluster: Called with the id that was picked, "" for the newest.
           on_tab: Called with the name of the page that was picked.
-          layout: As for every Panel component.
+          layout: The options that every Panel component takes.
         """
         super().__init__(**layout)  # type: ignore[no-untyped-call]
         self._on_cluster = on_cluster

@@ -147,7 +147,7 @@ def input_flow(
     Args:
       pipelines: One per host.
       replicas: How long each waited; none where there are none.
-      status: As `InputFlow.status`.
+      status: See `InputFlow.status`.
       elapsed_seconds: How long was measured.
       limit: Why it ended.
     """

@@ -32,7 +32,7 @@ class Pass:
       place: Where in the pass this opening is: level and number of each repetition, or element, that it lies in.
         Random numbers depend on it, and not on when a thread comes there.
       keeps: Whether stages that keep elements for later passes do so, and statistics are collected.
-      meter: Of the stage that is opened; before a dataset is opened, of its reader.
+      meter: The meter of the stage that is opened; before a dataset is opened, of its reader.
     """
 
     dataset: Callable[[Any], Any]

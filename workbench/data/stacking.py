@@ -19,7 +19,7 @@ def stack(elements: list[list[Any]], structure: Structure) -> list[Any]:
 
     Args:
       elements: The components of each.
-      structure: Of an element, for errors.
+      structure: The structure of an element, for errors.
 
     Raises:
       InvalidArgumentError: if shapes, dtypes or the number of components differ.
@@ -34,7 +34,7 @@ def concatenate(blocks: list[list[Any]], structure: Structure | None) -> list[An
 
     Args:
       blocks: The components of each, with a first dimension.
-      structure: Of an element, for errors; None where it is not known.
+      structure: The structure of an element, for errors; None where it is not known.
 
     Raises:
       InvalidArgumentError: if shapes, dtypes or the number of components differ.
@@ -49,7 +49,7 @@ def check_structures(structures: Sequence[Structure], lengths: Sequence[int]) ->
     """Refuses to put elements of different structure into one batch: components would get under each other's names.
 
     Args:
-      structures: Of successive blocks of elements.
+      structures: The structures of successive blocks of elements.
       lengths: Elements in each block.
 
     Raises:

@@ -25,8 +25,8 @@ class Partitioner(ABC):
         """The number of partitions along each dimension.
 
         Args:
-          shape: Of the variable.
-          dtype: Of the variable: a NumPy dtype, its name, or "string".
+          shape: The shape of the variable.
+          dtype: The dtype of the variable: a NumPy dtype, its name, or "string".
           axis: The dimension that is divided.
 
         Returns:

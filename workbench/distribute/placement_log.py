@@ -34,7 +34,7 @@ def log_placement(strategy: DescribedStrategy, text: Callable[[], str]) -> None:
     """Writes a line into the log of the strategy's cluster, if placements are logged.
 
     Args:
-      strategy: Whose devices it is about; nothing is written for the default strategy.
+      strategy: The strategy whose devices it is about; nothing is written for the default strategy.
       text: Makes the line.
     """
     if not get_log_device_placement() or strategy.is_default or strategy.stands_for_another:

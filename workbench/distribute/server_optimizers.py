@@ -100,7 +100,7 @@ class SlotState:
     has had no step has them as they begin.
 
     Args:
-      optimizer: As `apply_gradients` gets it.
+      optimizer: The argument of `apply_gradients`.
       variables: On parameter servers, whole or in shards, with different names.
 
     Raises:

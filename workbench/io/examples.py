@@ -86,7 +86,7 @@ def read_features(message: bytes, names: Container[str] | None = None) -> list[t
 
     Args:
       message: The bytes.
-      names: Of which features; what the others hold is not looked at. None for all.
+      names: The features to decode; the others are not looked at. None for all.
 
     Raises:
       Malformed: if the bytes are damaged.
@@ -104,7 +104,7 @@ def read_feature_lists(
 
     Args:
       message: The bytes.
-      names: Of which features; None for all.
+      names: The features to decode; None for all.
 
     Raises:
       Malformed: if the bytes are damaged.

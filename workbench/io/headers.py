@@ -38,8 +38,8 @@ class Header:
     """The bytes of a feature before its values: those of its lengths vary, the others do not.
 
     Attributes:
-      name: Of the feature.
-      kind: Of its values.
+      name: The name of the feature.
+      kind: The kind of its values.
       single: Whether the values are one item, of which the header is a part: one text, or packed numbers.
       key: The bytes from the name's own length to the tag behind it.
       same: All bytes, shape `(n,)`.

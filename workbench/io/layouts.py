@@ -24,8 +24,8 @@ class Found:
     """Features of one form in some examples.
 
     Attributes:
-      names: Of the features.
-      kind: Of the values.
+      names: The names of the features.
+      kind: The kind of the values.
       single: Whether the bytes between starts and stops are one item: a text, or packed numbers. Else they are a list
         of items.
       rows: Which examples, `(n,)`.
@@ -63,8 +63,8 @@ class Layout:
         """Prepares for the headers of `template`.
 
         Args:
-          template: Of an example that has this layout.
-          names: Of the features that are wanted.
+          template: The template of an example that has this layout.
+          names: The names of the features that are wanted.
           varying: Which features have another length in other examples, `(features,)`.
         """
         self._template, self._names, self._varying = template, names, varying

@@ -190,9 +190,9 @@ def check_padding(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], held:
     """Refuses to fill up gigabytes around a few values, as one damaged or hostile example may ask for.
 
     Args:
-      name: Of the feature.
-      shape: Of the padded values.
-      dtype: Of the padded values.
+      name: The name of the feature.
+      shape: The shape of the padded values.
+      dtype: The dtype of the padded values.
       held: How many values there are.
 
     Raises:

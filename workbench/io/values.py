@@ -24,8 +24,8 @@ class Column(NamedTuple):
 
     Attributes:
       rows: Which examples, `(n,)`.
-      kind: Of the values, as `Feature` has it.
-      values: Of all of them, one example after the other.
+      kind: The kind of the values, as `Feature` has it.
+      values: The values of all of them, one example after the other.
       counts: How many are each example's, `(n,)`.
       each: How many they are if that is one number, else -1.
     """

@@ -227,7 +227,7 @@ def auto_connect(min_devices: int | None = None, *, kind: str = "CPU", resolver:
 
     Args:
       min_devices: How many are needed, None for any number.
-      kind: Of what kind.
+      kind: The kind of device, "CPU", "GPU" or "TPU".
       resolver: If it has several tasks, a new cluster is the one that they have formed.
     """
     with _lock:

@@ -16,7 +16,7 @@ class WorkerMetrics:
     """Use of one worker process.
 
     Attributes:
-      cpu_percent: Of one core.
+      cpu_percent: Percent of one core.
       memory_bytes: Resident memory.
       memory_limit_bytes: What it may use, or None for no limit.
       gpu_percent: Use of its GPU, or None where that is not known.

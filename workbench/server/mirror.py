@@ -13,7 +13,7 @@ class Mirror:
     """A snapshot as JSON-able dicts.
 
     Attributes:
-      state: As `Snapshot.as_dict`.
+      state: What `Snapshot.as_dict` returns.
     """
 
     def __init__(self) -> None:

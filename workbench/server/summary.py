@@ -68,7 +68,7 @@ def summarise(cluster: Cluster, snapshot: Snapshot, verdict: Verdict) -> Summary
 
     Args:
       cluster: The cluster.
-      snapshot: Of its feed.
+      snapshot: The snapshot of its feed.
       verdict: What is to be said first.
     """
     workers = list(cluster.gang.workers.values())

@@ -105,8 +105,8 @@ def link_cost(pattern: Pattern, replicas: int, *, latency_us: float, bandwidth: 
     Args:
       pattern: What the all_reduces count as.
       replicas: Over how many they were measured, at least two.
-      latency_us: Of the fit.
-      bandwidth: Of the fit, GB/s.
+      latency_us: The latency of the fit.
+      bandwidth: The bandwidth of the fit, GB/s.
 
     Raises:
       ValueError: if there is one replica, which sends nothing.

@@ -74,7 +74,7 @@ def bundle_of(shown: Any, include: Any = None) -> dict[str, Any]:
 
     Args:
       shown: An object of a class in `LIVE`, or one that can show itself.
-      include: As IPython asks.
+      include: The formats that IPython asks for.
 
     Raises:
       TypeError: if it is neither.

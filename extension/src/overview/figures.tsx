@@ -1,6 +1,8 @@
 // Four figures with their course over the newest steps.
-import { NOTHING, count, significant } from "../format";
+import { replicaColour } from "../colours";
+import { NOTHING, count } from "../format";
 import type { GroupView, Overview } from "../models";
+import { amount } from "../parts/rates";
 import type { ViewName } from "../view";
 
 interface Props {
@@ -16,7 +18,7 @@ export function Figures({ overview, group, open }: Props) {
   const figures = [
     {
       name: "Steps per second",
-      value: significant(steps_per_second),
+      value: steps_per_second === null ? NOTHING : amount(steps_per_second),
       unit: "",
       course: <Course values={rates} />,
       view: "collective_table",
@@ -105,7 +107,7 @@ function Course({
   );
 }
 
-/** A line for each replica that is there; of many, a bar. */
+/** A line for each replica that is there; of many, a bar. Which ones are lost is not known here: then none has its colour. */
 function Replicas({ live, of }: { live: number; of: number }) {
   const lines = of <= 8 ? of : 1;
   const share = of ? live / of : 0;
@@ -119,7 +121,7 @@ function Replicas({ live, of }: { live: number; of: number }) {
           width={(WIDTH - 4) * (of <= 8 ? Number(line < live) : share)}
           height={of <= 4 ? 3 : 2}
           rx="1"
-          style={{ fill: of <= 8 ? `var(--wb-replica-${line})` : "var(--wb-ink-3)" }}
+          style={{ fill: of <= 8 && live === of ? replicaColour(line) : "var(--wb-ink-3)" }}
         />
       ))}
     </svg>

@@ -46,7 +46,16 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
   const from = ends.get(steps.first - 1) ?? Math.min(...items.map(beginOf));
   const to = Math.max(...items.map((item) => item.last_end_ns));
   const usual = (to - from) / Math.max(1, steps.last - steps.first + 1);
-  const parts = rows.map((row) => items.map((_, index) => partsOf(group, row, items, index, from, usual)));
+  const parts = rows.map((row) => {
+    let before = from;
+    return items.map((item) => {
+      const times = timesOf(item, row);
+      if (!times) return [];
+      const found = partsOf(group, row, item, times, before, usual);
+      before = times.end;
+      return found;
+    });
+  });
   const scale = (width: number) => {
     const { left, right } = gutters(width);
     return linear([from, to], [left, width - right]);
@@ -173,23 +182,16 @@ function beginOf(item: LaneItem): number {
   return Math.min(item.ready_ns, ...item.enter_ns.filter((ns) => ns !== null));
 }
 
-/** What a replica did from its last collective to the end of this one. */
-function partsOf(
+/** What a replica did from the end of its last collective, `before`, to the end of this one. */
+export function partsOf(
   group: GroupView,
   row: Row,
-  items: readonly LaneItem[],
-  index: number,
-  from: number,
+  item: LaneItem,
+  times: { enter: number; end: number },
+  before: number,
   usual: number,
 ): Part[] {
-  const item = items[index]!;
-  const times = timesOf(item, row);
-  if (!times) return [];
-  const before = items
-    .slice(0, index)
-    .filter((one) => timesOf(one, row))
-    .at(-1);
-  const begin = Math.min(times.enter, before ? timesOf(before, row)!.end : from);
+  const begin = Math.min(times.enter, before);
   const ready = Math.min(Math.max(item.ready_ns, times.enter), times.end);
   const others = group.n > 1 ? (item.mean_enter_ns * group.n - times.enter) / (group.n - 1) : times.enter;
   const notable = Math.max(item.err_ns, NOTABLE * usual);
@@ -197,7 +199,7 @@ function partsOf(
   const late = isLate ? Math.max(begin, others) : times.enter;
   const waits = ready - times.enter > notable;
   const parts: Part[] = [
-    { kind: "compute", from: begin, to: waits ? late : isLate ? late : ready },
+    { kind: "compute", from: begin, to: waits || isLate ? late : ready },
     { kind: "late", from: late, to: times.enter },
     { kind: "wait", from: times.enter, to: waits ? ready : times.enter },
     { kind: "communicate", from: ready, to: times.end },

@@ -9,7 +9,6 @@ const LINKS: Partial<Record<string, string>> = {
   log: "Show the log",
   stuck: "Show who waits",
   values: "Show the values",
-  collective_table: "Show the timing",
   sweep: "Show the data rate",
   input: "Show the input",
   dataset_sharding: "Show who reads what",
@@ -19,7 +18,7 @@ const LINKS: Partial<Record<string, string>> = {
 export function VerdictCard({ verdict, open }: { verdict: Verdict; open(view: ViewName): void }) {
   const link = Object.hasOwn(LINKS, verdict.link) && LINKS[verdict.link];
   return (
-    <div class="wb-verdict" data-severity={verdict.severity} role="group" aria-label="Verdict">
+    <div class="wb-verdict" data-severity={verdict.severity}>
       <SeveritySign severity={verdict.severity} />
       <div role="status">
         <h4>{verdict.sentence}</h4>

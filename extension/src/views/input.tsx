@@ -2,6 +2,7 @@
 import { BAD, WARNING } from "../colours";
 import { Bar } from "../parts/marks";
 import { ChartOrTable } from "../parts/head";
+import { amount, perSecond } from "../parts/rates";
 import { Sign } from "../parts/status";
 import { Table, type Column } from "../parts/table";
 import { Verdict } from "../parts/verdict";
@@ -278,14 +279,6 @@ const WAITS: Column<ReplicaWait>[] = [
     order: (wait) => wait.waited_share,
   },
 ];
-
-function amount(value: number): string {
-  return value >= 100 ? count(Math.round(value)) : significant(value);
-}
-
-function perSecond(rate: number): string {
-  return `${amount(rate)}/s`;
-}
 
 function nowOf({ recent_per_second }: { recent_per_second: number | null }): string {
   return recent_per_second === null ? "" : `, now ${perSecond(recent_per_second)}`;

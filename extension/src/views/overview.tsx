@@ -22,6 +22,14 @@ import { log } from "./log";
 import { stuck } from "./stuck";
 import { sweep } from "./sweep";
 
+/** What shows a view that cannot be opened from here. */
+const CALLS: Partial<Record<ViewName, string>> = {
+  values: "wb.inspect(value)",
+  input: "dataset.explain()",
+  dataset_sharding: "wb.explain_sharding(dataset)",
+  devices: "wb.devices()",
+  topology: "wb.topology()",
+};
 /** Those that can be shown in its place where nothing can open another one. */
 const INSIDE: Partial<Record<ViewName, View<Collectives>>> = {
   collective_table: collectiveTable,
@@ -54,7 +62,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
   const shown = paused && frozen.current ? frozen.current : model;
   const recent = useRecent(shown.snapshot.version);
   const room = useRoom(root);
-  const { overview: about } = shown;
+  const about = shown.status === "stopped" ? { ...shown.overview, live: 0 } : shown.overview;
   const verdict = useHeld(about.verdict);
   const group = shown.snapshot.groups.find(
     (one) => one.run_id === about.run_id && one.group === about.group && one.steps.length > 0,
@@ -70,9 +78,10 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
       composed: true,
       cancelable: true,
     });
+    setSaid("");
     if (!root.current?.dispatchEvent(asked)) return;
     if (Object.hasOwn(INSIDE, view)) setInside(view);
-    else setSaid(`wb.${view === "values" ? "inspect(value)" : `${view}()`} shows it`);
+    else if (CALLS[view]) setSaid(`${CALLS[view]} shows it`);
   };
   const Other = inside && INSIDE[inside]?.draw;
   return (
@@ -190,7 +199,7 @@ function factsOf({ overview: { replicas, hosts, step, more_groups } }: Collectiv
 
 /** The verdict that stays on the screen for as long as people need to read it; an error takes its place at once. */
 function useHeld(newest: Verdict): Verdict {
-  const held = useRef({ verdict: newest, since: 0 });
+  const held = useRef({ verdict: newest, since: performance.now() });
   const { verdict, since } = held.current;
   if (verdict.code === newest.code && verdict.replica === newest.replica) held.current.verdict = newest;
   else if (newest.severity === "error" || performance.now() - since >= HELD_MS)
@@ -199,7 +208,8 @@ function useHeld(newest: Verdict): Verdict {
   const [, again] = useState(0);
   useEffect(() => {
     if (!isBehind) return undefined;
-    const timer = setTimeout(() => again((count) => count + 1), HELD_MS);
+    const left = held.current.since + HELD_MS - performance.now();
+    const timer = setTimeout(() => again((count) => count + 1), Math.max(0, left));
     return () => clearTimeout(timer);
   }, [isBehind]);
   return held.current.verdict;

@@ -121,7 +121,7 @@ def noisy(
 
     Args:
       n: Replicas.
-      seed: Of chance.
+      seed: The seed of the random numbers.
       count: Steps.
       late: By how many ns some are later than that, in each step.
       drift: Chance changes slowly, as the load of a machine does, instead of from step to step.

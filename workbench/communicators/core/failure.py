@@ -35,7 +35,7 @@ class Failure:
       kind: Which error it becomes.
       text: What the error says.
       replica: The replica that it is about, or -1.
-      generation: Of the communicator.
+      generation: The generation of the communicator.
       step: Step in which it happened, or -1.
       collective: Such as "all_reduce #4", or "".
       origin: The exception itself, in the process where it happened.

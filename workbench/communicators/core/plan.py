@@ -27,7 +27,7 @@ class Plan:
     Attributes:
       call: What peers are asked for.
       packs: How the arrays travel.
-      dtypes: Of the results, array by array.
+      dtypes: The dtypes of the results, array by array.
       plain: The shape of a single array that needs neither packing nor conversion, None otherwise.
       read: Whether it can have NaN in it at all.
       small: Whether one call tells that it has none.
@@ -79,7 +79,7 @@ def planned(
     """Prepares a reduction.
 
     Args:
-      name: Of the collective, such as "all_reduce".
+      name: The name of the collective, such as "all_reduce".
       views: Arrays of the dtypes and shapes in question, of any strides.
       request: What the replica asks for.
       purpose: See `Call.purpose`.

@@ -57,7 +57,7 @@ class Position:
       step: The step it is in, -1 before the first.
       seq: Number of its latest collective in this step, from 0; -1 before the first.
       call: The collective it is in, `OUTSIDE` in between.
-      phase: As in `Status`.
+      phase: One of the phases in `Status`.
       pause: Name and site of what it pauses in, ("", "") otherwise.
       deadline_ns: When the present collective must be done by `time.monotonic_ns`, 0 for no limit.
       entered_ns: When a collective with a deadline was called.

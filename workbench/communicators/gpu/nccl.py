@@ -392,7 +392,7 @@ def connect(
 
     Args:
       accelerator: The GPU library.
-      topology: Of the whole group.
+      topology: The topology of the whole group.
       ordinals: Device of each local rank.
       exchange: Gives everybody's blocks to everybody, over the host link.
       blocking: Carries out the initialisation, which waits for all ranks.

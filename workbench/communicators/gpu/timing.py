@@ -24,7 +24,7 @@ class Pair:
       lane: Whose.
       start: Before it, on the communication stream.
       end: After it.
-      works: Of the replicas on the device; they keep all buffers alive until the pair is retired.
+      works: The work of each replica on the device; they keep all buffers alive until the pair is retired.
       base: The base event to count from, and when it happened.
     """
 

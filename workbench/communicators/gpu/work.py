@@ -19,7 +19,7 @@ class Work:
       rank: The replica.
       call: What it asked for.
       step: In which step.
-      seq: As which collective of the step.
+      seq: The number of the collective within its step.
       enter_ns: When it asked.
       ready: Event of its compute stream: everything before is in `sources`.
       sources: To be read.

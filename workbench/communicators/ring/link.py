@@ -53,7 +53,7 @@ class RingLink:
           following: To the next host.
           hosts: How many there are.
           size: Replicas in the whole group.
-          generation: Of the group.
+          generation: The generation of the group.
           roll_call: Tells who is missing; closed with the link.
         """
         self._index = index

@@ -69,7 +69,7 @@ class Barrier:
           connections: The others, in order.
           own_wake: What this process blocks on.
           ranks: The replicas of each process.
-          generation: Of the group.
+          generation: The generation of the group.
           roll_call: Tells who is missing.
         """
         self.round = 0

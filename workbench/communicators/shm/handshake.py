@@ -51,7 +51,7 @@ class Listener:
     """Listens on a Unix socket in an owner-only directory; both are removed by `close`.
 
     Attributes:
-      path: Of the socket.
+      path: The path of the socket.
     """
 
     def __init__(self, directory: Path | None = None) -> None:

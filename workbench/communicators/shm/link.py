@@ -47,7 +47,7 @@ class SharedMemoryLink:
           addresses: Process, socket path and token of each process of the host, in order of their first rank.
           ranks: The replicas of each of them.
           size: Replicas in the whole group.
-          generation: Of the group.
+          generation: The generation of the group.
           deadline: A `time.monotonic` time.
           roll_call: Tells who is missing; closed with the link.
         """

@@ -44,10 +44,10 @@ class Crew:
         Args:
           call: Makes the result of a task.
           count: How many threads.
-          name: Of the threads.
+          name: The name of the threads.
           in_order: Whether results come in the order of the tasks, or as they are there.
           most_bytes: How many bytes of results may wait; beyond that threads begin no further task.
-          meter: Of the stage.
+          meter: The meter of the stage.
         """
         # Two conditions of one lock: a result must not wake all threads, nor a task the reader.
         signal = Signal()

@@ -54,10 +54,10 @@ class ParallelCalls:
       function: The user's function, for what it refers to; None where only threads may call.
       call: Takes components, structure and number of an element; gives components and structure.
       what: The stage, for errors.
-      options: Of the dataset.
+      options: The options of the dataset.
       in_order: Whether results keep the order of the elements.
       most_bytes: How many bytes of results may wait.
-      meter: Of the stage.
+      meter: The meter of the stage.
     """
 
     function: Callable[..., Any] | None

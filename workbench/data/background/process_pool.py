@@ -67,7 +67,7 @@ class ProcessPool:
           count: How many processes.
           in_order: Whether results come in the order of the tasks, or as they are there.
           most_bytes: How many bytes of results may wait; beyond that no further call is sent.
-          meter: Of the stage.
+          meter: The meter of the stage.
         """
         self._members = [_Member(CallProcess(function, what)) for _ in range(count)]
         self._what = what

@@ -55,9 +55,9 @@ class ReadAhead:
         Args:
           open_runs: Called on the thread; gives what it reads.
           limits: How far it may be ahead.
-          name: Of the thread.
+          name: The name of the thread.
           provenance: Whether ids of source elements are kept.
-          meter: Of the stage that reads ahead.
+          meter: The meter of the stage that reads ahead.
           signal: What several of them share, for who waits for any of them.
           gate: Held while the next run is made, so that only so many of them work at a time.
         """

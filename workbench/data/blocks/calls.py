@@ -53,7 +53,7 @@ class BlockCalls:
       function: The user's function.
       apply: Calls it with an element.
       call: Takes components, structure and number of an element; gives components and structure.
-      meter: Of the stage.
+      meter: The meter of the stage.
     """
 
     function: Callable[..., Any]
@@ -81,7 +81,7 @@ class BlockCalls:
         """The results for rows, as one run; None if the function has to be called for each of them.
 
         Args:
-          part: Of a run, as `parts` gives it.
+          part: A part of a run, as `parts` gives it.
           first: Number of its first row among all elements.
         """
         if isinstance(part, Failed) or not self._block_rows(part):

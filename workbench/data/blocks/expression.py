@@ -47,7 +47,7 @@ class Step:
       function: Takes the operands.
       operands: Places and constants.
       may_wrap: Whether the result may be beyond its dtype, of which single numbers warn.
-      dtype: Of the result.
+      dtype: The dtype of the result.
     """
 
     function: Callable[..., Any]

@@ -25,7 +25,7 @@ def recorded(
 
     Args:
       call: Calls the function, of which `captured_by` has looked at the code, with an element.
-      structure: Of an element.
+      structure: The structure of an element.
       rows: Shape and dtype of each component.
 
     Raises:

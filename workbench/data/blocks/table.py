@@ -31,7 +31,7 @@ class BlockTable:
 
     Attributes:
       columns: The results, shape `(n, ...)` each.
-      structure: Of a result.
+      structure: The structure of a result.
       source: What they were computed of.
       captured: What the names of the function stood for.
       call: Takes components, structure and number of an element; gives components and structure.

@@ -17,7 +17,7 @@ class StageFlow:
     """A stage of a pipeline, or its source.
 
     Attributes:
-      name: As the plan writes it, such as "map(parse)".
+      name: The name as the plan writes it, such as "map(parse)".
       depth: 0 for the pipeline's own; those of an input that a stage reads come before it, one deeper.
       is_source: Whether a pipeline begins with it.
       elements: How many it gave.

@@ -23,7 +23,7 @@ class Histogram:
       num: How many there were.
       min: The smallest.
       max: The largest.
-      sum: Of all.
+      sum: The sum of all.
       buckets: (upper end, how many), ascending; each is a tenth wider than the one before it.
     """
 

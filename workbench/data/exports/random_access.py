@@ -27,7 +27,7 @@ def from_position(dataset: _Kind, position: int) -> _Kind:
 
     Args:
       dataset: One without an `obstacle`.
-      position: Of an element, from 0.
+      position: The position of an element, from 0.
     """
     stages: list[Stage] = []
     for stage in reversed(dataset.stages):

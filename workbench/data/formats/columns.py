@@ -82,10 +82,10 @@ class ColumnReading:
 
         Args:
           batch: Holds at least the columns `names`, each as one array.
-          names: Of the components.
-          positions: Of the rows in the file.
-          path: Of the file, for errors.
-          structure: Of an element, with the components in the order of `names`; None for a dict.
+          names: The names of the components.
+          positions: The positions of the rows in the file.
+          path: The path of the file, for errors.
+          structure: The structure of an element, with the components in the order of `names`; None for a dict.
 
         Raises:
           DataLossError: if a null has no default.

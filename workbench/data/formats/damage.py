@@ -13,7 +13,7 @@ def damage_told(path: str, kind: str) -> Iterator[None]:
     """Turns the errors of Arrow's readers into those of workbench.
 
     Args:
-      path: Of the file that is read.
+      path: The path of the file that is read.
       kind: Name of the format.
 
     Raises:

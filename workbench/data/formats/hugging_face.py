@@ -88,7 +88,7 @@ class _Reading:
 
         Args:
           table: Some rows.
-          names: Of the components, in their order.
+          names: The names of the components, in their order.
           rows: The positions of these rows, for errors.
         """
         return [self._column(table, name, rows) for name in names]

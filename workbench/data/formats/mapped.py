@@ -28,7 +28,7 @@ class MappedTable:
     Attributes:
       array: The map as an array.
       memory: The map.
-      path: Of the file, for errors.
+      path: The path of the file, for errors.
     """
 
     at_rest: ClassVar[bool] = False  # pages may have to come from the disk
@@ -41,9 +41,9 @@ class MappedTable:
         """Maps an array.
 
         Args:
-          file: As opened; may be closed afterwards.
-          header: Of the array.
-          path: Of the file.
+          file: An open file; may be closed afterwards.
+          header: The header of the array.
+          path: The path of the file.
         """
         memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         order: Literal["F", "C"] = "F" if header.fortran else "C"
@@ -92,7 +92,7 @@ def native(values: Array, what: str) -> Array:
     """Values in the byte order of the machine, text as bytes.
 
     Args:
-      values: As they lie in the file.
+      values: The values, in the order of the file.
       what: The file or array in texts.
 
     Raises:

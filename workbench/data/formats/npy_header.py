@@ -25,7 +25,7 @@ class NpyHeader:
 
     Attributes:
       shape: The first dimension counts rows.
-      dtype: As in the file, also where its byte order is foreign.
+      dtype: The dtype in the file, also where its byte order is foreign.
       fortran: Whether the array is stored column by column.
       start: Where its first byte lies.
       what: The array in texts, such as "'a.npz', array 'x'".

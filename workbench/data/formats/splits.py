@@ -102,7 +102,7 @@ class PositionedTable(ArrayTable):
     """Columns of rows out of a file.
 
     Attributes:
-      positions: Of the rows in the file.
+      positions: The positions of the rows in the file.
     """
 
     positions: Rows

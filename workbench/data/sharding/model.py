@@ -55,7 +55,7 @@ class Sharding:
     """Who reads what. Counts cover the steps that were looked at.
 
     Attributes:
-      policy: As asked and, if AUTO, what it came to: "AUTO→DATA".
+      policy: The policy that was asked for and, if AUTO, what became of it: "AUTO→DATA".
       policy_asked: Name of the policy in the dataset's options.
       policy_used: Name of the one that applies.
       reason: Why it applies.
@@ -166,7 +166,7 @@ def progress_lines(progress: InputProgress, steps: int, *, limited: bool = False
     """How far replicas are in an epoch, and which waited for their input.
 
     Args:
-      progress: Of the epoch.
+      progress: The progress of the epoch.
       steps: How many steps of it are known.
       limited: Whether there may be more.
     """

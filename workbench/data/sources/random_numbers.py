@@ -24,7 +24,7 @@ class RandomNumbers(Source):
     """Whole numbers from 0 to 2**32 - 1, int64 scalars; with `weights`, positions in these.
 
     Attributes:
-      seed: Of the numbers; every host gets the same ones.
+      seed: The seed of the numbers; every host gets the same ones.
       rerandomize: Whether each iteration has other numbers.
       weights: How often each position is wanted, in proportion; None for uniform numbers.
     """

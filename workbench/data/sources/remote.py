@@ -41,7 +41,7 @@ class RemoteFile(io.RawIOBase):
     Reading raises `DataLossError` if the file changes between two ranges.
 
     Args:
-      url: Of the file.
+      url: The url of the file.
 
     Raises:
       NotFoundError: if there is none, it is a folder, or access is denied.

@@ -38,7 +38,7 @@ class ToDevice(Stage):
         """Checks the argument; whether there is such a device is found out in a pass.
 
         Args:
-          device: As given by the user.
+          device: The device that the user named.
           what: The function that got it, for errors.
 
         Raises:

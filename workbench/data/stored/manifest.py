@@ -41,7 +41,7 @@ class Manifest:
 
     Attributes:
       folder: Name of the folder with the files.
-      compression: Of their blocks.
+      compression: The compression of their blocks.
       element_spec: The nested spec of an element.
       shards: The files, in order.
     """

@@ -58,7 +58,7 @@ class Snapshot(Stage):
 
     Attributes:
       path: The folder, in which each pipeline has a folder of its own.
-      compression: Of the files.
+      compression: The compression of the files.
       reader_func: Makes the elements out of a dataset of one dataset per file, or None.
       shard_func: Gives the number of the file that an element goes to, or None.
       snapshot_name: Names the folder in place of the pipeline's fingerprint; "" for that.

@@ -31,7 +31,7 @@ class CompiledDump:
     """An `OperationDump` for the operations that lines of the user's led to.
 
     Attributes:
-      options: Of the dump.
+      options: The options of the dump.
     """
 
     options: DumpOptions

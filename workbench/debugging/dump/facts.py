@@ -11,7 +11,7 @@ def facts(array: np.ndarray, mode: str) -> dict[str, Any]:
     """The columns of `schema.SCHEMA` that a mode fills for an array; the others are null.
 
     Args:
-      array: Of any dtype.
+      array: An array of any dtype.
       mode: One of `options.MODES`. The health modes are about floating dtypes, and leave others alone.
     """
     if mode == "NO_TENSOR":

@@ -51,7 +51,7 @@ class Recording:
         Args:
           op: Name of the operation, such as "matmul".
           outputs: Arrays; what is none is left out.
-          name: Of the variable that is assigned.
+          name: The name of the variable that is assigned.
           called_from: The calls that led to it, the innermost first; by default those of this thread.
         """
         options = self.file.options
@@ -98,7 +98,7 @@ def recording(options: DumpOptions, *, host: str, replica: int, step: int) -> It
     """Records what this thread computes meanwhile.
 
     Args:
-      options: Of the dump.
+      options: The options of the dump.
       host: Name of the host.
       replica: The replica, -1 in the notebook.
       step: The user's step, -1 outside of steps.

@@ -58,7 +58,7 @@ def all_gather_leaves(
     Args:
       communicator: The replica's.
       leaves: Arrays that `checked_axis` has accepted.
-      axis: As the user gave it.
+      axis: The axis that the user gave.
       site: Where they called.
       options: The deadline.
       nesting: The structure in words.

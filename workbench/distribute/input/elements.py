@@ -143,7 +143,7 @@ class RemoteElements:
         """The step of an element was lost: it is the next to be given, unless a step takes it first.
 
         Args:
-          number: Of the element.
+          number: The number of the element.
           leaves: Its leaves, as far as they are all still there.
         """
         if number not in self._owed:

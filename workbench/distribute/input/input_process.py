@@ -48,7 +48,7 @@ class Open(NamedTuple):
 
     Attributes:
       dataset: Id of the input source.
-      host: Whose pipeline.
+      host: The host that the pipeline belongs to.
       epoch: Number of the epoch.
       replicas: Positions of the host's replicas.
       pipelines: Start of the index and size of that memory.
@@ -85,7 +85,7 @@ class Answer(NamedTuple):
     Attributes:
       steps: Per step, start of the index and size of its `SharedStep`.
       failed: Whether there is a failure.
-      cost: As `Reader.cost`.
+      cost: See `Reader.cost`.
     """
 
     steps: tuple[tuple[int, int], ...]

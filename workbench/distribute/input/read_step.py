@@ -58,7 +58,7 @@ class SharedPlace(NamedTuple):
     Attributes:
       path: The descriptor's, in /proc.
       identity: Device and number of the file: processes of another container may see another one under that path.
-      start: As `SharedStep.index`.
+      start: See `SharedStep.index`.
       nbytes: Its size.
     """
 
@@ -83,7 +83,7 @@ class SharedStep:
     """A step in shared memory.
 
     Attributes:
-      descriptor: Of the memory; closed when this object is gone.
+      descriptor: The file descriptor of the memory; closed when this object is gone.
       index: Where in it the index of its parts begins, which goes on to the end.
       nbytes: Its size.
     """

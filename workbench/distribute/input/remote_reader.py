@@ -90,7 +90,7 @@ class InputProcess:
 
         Args:
           process: What `start` returned.
-          request: Whose steps it reads.
+          request: The request for the steps.
           pipelines: Those of all hosts.
 
         Raises:
@@ -164,7 +164,7 @@ class RemotePipelines:
         """What reads for an iterator.
 
         Args:
-          request: Whose steps.
+          request: The request for the steps.
           ranks: The replicas that get them.
         """
         self._inputs.feed(ranks)
@@ -187,7 +187,7 @@ class RemoteReader:
 
         Args:
           process: Where it is.
-          request: Whose steps it reads.
+          request: The request for the steps.
           pipelines: Those of all hosts.
         """
         self._inputs = process

@@ -298,7 +298,7 @@ class ReplicaProgram:
     """A user's function as the program that each replica runs: under its ReplicaContext.
 
     Attributes:
-      strategy: Whose replica function it is.
+      strategy: The strategy whose replica function it is.
       fn: The user's function.
       observation: How what it computes is checked and dumped, None if it is not.
     """

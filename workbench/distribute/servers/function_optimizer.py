@@ -30,7 +30,7 @@ class FunctionOptimizer:
     Attributes:
       function: The step. What it captures is taken when the optimizer is made.
       slots: Name -> initial value of what the server keeps beside each element of a variable, of the variable's dtype.
-      name: Of the function.
+      name: The name of the function.
 
     Args:
       function: See the attribute. `step` counts from 1: the steps that this variable, or shard, has with this one.
@@ -100,7 +100,7 @@ class Steps:
           name: What it is called.
           where: Variable and update, for messages.
           values: Its first argument; as are the others.
-          gradient: As of `FunctionOptimizer`.
+          gradient: The gradient that `FunctionOptimizer` describes.
           slots: Likewise.
           step: Likewise.
 

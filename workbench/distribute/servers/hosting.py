@@ -24,7 +24,7 @@ class Hosting:
     """Servers that run, the client of them, and the devices of workers.
 
     Attributes:
-      cluster: Whose devices these are.
+      cluster: The cluster that has the devices.
       servers: The parameter servers.
       workers: Devices on which functions run.
       client: The notebook's client.
@@ -43,7 +43,7 @@ class Hosting:
         """Starts the servers.
 
         Args:
-          cluster: Whose devices these are.
+          cluster: The cluster that has the devices.
           workers: Where functions run.
           servers: Where variables live, a device of each server.
           strategy: Id of the strategy.

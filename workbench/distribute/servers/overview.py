@@ -16,8 +16,8 @@ class HeldVariable:
     Attributes:
       name: Its name, such as "table/part_0".
       dtype: Name of its dtype.
-      shape: Of this shard.
-      size_bytes: Of its values.
+      shape: The shape of this shard.
+      size_bytes: The size of its values.
       slot_bytes: What optimizers keep for it.
       updates: How many it has had.
     """

@@ -62,7 +62,7 @@ class ShardStore:
         """An empty store.
 
         Args:
-          name: Of the server, for messages.
+          name: The name of the server, for messages.
           record: Called with each change before it is made; what it raises refuses the change.
         """
         self.held: dict[str, Held] = {}

@@ -16,7 +16,7 @@ class Stream:
     A function that runs again, on another worker, has the same stream and call, and numbers its updates alike.
 
     Attributes:
-      name: Of the coordinator, or the process.
+      name: The name of the coordinator, or the process.
       call: Number of the function; 0 for a process.
       first_open: The first function that has not ended.
       counts: Server -> how many updates went there.

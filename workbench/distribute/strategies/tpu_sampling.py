@@ -152,7 +152,7 @@ def note(env: ReplicaEnv, first: int, seen: tuple[Seen, ...]) -> None:
     Args:
       env: The replica.
       first: Number of the first sampled step.
-      seen: Of all replicas.
+      seen: What was seen of all replicas.
     """
     ready: dict[tuple[int, int], int] = {}
     local = {rank for rank, device in enumerate(env.devices) if device.worker == env.device.worker}

@@ -37,7 +37,7 @@ def together(
     Args:
       combine: Called with one array per replica, shape (leaves, ...), and `axis` counted in these.
       components: By the number of the leaf, one value per replica.
-      axis: As the user gave it, counted in a leaf.
+      axis: The axis that the user gave, counted in a leaf.
 
     Returns:
       Results by the number of the leaf, without those of leaves that are like too few others, or no plain arrays.

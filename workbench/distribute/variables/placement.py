@@ -42,7 +42,7 @@ class Placement(ABC):
     counts as the notebook, and runs on the replicas all the same: `contexts.merging_env()`.
 
     Attributes:
-      strategy: Whose variables they are.
+      strategy: The strategy whose variables they are.
       by_replica: Each replica has a component of its own, which it can look at and update alone.
     """
 
@@ -150,7 +150,7 @@ class Placement(ABC):
         Args:
           variables: All of them, wherever each is.
           lost: Ranks of the replicas that have nothing.
-          survivors: Of those that have; at least one.
+          survivors: Ranks of the replicas that still have them; at least one.
         """
 
     # -- what it is called
@@ -190,7 +190,7 @@ class Placement(ABC):
           env: The replica.
           variable: The variable.
           how: The method.
-          value: Of this replica.
+          value: The value of this replica.
           site: Where the user called it.
 
         Raises:

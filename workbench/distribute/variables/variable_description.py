@@ -20,7 +20,7 @@ class VariableDescription:
 
     Attributes:
       key: Name of its components in the replicas' stores, unique.
-      strategy: Whose variable it is, or None for a plain one.
+      strategy: The strategy whose variable it is, or None for a plain one.
       name: The user's name for it.
       shape: Its shape.
       dtype: Its dtype.

@@ -152,7 +152,7 @@ class Done(NamedTuple):
     Attributes:
       rank: The replica.
       structure: Key of the structure of its result.
-      leaves: Of the result, as `travelling` makes them; many of them as `PackedLeaves`.
+      leaves: The leaves of the result, as `travelling` makes them; many of them as `PackedLeaves`.
     """
 
     rank: int

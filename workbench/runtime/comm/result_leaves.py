@@ -27,7 +27,7 @@ class PackedLeaves(NamedTuple):
     """The leaves of a result.
 
     Attributes:
-      leaves: As DONE carries them; None for those that are rows.
+      leaves: What DONE carries; None for those that are rows.
       rows: (number of the leaf of each row, shape `(rows, ...)`; whether leaves are NumPy's scalars) of each array.
     """
 

@@ -50,7 +50,7 @@ class Connector:
         """Prepares to claim workers, as `holder`.
 
         Args:
-          client: Of the Dask cluster.
+          client: The client of the Dask cluster.
           holder: How to call this driver towards others.
           shape: "devices" and "kind" that workers shall have which are not laid out by name.
           remote_hosts: Which hosts to reach over Dask's comms although they are this machine.

@@ -68,7 +68,7 @@ def hosts_of(
 
     Args:
       names: Worker -> name of its host.
-      tried: Of a worker, and others -> for each of the others why it cannot share memory with that one, or "".
+      tried: One worker, and the others -> for each of the others why it cannot share memory with that one, or "".
 
     Returns:
       Worker -> host: the name for the first part of it, "name.2" for the second. And for the first worker of each

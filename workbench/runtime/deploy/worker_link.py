@@ -68,7 +68,7 @@ class WorkerLink:
       shipped: Ids of functions and structures that it has.
       structures: Its number -> result structure.
       statuses: Last heartbeat, one row per replica.
-      beside: Of that heartbeat, processes that work beside the worker.
+      beside: The processes beside the worker that this heartbeat named.
       last_beat: When that came, by `time.monotonic`.
       standing: Where its replicas are, if it has fallen silent, see `silence`; else "". The watching thread's.
       silenced: Its urgent link has ended; the watching thread's.

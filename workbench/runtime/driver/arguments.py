@@ -33,7 +33,7 @@ def payload(
 
     Args:
       shipping: Knows structures by id.
-      step: Whose arguments they are; learns which values it reads.
+      step: The step whose arguments they are; learns which values it reads.
       args: Positional arguments; a `Handle` anywhere in them stands for the replica's component.
       kwargs: Likewise by name.
 

@@ -155,8 +155,8 @@ def fetch_all(handles: Sequence[Handle]) -> None:
     """Fetches what is not here of several values: from all replicas at once, with a message for many values.
 
     Raises:
-      WorkbenchError: As `Handle.value`. What cannot be brought here, such as an object that does not pickle, is left to
-        each reader.
+      WorkbenchError: What `Handle.value` raises. What cannot be brought here, such as an object that does
+        not pickle, is left to each reader.
     """
     by_place: dict[tuple[Runner, tuple[tuple[str, int], ...]], dict[int, list[Handle]]] = {}
     for handle in handles:

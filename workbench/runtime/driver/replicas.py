@@ -34,7 +34,7 @@ class Replicas(ABC):
       links: worker name -> the link behind which the stores of its replicas are.
       seats: (worker name, device index there) of each replica, whether it takes part now or not.
       taken: The seats that take part, by rank; see `membership`.
-      places: Of each rank, as `seats`; another tuple as soon as others take part.
+      places: One for each rank, in the form of `seats`; another tuple as soon as others take part.
       worker_names: The workers that those are on.
       absent: Worker name -> why its replicas do not take part.
       may_grow: All of these are back.

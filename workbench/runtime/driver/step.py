@@ -64,7 +64,7 @@ class Step:
     """One message that every replica of a group executes.
 
     Attributes:
-      group: Whose step it is.
+      group: The group whose step it is.
       places: Where its replicas are, by rank; those of its group change.
       serial: Its number in the gang.
       number: Its number among the user's steps of the group, -1 for internal work.
@@ -178,7 +178,7 @@ class Step:
         """What became of the replicas of one worker.
 
         Args:
-          outcomes: Of each of them, as DONE carries them; or a single one of a program that ran for all at once.
+          outcomes: One for each replica, as DONE carries them; or a single one of a program that ran for all at once.
           structures: Those that the worker has told so far, by their keys.
         """
         for fields in outcomes:

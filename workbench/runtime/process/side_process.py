@@ -23,7 +23,7 @@ class SideProcess:
     when this process does, however that happens, or with `close`.
 
     Attributes:
-      pid: Of the process.
+      pid: The number of the process.
       line: This end of the socket.
     """
 
@@ -31,7 +31,7 @@ class SideProcess:
         """Starts the process.
 
         Args:
-          function: As "module:function"; it is called with the descriptor of its end.
+          function: "module:function"; it is called with the descriptor of its end.
 
         Raises:
           ChildProcessError: if it cannot be started.

@@ -222,7 +222,7 @@ class DeviceExecutor:
         """Why there is no value `key`.
 
         Args:
-          key: Of the value.
+          key: The key of the value.
           rank: The replica that should have it, -1 if its device tells.
           where: Which argument of which function it is, "" if it was asked for by itself.
         """

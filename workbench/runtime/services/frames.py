@@ -30,7 +30,7 @@ def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryvie
 
     Args:
       fields: What JSON can hold.
-      arrays: Of numbers, bools or texts of fixed length; not of objects.
+      arrays: Arrays of numbers, bools or texts of fixed length; not of objects.
     """
     if arrays:
         arrays = [np.ascontiguousarray(array).reshape(array.shape) for array in arrays]

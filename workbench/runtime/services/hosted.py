@@ -44,7 +44,7 @@ class HostedService:
         """Starts it.
 
         Args:
-          cluster: Whose device it is.
+          cluster: The cluster that has the device.
           device: Its process runs the service.
           name: What it is called.
           program: Starts it there; called as `program(env, name, *start())`. It may be called again where an earlier

@@ -26,11 +26,12 @@ class Arguments:
     """Arguments of one step.
 
     Attributes:
-      structure: Of (args, kwargs), or None without arguments.
+      structure: The structure of (args, kwargs), or None without arguments.
       kinds: Per leaf "row", "shared", "padded", or ("fixed", value) for what is no array.
       rows: Arrays with a row per replica; a padded one is followed by its counts of rows.
       shared: Values that are the same for all replicas.
-      signature: Of the leaves, hashable: equal where a program fits that was compiled for the same structure.
+      signature: The signature of the leaves, hashable: equal where a program fits that was compiled for the same
+        structure.
     """
 
     structure: Any
@@ -55,10 +56,10 @@ def arguments_of(
 
     Args:
       mesh: The devices.
-      executors: Of this worker's replicas, in rank order: they hold the components.
+      executors: The executors of this worker's replicas, in rank order: they hold the components.
       kept_rows: Gives the components that are in place already.
       keep_rows: Takes those that have been put in place of NumPy arrays.
-      structure: Of the arguments.
+      structure: The structure of the arguments.
       leaves: `Ref`s, or values for all replicas.
       partial_batch: What to do with components of different length.
       most_rows: By leaf, the most rows that any replica of any host has, where there are several hosts.

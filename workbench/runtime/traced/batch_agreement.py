@@ -28,8 +28,8 @@ def fed(executor: DeviceExecutor, leaves: Sequence[Any]) -> dict[int, Ref]:
     """The leaves that are values which hosts have read themselves.
 
     Args:
-      executor: Of one of this host's replicas.
-      leaves: Of the arguments.
+      executor: The executor of one of this host's replicas.
+      leaves: The leaves of the arguments.
     """
     found = {}
     for index, leaf in enumerate(leaves):

@@ -57,7 +57,7 @@ class ReadyProgram:
         """What became of the step on the local ranks.
 
         Args:
-          leaves: Of the result: `Rows`, `SlicesRows`, or what is the same in every step.
+          leaves: The leaves of the result: `Rows`, `SlicesRows`, or what is the same in every step.
           awaited: The notebook may be about to look at it: small values go along.
         """
         if self._remote is None:
@@ -77,7 +77,7 @@ class ReadyProgram:
         """Records, of all replicas: the whole step, with what its collectives move as the compiler says.
 
         Args:
-          group: Whose step it was.
+          group: The group whose step it was.
           step: Number among the user's steps.
           started_ns: When it was started, of `time.monotonic_ns`.
           begin: When it began to be computed.

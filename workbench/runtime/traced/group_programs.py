@@ -87,7 +87,7 @@ class GroupPrograms:
         """A variable as the program takes it: as it was left by the last step, or put together.
 
         Args:
-          name: Of the variable.
+          name: The name of the variable.
           given_away: The program will overwrite the rows: what they were made of must stay, in case it fails.
         """
         variable = shared(self._stores, name)

@@ -30,9 +30,9 @@ class Started:
     Attributes:
       serial: Number of its message.
       step: Number among the user's steps.
-      group: Whose step it is.
+      group: The group whose step it is.
       known: What this worker keeps of that group.
-      leaves: Of its result: `Rows`, or what is the same in every step.
+      leaves: The leaves of its result: `Rows`, or what is the same in every step.
       waits_for: Everything that it computes.
       program: What runs.
       started_ns: When it was started.

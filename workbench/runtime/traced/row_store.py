@@ -19,7 +19,7 @@ class Begun(NamedTuple):
 
     Attributes:
       serial: Its number.
-      step: As the user knows it, -1 if it is none of the user's.
+      step: The number that the user knows, -1 if it is none of the user's.
       latest_step: Which of the user's steps has begun last.
       committed: Steps up to here cannot be undone any more; see `ReplicaStore.commit`.
     """

@@ -38,8 +38,8 @@ class StepTallies:
         """A replica has ended a step.
 
         Args:
-          serial: Of the step.
-          group: Whose step it is.
+          serial: The serial of the step.
+          group: The group whose step it is.
           ranks: The replicas that the step runs on, None for all.
           outcome: What became of it.
         """

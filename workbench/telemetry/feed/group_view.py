@@ -54,7 +54,7 @@ def group_view(
       last: The newest collective of each replica of this group and generation.
       texts: What the numbers mean.
       choice: Chooses the replicas that get a lane.
-      version: Of the feed.
+      version: The version of the feed.
       now_ns: The time, by the driver's clock; decides what counts as stuck.
       not_finite: Where NaN or infinity first went into one of its collectives, and where first of what still does.
       ends: What the driver has told of this generation.

@@ -48,7 +48,7 @@ class LaneChoice:
           key: Which group.
           known: Its replicas.
           records: Rows of `history.RECORD` of this group that were joined.
-          version: Of the feed.
+          version: The version of the feed.
         """
         before = self._chosen.get(key)
         replicas = np.array(sorted(known), np.int64)

@@ -62,7 +62,7 @@ class Onsets:
         """The first onset that lasted beyond step `since` and began by step `until`; None if there is none.
 
         Args:
-          group: Of which group.
+          group: The group that the records belong to.
           complete: No record was lost.
           since: The first step that is asked about.
           until: The last one; None for any.

@@ -12,7 +12,7 @@ def step_times(window: StepWindow | None, *, not_finite: int) -> tuple[StepTimin
     """The newest steps, oldest first.
 
     Args:
-      window: Of one group; None without records.
+      window: The last steps of one group; None without records.
       not_finite: Number of the text that says that what went in was not finite.
     """
     if window is None:

@@ -23,7 +23,8 @@ class Ends:
     Attributes:
       lost: Replicas that are gone.
       failed: Steps that have ended with an error, which the notebook has been shown.
-      positions: Of lost replicas: the last step, the number of the last collective in it, and whether they were in it.
+      positions: Where lost replicas were: the last step, the number of the last collective in it, and whether they
+        were in it.
     """
 
     lost: frozenset[int] = frozenset()

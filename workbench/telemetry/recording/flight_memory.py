@@ -115,7 +115,7 @@ class Flight(NamedTuple):
     """What the memory of a replica held when its process had ended.
 
     Attributes:
-      identity: Whose it is.
+      identity: The identity of the owner.
       signatures: What rows refer to.
       rows: Records, oldest first, each a `ROW`.
       step: The last step that it began.

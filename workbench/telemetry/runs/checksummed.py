@@ -16,7 +16,7 @@ def opened(data: bytes, what: str) -> bytes:
     """The inverse of `sealed`.
 
     Args:
-      data: As it was found.
+      data: The bytes that were found.
       what: What to call it in an error.
 
     Raises:

@@ -40,7 +40,7 @@ def verdicts(snapshot: Snapshot) -> tuple[Verdict, ...]:
     The first is the one to show. A pure function of what was folded, so a recorded run is judged as a live one.
 
     Args:
-      snapshot: As `Feed.snapshot` and `Run.snapshot` give it.
+      snapshot: The result of `Feed.snapshot` or `Run.snapshot`.
     """
     groups = _current(snapshot.groups)
     found = [verdict for group in groups for verdict in _of_group(group, snapshot)]
@@ -95,7 +95,9 @@ def _healthy(groups: tuple[GroupView, ...], events: tuple[EventItem, ...]) -> Ve
             ),
         )
     )
-    compared = "" if agreed is None else f"{agreed.message} after step {agreed.step}"
+    compared = "" if agreed is None else agreed.message
+    if agreed is not None and agreed.step >= 0:
+        compared += f" after step {agreed.step}"
     told = evidence(
         compared,
         f"{percent(pace.read_share)} of what went into collectives was looked through",

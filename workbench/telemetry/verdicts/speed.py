@@ -21,7 +21,7 @@ def late(group: GroupView, *, explained: Collection[int | None]) -> Iterator[Ver
     """Replicas that are late step after step, those that cost most first.
 
     Args:
-      group: Whose replicas.
+      group: The group that has the replicas.
       explained: Replicas of which it is known why they are late.
     """
     for each in group.lateness.late:

@@ -174,7 +174,7 @@ def only_strategy(namespace: Mapping[str, Any], name: str = "") -> Strategy:
 
     Args:
       namespace: The notebook's variables.
-      name: Of the one that holds it; "" where there is only one strategy anyway.
+      name: The strategy that holds it; "" where there is only one strategy anyway.
 
     Raises:
       FailedPreconditionError: if there is none, or several to choose from.

@@ -58,7 +58,7 @@ class Session:
 
     Attributes:
       namespace: The cells' globals.
-      outcome: Of the latest cell.
+      outcome: The outcome of the latest cell.
     """
 
     namespace: dict[str, Any]

@@ -100,7 +100,7 @@ class Findings(Protocol):
 
     Attributes:
       run: Name of the run.
-      status: Of the cluster.
+      status: The status of the cluster.
       workers: All of them.
       groups: One per strategy.
       said: What the collectives tell, the most important first.

@@ -178,14 +178,14 @@ def sweep(
     `internal=True` only.
 
     Args:
-      strategy: Whose replicas.
+      strategy: The strategy that has the replicas.
       op: "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", or several of them.
       smallest_bytes: First size S, as nccl-tests counts it: of all parts for reduce_scatter and all_gather.
       largest_bytes: Last size. Each replica needs two to three times as much memory.
       factor: From one size to the next, at least 2.
       dtype: Element type.
       redop: "sum", "mean", "min", "max" or "prod".
-      algorithm: Of all_reduce, as for `Communicator.all_reduce`.
+      algorithm: The algorithm of all_reduce, as for `Communicator.all_reduce`.
       rounds: How often, 1 to 1,000.
       baseline: An earlier sweep, or the file that its `save` wrote, to compare with: a ghost in the chart, a line in
         the text. Operations and dtypes are matched, groups and numbers of replicas need not be equal.

@@ -45,7 +45,7 @@ class Timings:
 
     Attributes:
       snapshot: Everything that is shown.
-      group: Whose collectives these are, "" for all.
+      group: The strategy whose collectives these are, "" for all.
       internal: Whether the collectives are shown, too, that workbench itself needed.
       status: "live", or "replay" for a recorded run.
       silent: Addresses of workers that did not answer, so that their newest collectives are missing.

@@ -76,7 +76,7 @@ class Dump:
         """The elements that an operation gave; None unless the mode was "FULL_TENSOR".
 
         Args:
-          row: As `select` gives it.
+          row: A row that `select` gives.
         """
         return array_of(row)
 

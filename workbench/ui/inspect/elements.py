@@ -32,7 +32,7 @@ def look_at(
       leaf: The value.
       found: What was found out about it.
       number: Which of the inspected values it is.
-      replica: Whose component.
+      replica: The replica that holds the component.
       difference: Show how it differs from replica 0.
       wanted: Which elements.
     """
@@ -91,7 +91,7 @@ def window_at(shape: tuple[int, ...], elements: Index) -> Window:
     """The window that an index of NumPy's kind means: numbers choose a place, slices the one or two axes shown.
 
     Args:
-      shape: Of the array.
+      shape: The shape of the array.
       elements: Such as `...` for the last two axes, or `np.s_[3, :, 100:200]`; missing axes at the end are whole.
 
     Raises:

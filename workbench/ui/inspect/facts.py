@@ -53,7 +53,7 @@ def inspected(
     What is not finite, and whether copies agree, is also told to the log of the cluster.
 
     Args:
-      names: Of the leaves.
+      names: The names of the leaves.
       leaves: What to look at.
       exact: Read all elements of huge arrays, too.
     """

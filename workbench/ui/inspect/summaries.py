@@ -23,7 +23,7 @@ def summarise(env: ReplicaEnv, components: list[Any], keys: list[str], exact: li
       env: The replica.
       components: Values.
       keys: Names of variables in the replica's store.
-      exact: Of each: read all elements of huge arrays, too.
+      exact: For each of them, whether to read all elements, also of a huge array.
     """
     values = (*components, *(component(env, key) for key in keys))
     return [_read(value, exact=all_of_it) for value, all_of_it in zip(values, exact, strict=True)]

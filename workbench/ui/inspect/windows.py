@@ -25,7 +25,7 @@ class Window:
     """Elements of an array, as rows and columns.
 
     Attributes:
-      shape: Of the array.
+      shape: The shape of the array.
       axes: The axis that goes down and the one that goes to the right; -1 for none.
       index: A place on every axis; on those two the first that is shown.
       extent: How many elements from there on, along those two.
@@ -63,7 +63,7 @@ def window(
     """A window that lies in an array of this shape, whatever was asked for; pooled as little as possible.
 
     Args:
-      shape: Of the array.
+      shape: The shape of the array.
       axes: Down and to the right; by default the last two.
       index: First place on each axis; by default 0.
       extent: How many elements along the two axes; by default to their end.

@@ -16,7 +16,7 @@ def collectives_model(snapshot: Snapshot, *, status: str, silent: Sequence[str] 
     """What the views of collectives draw.
 
     Args:
-      snapshot: Of a feed or a recorded run.
+      snapshot: The snapshot of a feed or a recorded run.
       status: One word.
       silent: Addresses of workers whose newest collectives are missing.
     """

@@ -134,9 +134,9 @@ class Elements:
 
     Attributes:
       value: Number of the value among those that were inspected.
-      replica: Whose component; -1 for a value in the notebook.
+      replica: The replica that holds the component; -1 for a value in the notebook.
       difference: These are differences to replica 0.
-      shape: Of the component.
+      shape: The shape of the component.
       axes: The axis that goes down and the one that goes to the right; -1 for none.
       index: A place on every axis; on those two the first that is shown.
       extent: How many elements are shown along those two.

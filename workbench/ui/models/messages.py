@@ -117,8 +117,8 @@ class DeviceUse:
       host: Its host.
       name: Such as "worker 0" or "gpu:1".
       kind: "CPU", "GPU" or "TPU".
-      status: As of its worker.
-      use_percent: Of one core for a CPU worker, so 200 is two cores; of the device otherwise. None: not known.
+      status: The status of its worker.
+      use_percent: Percent of one core for a CPU worker, so 200 is two cores; of the device otherwise. None: not known.
       memory_bytes: In use, or None.
       memory_limit_bytes: What there is, or None.
       recent_percent: Earlier figures of `use_percent`, oldest first.
@@ -166,7 +166,7 @@ class Values:
       elements: A heat map, or None.
       looked_at: When that was found out, seconds since 1970: ages are of that moment.
       first: What went wrong first among them, None if all are finite.
-      steps: Of a dump, the steps of which one can be chosen; else None.
+      steps: The steps to choose from in a dump; else None.
     """
 
     values: tuple[InspectedValue, ...]
@@ -184,7 +184,7 @@ class ArrayPart:
       replica: Its replica.
       host, device: Where.
       start, stop: Per axis, as in a slice.
-      size_bytes: Of the part.
+      size_bytes: The size of the part.
     """
 
     replica: int
@@ -202,10 +202,10 @@ class ArraySharding:
     Attributes:
       name: What the array is called, or "".
       kind: Its class.
-      shape: Of the whole.
+      shape: The shape of the whole.
       dtype: Name of its dtype.
       parts: In replica order.
-      size_bytes: Of the whole, once.
+      size_bytes: The size of the whole, once.
       imbalance_percent: How much more than the average the fullest device holds.
       sentence: How it is split, in words.
     """
@@ -262,7 +262,7 @@ class DatasetSharding:
 
     Attributes:
       summary: One line.
-      policy: As asked and as it came to be, such as "AUTO→DATA".
+      policy: The policy that was asked for and what became of it, such as "AUTO→DATA".
       reason: Why.
       algorithm: How batches are divided.
       hosts, replicas_per_host: Of the cluster.
@@ -382,7 +382,7 @@ class RunEntry:
       path: The file.
       name: What to call it.
       written: Time of day when it ended, ISO 8601, or "".
-      size_bytes: Of the file.
+      size_bytes: The size of the file.
       records: Records in it.
       duration_seconds: From the first record to the last.
       replicas: How many took part.
@@ -425,7 +425,7 @@ class ComparedRow:
     Attributes:
       key: Identifies it.
       op, redop, dtype, n: What was compared.
-      size_bytes: Of the latest one; those between the same powers of two are taken together.
+      size_bytes: The size of the latest one; those between the same powers of two are taken together.
       first, second: In each of the runs.
       ratio: Second median over first; below 1 the second is faster.
       difference_seconds: What the difference of the medians makes over the second run's collectives, or None.
@@ -467,10 +467,10 @@ class Replay:
     """A recorded run, with all that its views draw.
 
     Attributes:
-      run: As in the list of runs.
+      run: The run, with the name that the list of runs gives it.
       first_step, last_step: Of the run; -1 without records.
       shown_from, shown_to: The first and the last step that are shown.
-      collectives: Of these steps.
+      collectives: The collectives of these steps.
       topology, devices: As at the last look while it was recorded; None if nobody could look.
       values, array_sharding, dataset_sharding, input, data_service, servers: What was looked at last while it was
         recorded, if anything.

@@ -22,7 +22,7 @@ def misfits(
     """Where a JSON value is not of a Python type; nothing if it is.
 
     Args:
-      value: As `json.loads` gave it.
+      value: The result of `json.loads`.
       kind: A dataclass, or the type of one of its fields.
       fields: Gives name and type of each field of a dataclass.
       where: What to call the value.

@@ -21,8 +21,8 @@ def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
     """The overview of the group that was active last.
 
     Args:
-      snapshot: Of a feed or a recorded run.
-      status: Of the run, in one word.
+      snapshot: The snapshot of a feed or a recorded run.
+      status: The status of the run, in one word.
     """
     if not snapshot.groups:
         nothing = Verdict("watching", "watching", "No replicas have met yet", "", "", -1, -1)

@@ -143,7 +143,7 @@ class RecordedRuns:
         """What the views draw of a run; see `models.Replay`.
 
         Args:
-          path: As `all` gives it.
+          path: A path that `all` lists.
           steps: Only these; by default all, of which views show the newest.
 
         Raises:

@@ -22,7 +22,7 @@ def dataset_model(sharding: Sharding, *, progress: InputProgress | None = None) 
     """What the view of a dataset's sharding draws.
 
     Args:
-      sharding: As `explain_sharding` found it.
+      sharding: The result of `explain_sharding`.
       progress: How far replicas are; by default what `sharding` knows of that.
     """
     progress = progress or sharding.progress

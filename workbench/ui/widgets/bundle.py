@@ -24,7 +24,8 @@ def mimebundle(
       source: The view and its model.
       text: The text twin.
       html: The script-free HTML.
-      include: As IPython asks; with `MIME` in it only text, HTML and the model, also where there is no kernel.
+      include: The formats that IPython asks for; with `MIME` in it only text, HTML and the model, also where there is
+        no kernel.
     """
     bundle: dict[str, Any] = {"text/plain": text, "text/html": html}
     if include is not None and MIME in include:

@@ -100,7 +100,7 @@ class CsvFiles(SplitReader):
       reading: Which columns, and what stands for null.
       form: How the files are written.
       dtypes: Types by column.
-      structure: Of an element, whose components are the columns in the order of `reading.names`; None for dicts.
+      structure: The structure of an element, with the columns in the order of `reading.names`; None for dicts.
       strict: Whether no value without default may be missing; else missing text is empty, a missing float NaN.
     """
 

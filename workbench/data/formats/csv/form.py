@@ -22,7 +22,7 @@ class CsvForm:
 
     Attributes:
       header: Whether the first record of each file holds names of columns.
-      names: Of all columns, if they are known without a file.
+      names: The names of all columns, if they are known without a file.
       delimiter: What separates fields.
       quote: The quotation mark, "" if there is none.
       null_values: What a missing value looks like.
@@ -69,8 +69,8 @@ class CsvForm:
 
         Args:
           text: Whole records.
-          names: Of all columns.
-          types: Of the columns that are wanted; null to look them up.
+          names: The names of all columns.
+          types: The types of the columns that are wanted; null to look them up.
 
         Raises:
           pyarrow.ArrowInvalid: if a record does not fit.

@@ -74,7 +74,7 @@ def inferred_defaults(
 
     Args:
       rows: Fields of records.
-      numbers: Of the columns that are looked at.
+      numbers: The numbers of the columns that are looked at.
       na_value: What a missing value looks like, besides an empty field.
       count: How many rows to look at; None for all.
     """

@@ -23,7 +23,7 @@ def whole_records(blocks: Iterator[bytes], quote: str, path: str) -> Iterator[by
     Args:
       blocks: The content of a file.
       quote: The quotation mark, or "" for none. Line ends between two of them are part of a field.
-      path: Of the file, for errors.
+      path: The path of the file, for errors.
 
     Raises:
       DataLossError: if the last quotation mark is never closed, or a record is longer than 64 MiB.

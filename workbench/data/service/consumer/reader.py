@@ -282,7 +282,7 @@ class _Fetcher:
     """Fetches from one worker.
 
     Attributes:
-      address: Of the worker.
+      address: The address of the worker.
       freed: Lanes and numbers of blocks that were acknowledged since the last request.
       drained: Lanes of which the worker has nothing left, and how often they had moved by then.
     """

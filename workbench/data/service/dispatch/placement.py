@@ -60,7 +60,7 @@ class Placement:
 
         Args:
           ledger: Knows the jobs.
-          worker_addresses: Of all workers, for the policies that give each a fixed part.
+          worker_addresses: The addresses of all workers, for the policies that give each a fixed part.
           patience_seconds: How long workers that a former dispatcher knew may take to come back.
           tell: Called after every change of a lane.
         """

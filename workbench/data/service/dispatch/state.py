@@ -25,7 +25,7 @@ class Registered:
       digest: SHA-256 of its bytes.
       splits: How many splits each of its sources has; None if one cannot be cut, for `unsplittable` says why.
       endless: Whether it is known to have no end.
-      compression: Of its elements on their way.
+      compression: The compression of its elements on their way.
       finite: Whether it is known to have one.
     """
 

@@ -56,7 +56,7 @@ class LaneTask:
     Attributes:
       key: Which lane.
       shelf: What was made and waits for consumers.
-      compression: Of the elements on their way.
+      compression: The compression of the elements on their way.
       failure: Why the lane stays as it is although it has not ended; None if it has, or goes on.
     """
 

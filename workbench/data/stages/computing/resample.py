@@ -29,7 +29,7 @@ class RejectionResample(Stage):
       fn: Gives an element's class, a whole number; a tuple element is unpacked over its arguments.
       target: The wanted share of each class.
       initial: The share that each class has; None to count.
-      seed: Of the choices.
+      seed: The seed of the choices.
     """
 
     name: ClassVar[str] = "rejection_resample"
