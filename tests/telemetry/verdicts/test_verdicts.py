@@ -187,6 +187,17 @@ def test_nan_without_a_collective_is_told_by_an_inspection_until_it_is_over() ->
     assert judged(even(40), events=[nan, finite])[0].code == "good"
 
 
+def test_an_infinity_that_an_inspection_found_is_told_by_its_name() -> None:
+    inf = Event("alert", "inf", "M: wb.inspect found in w: Inf", 50 * MS, "warning", 2, step=38, generation=0)
+    finite = Event("lifecycle", "finite", "M: what was not finite is finite", 60 * MS, generation=0)
+    found = judged(even(40), events=[inf])[0]
+
+    assert (found.code, found.sentence) == ("nan", "Infinity since step 38, first on replica 2")
+    assert judged(even(40), events=[inf, finite])[0].code == "good"
+    given = judged(even(40, inputs="not finite"), events=[inf])[0]
+    assert given.sentence.startswith("NaN or infinity since step 0")  # which of them, nobody has seen
+
+
 def test_copies_that_differ_are_named_until_they_agree() -> None:
     differ = Event(
         "alert",
@@ -256,11 +267,12 @@ def test_a_replica_without_data_is_named_with_the_reason() -> None:
 
 
 def paced(
-    length_ns: Sequence[int], *, sent_ns: int = 20_000, n: int = 4, cores: int = 0
+    length_ns: Sequence[int], *, sent_ns: int = 20_000, n: int = 4, cores: int = 0, gap: int = 0
 ) -> tuple[Verdict, ...]:
-    """Steps that take so long each, of which all_reduce takes a part."""
+    """Steps that take so long each, of which all_reduce takes a part; numbers leave a gap in the middle."""
     calls, now = [], MS
-    for step, length in enumerate(length_ns):
+    for number, length in enumerate(length_ns):
+        step = number + (gap if number >= len(length_ns) // 2 else 0)
         calls.append(Call([now] * n, now + sent_ns, step=step, inputs="finite", nbytes=1 << 20))
         now += length
     replicas = Replicas(["a"] * n)
@@ -290,6 +302,14 @@ def test_steps_that_became_slower_are_told_with_the_step_and_what_grew() -> None
     assert found[0].sentence == "Steps became slower: 200 to 50.0 per second since step 60"
     assert found[0].evidence == "computing grew most: 4.98 ms to 20.0 ms per step"
     assert found[0].step == 60
+
+
+def test_numbers_of_steps_may_be_far_apart() -> None:
+    found = paced([5 * MS] * 60 + [20 * MS] * 60, gap=1 << 50)
+
+    assert [each.code for each in found] == ["slower"]
+    assert found[0].step == 60 + (1 << 50)
+    assert found[0].evidence == "computing grew most: 4.98 ms to 20.0 ms per step"
 
 
 def test_a_slow_moment_a_pause_and_warming_up_are_no_slowdown() -> None:

@@ -124,6 +124,19 @@ def selected(rows: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return rows if mask.all() else picked(rows, np.flatnonzero(mask))
 
 
+def numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `np.unique` with the inverse, without sorting where the values are whole numbers close to each other.
+
+    Where they are not, as in a recording that is damaged, memory grows with how many there are, not with how far apart.
+    """
+    low = int(values.min())
+    if int(values.max()) - low > 8 * len(values):
+        unique, inverse = np.unique(values, return_inverse=True)
+        return unique, inverse
+    there = np.bincount(values - low) > 0
+    return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[values - low]
+
+
 def changes(rows: np.ndarray, names: Sequence[str], order: np.ndarray) -> np.ndarray:
     """Where, in this order, a row differs from the one before in any of the columns; the first always does."""
     changed = np.zeros(len(order), bool)

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from workbench.telemetry.feed.history import numbered
 from workbench.telemetry.snapshot import Slowdown
 
 _BLOCK: Final = 10
@@ -26,19 +27,16 @@ def slowdown(collectives: np.ndarray) -> Slowdown | None:
     """
     if len(collectives) < _BLOCK * (1 + _BEFORE + _AFTER):
         return None
-    step = collectives["step"]
-    low = int(step[0])
-    column = np.maximum(step - low, 0)
+    steps, column = numbered(collectives["step"])
     count = np.bincount(column)
-    there = np.flatnonzero(count)
-    begins = np.full(len(count), np.iinfo(np.int64).max)
+    begins = np.full(len(steps), np.iinfo(np.int64).max)
     np.minimum.at(begins, column, collectives["enter_ns"])
-    length = np.diff(begins[there])
+    length = np.diff(begins)
     kinds = [count, *(np.bincount(column, weights=collectives[name]) for name in ("bytes", "op", "count"))]
-    alike = np.all([kind[there] == kind[there[-1]] for kind in kinds], axis=0)
+    alike = np.all([kind == kind[-1] for kind in kinds], axis=0)
     # The last step has no end yet; of those before it, the newest that are all alike.
     first = int(np.flatnonzero(~alike)[-1]) + 1 if not alike.all() else 0
-    length, numbers = length[first:], there[first:-1] + low
+    length = length[first:]
     blocks = len(length) // _BLOCK
     if blocks < 1 + _BEFORE + _AFTER:
         return None
@@ -57,14 +55,14 @@ def slowdown(collectives: np.ndarray) -> Slowdown | None:
     before, after = slice(begin + _BLOCK, split), slice(split, None)
     waits = np.bincount(column, weights=collectives["wait_ns"] / np.maximum(1, collectives["n"] - 1))
     sends = np.bincount(column, weights=np.maximum(collectives["end_ns"] - collectives["ready_ns"], 0))
-    parts = {"waiting": waits[numbers - low], "sending": sends[numbers - low]}
+    parts = {"waiting": waits[first:-1], "sending": sends[first:-1]}
     parts["computing"] = np.maximum(length - parts["waiting"] - parts["sending"], 0)
     medians = {
         name: (float(np.median(part[before])), float(np.median(part[after]))) for name, part in parts.items()
     }
     grown = max(medians, key=lambda name: medians[name][1] - medians[name][0])
     return Slowdown(
-        step=int(numbers[split]),
+        step=int(steps[first + split]),
         before_us=float(np.median(length[before])) / 1000,
         after_us=float(np.median(length[after])) / 1000,
         grown=grown,

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from workbench.telemetry.feed.history import selected
+from workbench.telemetry.feed.history import numbered, selected
 
 STEPS: Final = 64
 _PAUSE: Final = 3.0  # × the median step: longer is the notebook between two cells, not a step
@@ -61,8 +61,8 @@ def step_window(records: np.ndarray) -> StepWindow | None:
         return None
     step = records["step"]
     records = selected(records, step > step.max() - STEPS)
-    replicas, row = _numbered(records["replica"])
-    steps, column = _numbered(records["step"])
+    replicas, row = numbered(records["replica"])
+    steps, column = numbered(records["step"])
     cell = row * len(steps) + column
     shape = len(replicas), len(steps)
     size = shape[0] * shape[1]
@@ -83,13 +83,3 @@ def step_window(records: np.ndarray) -> StepWindow | None:
         step_ns=step_ns,
         length_ns=np.clip(lengths, 0, _PAUSE * step_ns),
     )
-
-
-def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As `np.unique` with the inverse, which sorts: the values here are few whole numbers close to each other."""
-    low = int(values.min())
-    if int(values.max()) - low > 8 * len(values):
-        unique, inverse = np.unique(values, return_inverse=True)
-        return unique, inverse
-    there = np.bincount(values - low) > 0
-    return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[values - low]

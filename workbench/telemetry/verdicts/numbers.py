@@ -56,7 +56,7 @@ def not_finite(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdic
     onset, told = group.not_finite_now, _told(group, events)
     if onset is None and told is None:
         return
-    what = "NaN" if told is not None and told.severity == "warning" else "NaN or infinity"
+    what = _kind(told, given=onset is not None)
     if onset is None:
         assert told is not None
         since = f" since step {told.step}" if told.step >= 0 else ""
@@ -84,12 +84,22 @@ def not_finite(group: GroupView, events: Sequence[EventItem]) -> Iterator[Verdic
 
 
 def _told(group: GroupView, events: Sequence[EventItem]) -> EventItem | None:
-    """The newest event on NaN, unless what it is about is over."""
-    newest = next((event for event in reversed(events) if event.name in ("nan", "finite")), None)
+    """The newest event on NaN or infinity, unless what it is about is over."""
+    newest = next((event for event in reversed(events) if event.name in ("nan", "inf", "finite")), None)
     if newest is None or newest.name == "finite":
         return None
     failed = newest.severity == "error"  # a step, which later ones have left behind
     return None if failed and newest.step < group.pace.last_step else newest
+
+
+def _kind(told: EventItem | None, *, given: bool) -> str:
+    """Which of the two it is, as far as an inspection has seen that; `given`: something went into a collective."""
+    if told is not None and told.severity == "warning":
+        if told.name == "nan":
+            return "NaN"
+        if not given:  # else NaN may have gone in elsewhere
+            return "infinity"
+    return "NaN or infinity"
 
 
 def _origin(onset: Onset) -> str:
