@@ -23,10 +23,23 @@ _AGAIN_SECONDS: Final = 60.0
 
 @dataclass(slots=True)
 class _Known:
-    """What was told of a group: the names of values of which the copies differ, and when it was told that all agree."""
+    """What was told of a group in one generation; verdicts go by the events of the newest one.
 
+    Attributes:
+      generation: Which.
+      differing: The names of values of which the copies differ.
+      agreed: When it was told that all agree.
+      agreed_after: The last step before that, -1 before the first.
+    """
+
+    generation: int
     differing: set[str] = field(default_factory=set)
     agreed: float = float("-inf")
+    agreed_after: int = -1
+
+    def is_news(self, now: float, step: int) -> bool:
+        """Whether to tell that all agree: now and then, and as soon as it says something about steps."""
+        return now - self.agreed >= _AGAIN_SECONDS or self.agreed_after < 0 <= step
 
 
 _known: weakref.WeakKeyDictionary[Group, _Known] = weakref.WeakKeyDictionary()
@@ -44,7 +57,9 @@ def tell_copies(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:
         if place is not None and found.agreement is not None:
             compared.setdefault(place[0], []).append(found)
     for group, values in compared.items():
-        known = _known.setdefault(group, _Known())
+        known = _known.get(group)
+        if known is None or known.generation != group.generation:
+            known = _known[group] = _Known(group.generation)
         for value in values:
             assert value.agreement is not None
             name = value.name or value.kind
@@ -54,9 +69,9 @@ def tell_copies(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:
             elif value.agreement.in_sync and name in known.differing:
                 known.differing.remove(name)
                 group.gang.notify(_agree(group, name))
-        now = time.monotonic()
-        if not known.differing and now - known.agreed >= _AGAIN_SECONDS:
-            known.agreed = now
+        now, step = time.monotonic(), group.committed_step
+        if not known.differing and known.is_news(now, step):
+            known.agreed, known.agreed_after = now, step
             names = (values[0].name or values[0].kind) if len(values) == 1 else counted(len(values), "value")
             group.gang.notify(_agree(group, names))
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from workbench.ui.models.inspected import InspectedValue, ReplicaSummary
 
 _NAMED: Final = 8
-_told: weakref.WeakKeyDictionary[Group, set[tuple[Hashable, int]]] = weakref.WeakKeyDictionary()
-"""What was not finite at the last look, and on which replica: a variable, or a result of a place in the user's code."""
+_told: weakref.WeakKeyDictionary[Group, tuple[int, set[tuple[Hashable, int]]]] = weakref.WeakKeyDictionary()
+"""Generation, and what was not finite in it at the last look, on which replica: a variable, or a result of a place in
+the user's code. Verdicts go by the events of the newest generation, so each begins anew."""
 
 
 def tell_not_finite(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:
@@ -34,7 +35,10 @@ def tell_not_finite(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:
         if place is None:
             continue
         group, what = place
-        known = _told.setdefault(group, set())
+        generation, known = _told.get(group, (-1, set()))
+        if generation != group.generation:
+            known = set()
+            _told[group] = group.generation, known
         key = what if isinstance(what, str) else (what.step.site, what.step.name, what.leaf)
         bad = {(key, each.replica): each for each in found.replicas if _is_bad(each)}
         if new := [each for at, each in bad.items() if at not in known]:
