@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -129,6 +130,22 @@ def test_whoever_takes_over_waits_for_a_change_that_is_being_written(folder: Pat
     finally:
         thread.join(20)
     former.remove()
+    taker.remove()
+
+
+def test_one_whose_folder_was_removed_was_not_taken_over_and_goes_on(folder: Path) -> None:
+    made = _written(folder)
+
+    shutil.rmtree(folder)
+
+    assert not made.superseded
+    made.append(_CHANGES[0])
+    made.begin_anew(_CHANGES[:2])
+    assert [number for number, _ in _read(made)] == [0, 1]
+    taker, numbers = _taken_over(folder)
+    assert numbers == [0, 1]
+    assert made.superseded
+    made.remove()
     taker.remove()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import workbench as wb
 from workbench import distribute
 from workbench.distribute.servers.client import ServerClient
 from workbench.distribute.servers.streams import Stream, in_stream
-from workbench.errors import UnavailableError
+from workbench.errors import ClusterClosed, UnavailableError
+from workbench.runtime.services import hosted
+from workbench.runtime.services.service import Connection
 
 
 def kill(cluster: Any, service: Any) -> None:
@@ -82,6 +85,68 @@ def test_a_server_that_was_given_up_and_lives_answers_nobody(tmp_path: Path) -> 
         assert float(v) == 2
         client.close()
     assert os.listdir(tmp_path) == []
+
+
+def test_variables_outlive_their_journal_that_somebody_removed(tmp_path: Path) -> None:
+    with wb.connect(replicas=2, replace=True):
+        strategy = distribute.ParameterServerStrategy(servers=1, journal_folder=str(tmp_path))
+        with strategy.scope():
+            v = wb.Variable(0.0)
+        v.assign_add(1.0)
+        (folder,) = tmp_path.iterdir()
+        shutil.rmtree(folder)
+
+        assert float(v) == 1
+        v.assign_add(1.0)
+        assert float(v) == 2
+        assert strategy.hosting.servers[0].restarts == 0
+
+
+def test_an_attempt_to_start_a_server_that_fails_lets_go_of_its_lease_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[Any] = []
+
+    class Failing(Connection):
+        def ask(self, *args: Any) -> Any:
+            super().ask(*args)
+            tried.append(self)
+            raise ValueError("as a fault of its own")
+
+    with wb.connect(replicas=2, replace=True):
+        strategy = distribute.ParameterServerStrategy(servers=1)
+        (server,) = strategy.hosting.servers
+        former = server._lease
+        monkeypatch.setattr(server, "_answers", lambda: False)
+        monkeypatch.setattr(hosted, "Connection", Failing)
+
+        with pytest.raises(ValueError, match="fault of its own"):
+            server.restored(server.address)
+
+        assert server.restarts == 0
+        assert server._lease is former
+        assert [lease._sock.fileno() for lease in tried] == [-1]
+
+
+def test_a_server_that_is_stopped_while_it_is_restored_keeps_no_lease(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with wb.connect(replicas=2, replace=True):
+        strategy = distribute.ParameterServerStrategy(servers=1)
+        (server,) = strategy.hosting.servers
+        former: Any = server._lease
+        monkeypatch.setattr(server, "_answers", lambda: False)
+
+        def stopped() -> Any:
+            strategy.close()
+            raise ClusterClosed("stopped")
+
+        monkeypatch.setattr(server, "_started", stopped)
+        with pytest.raises(ClusterClosed):
+            server.restored(server.address)
+
+        assert server._lease is None
+        assert former._sock.fileno() == -1
 
 
 @pytest.mark.parametrize("point", ["server.after_journal", "server.before_reply"])

@@ -6,7 +6,9 @@ the disk: a journal outlives its process, and not its machine.
 
 A server may be given up that lives: its network is cut, and later whole again. So the one that takes its place puts
 another file in the place of the journal, all at once, while it holds the lock that every change is written under. The
-former one finds that its file has no name any more, and answers nobody.
+former one finds that its file has no name any more and that another one has it, and answers nobody. Where the file is
+only gone, as a cleaner of old files removes it, the server goes on; killed after that, it comes back without its
+variables.
 """
 
 from __future__ import annotations
@@ -54,9 +56,9 @@ class Journal:
 
     @property
     def superseded(self) -> bool:
-        """Whether another process has taken over."""
+        """Whether another process has taken over; a journal that was only removed is still this process's own."""
         with self._swapping:  # other threads ask while one begins the file anew
-            return os.fstat(self._descriptor).st_nlink == 0
+            return _nameless(self._descriptor) and (self.folder / _FILE).exists()
 
     def take_over(
         self, replay: Callable[[Fields, list[Array]], None], contents: Callable[[], list[Change]]
@@ -68,7 +70,7 @@ class Journal:
           contents: Gives changes to begin anew with, once these were made.
         """
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        while self.superseded:  # while this waited for the lock
+        while _nameless(self._descriptor):  # while this waited for the lock
             os.close(self._descriptor)
             self._descriptor = _opened(self.folder)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
@@ -106,7 +108,8 @@ class Journal:
                 os.ftruncate(self._descriptor, before)
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            free = shutil.disk_usage(self.folder).free
+            about = os.fstatvfs(self._descriptor)
+            free = about.f_bavail * about.f_frsize
             raise StorageFull(
                 f"the journal of a parameter server, {self.folder / _FILE}, has {before:,} bytes and cannot grow: "
                 f"{free:,} bytes are free; make room, or give ParameterServerStrategy(journal_folder=...) another "
@@ -121,6 +124,7 @@ class Journal:
         """Replaces what was written by `changes`, all at once; raises as `append`."""
         path = self.folder / _NEW
         with self._locked():
+            self.folder.mkdir(mode=0o700, exist_ok=True)  # somebody may have removed it
             descriptor = os.open(
                 path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600
             )
@@ -157,6 +161,10 @@ class Journal:
             yield
         finally:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _nameless(descriptor: int) -> bool:
+    return os.fstat(descriptor).st_nlink == 0
 
 
 def _opened(folder: Path) -> int:

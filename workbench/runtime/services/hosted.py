@@ -87,16 +87,17 @@ class HostedService:
             if self.address == seen and not self._answers():
                 # One that lives out of reach ends with its lease, and may still be needed: until another is there.
                 former, self._lease = self._lease, None
-                self.restarts += 1
                 try:
                     self.address = self._started()
                 except BaseException:
-                    if not self._closed.is_set():
-                        former, self._lease = None, former
+                    self._let_go()
+                    self._lease = former
+                    if self._closed.is_set():  # by a thread that saw no lease to end
+                        self._let_go()
                     raise
-                finally:
-                    if former is not None:
-                        former.close()
+                self.restarts += 1
+                if former is not None:
+                    former.close()
             return self.address
 
     def tls(self) -> Tls | None:
