@@ -118,7 +118,12 @@ class SlotState:
             _parts(variable, "SlotState")
 
     def state_dict(self) -> dict[str, dict[str, Any]]:
-        """Name of a variable -> "steps", how many it has had (the most of its shards), and its slots by name."""
+        """What to save.
+
+        Returns:
+          Name of a variable -> "steps", how many it has had (the most of its shards), and "slots", an array of the
+          variable's shape and dtype by the name of each slot.
+        """
         state: dict[str, dict[str, Any]] = {}
         for name, variable in self._variables.items():
             parts = _parts(variable, "SlotState")
@@ -130,7 +135,7 @@ class SlotState:
             )
             state[name] = {
                 "steps": max(steps for steps, _ in found),
-                **dict(zip(self._optimizer.slots, whole, strict=True)),
+                "slots": dict(zip(self._optimizer.slots, whole, strict=True)),
             }
         return state
 
@@ -138,7 +143,7 @@ class SlotState:
         """Gives the servers what `state_dict` gave."""
         for name, variable in self._variables.items():
             parts = _parts(variable, "SlotState")
-            kept = [np.asarray(state[name][slot]) for slot in self._optimizer.slots]
+            kept = [np.asarray(state[name]["slots"][slot]) for slot in self._optimizer.slots]
             shares = [[slot] for slot in kept]
             if len(parts) > 1:
                 ends = np.cumsum([len(part) for part in parts])[:-1]

@@ -104,7 +104,7 @@ def test_what_it_raises_names_server_variable_update_and_line_and_changes_nothin
         apply_gradients(optimizer, [(np.ones(2), w)])
 
     assert np.asarray(w).tolist() == [-1, -1]
-    assert SlotState(optimizer, [w]).state_dict()["w"]["seen"].tolist() == [1, 1]
+    assert SlotState(optimizer, [w]).state_dict()["w"]["slots"]["seen"].tolist() == [1, 1]
     coordinator = ClusterCoordinator(servers)
     coordinator.schedule(lambda: apply_gradients(optimizer, [(np.ones(2), w)]))
     with pytest.raises(UnknownError, match="update 2, raised ZeroDivisionError"):
@@ -158,7 +158,7 @@ def test_a_step_whose_answer_was_lost_counts_once_and_is_not_called_again(point:
 
         assert np.asarray(w).tolist() == [6, 6]
         state = SlotState(optimizer, [w]).state_dict()["w"]
-        assert (state["steps"], state["sum"].tolist()) == (6, [6, 6])
+        assert (state["steps"], state["slots"]["sum"].tolist()) == (6, [6, 6])
         assert strategy.hosting.servers[0].restarts == 1
     assert (tmp_path / "killed").exists()
     assert calls.read_text() == "x" * 6
@@ -185,6 +185,25 @@ def test_training_goes_on_from_a_checkpoint_on_other_shards(
         apply_gradients(optimizer, [(gradient, other)])
 
     np.testing.assert_allclose(other, np.asarray(w), rtol=1e-12)
+
+
+def test_a_slot_may_have_the_name_of_the_step_count(servers: Any, tmp_path: Path) -> None:
+    def step(values: Any, gradient: Any, slots: Any, step: int) -> Any:
+        return values + gradient, {"steps": slots["steps"] + 10 * step}
+
+    optimizer = FunctionOptimizer(step, {"steps": 0.0})
+    with servers.scope():
+        w = wb.Variable(np.zeros(2), name="w")
+    kept = wb.Checkpoint(w=w, slots=SlotState(optimizer, [w]))
+    for _ in range(2):
+        apply_gradients(optimizer, [(np.ones(2), w)])
+    path = kept.write(tmp_path / "saved")
+    apply_gradients(optimizer, [(np.ones(2), w)])
+
+    kept.restore(path)
+
+    state = SlotState(optimizer, [w]).state_dict()["w"]
+    assert (state["steps"], state["slots"]["steps"].tolist()) == (2, [30, 30])
 
 
 def test_slots_are_of_variables_on_servers_with_different_names(servers: Any) -> None:
