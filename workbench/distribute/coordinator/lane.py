@@ -40,7 +40,6 @@ class Lane:
       worker: Number of the worker.
       service: The worker's process.
       calls: How many it has run.
-      seconds: How long they took, on the worker.
     """
 
     def __init__(
@@ -49,7 +48,6 @@ class Lane:
         self.worker = worker
         self.service = service
         self.calls = 0
-        self.seconds = 0.0
         self._queue = queue
         self._shipment = shipment
         self._lanes = lanes
@@ -99,7 +97,6 @@ class Lane:
             self._running = None
         self._rate.add(len(sent))
         self._usual_seconds = max(1e-6, reply["seconds"] / len(sent))
-        self.seconds += reply["seconds"]
         unreached: dict[int, list[Call]] = {}
         for (call, _), end in zip(sent, answers, strict=True):
             self.calls += 1

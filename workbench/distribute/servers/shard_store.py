@@ -196,7 +196,6 @@ class ShardStore:
             "staleness": [self._ages[-1], round(statistics.median(self._ages))]
             if self._ages
             else [None, None],
-            "calls": len(self.applied),
         }
 
     # -- all of it, for a journal that begins anew

@@ -61,8 +61,9 @@ class Watched:
         with self._lock:
             if self.ended:
                 return
-            answering = self._ask() if self._last is not None else set(range(len(self._servers)))
-            self._last = self._seen("stopped", answering)
+            if self._last is not None:  # somebody looks: what they did in the end
+                self._ask()
+            self._last = self._seen("stopped", set())
             self.ended = True
             self.functions = None
             for _, connection in self._lines.values():
