@@ -211,7 +211,6 @@ class RemoteElements:
         available = min(have for have, _ in failures) if failures else max(counts)
         self._log.wait(handles[1].values())
         self._log.cost(handles[3].values())
-        self._tell(handles, available)
         self._first, self._chunk, self._available, self._given = first, handles, available, 0
         self._places = handles[0].places
         self._next = first + available
@@ -221,11 +220,13 @@ class RemoteElements:
             self._next += 1
         elif available < count:
             self._ended = True
+            self._tell(handles, available)
             return
         else:
             self._count = _more_steps(count, handles, self._source.plan)
         self._recent.append(weakref.ref(chunk))
         self._asked = self._ask(self._next, self._count)
+        self._tell(handles, available)  # takes a moment, in which the next chunk is on its way
 
     def _tell(self, handles: tuple[Handle, ...], available: int) -> None:
         """Tells the feed how long replicas waited, and how many rows of the last element each has."""
