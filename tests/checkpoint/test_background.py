@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import workbench as wb
-from workbench import faults
+from tests.checkpoint.conftest import Arm
 from workbench.errors import FailedPreconditionError, StorageFull
-
-Arm = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
@@ -22,17 +18,6 @@ def strategy() -> Iterator[wb.MirroredStrategy]:
     """Two replicas in this process, so that tests reach their fault points."""
     with wb.connect(replicas=2, processes=False, replace=True):
         yield wb.MirroredStrategy()
-
-
-@pytest.fixture
-def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Arm]:
-    def rules(*rules: dict[str, Any]) -> None:
-        faults._counts.clear()
-        monkeypatch.setenv("WB_FAULTS", json.dumps(rules))
-        faults.arm()
-
-    yield rules
-    rules()
 
 
 @pytest.fixture

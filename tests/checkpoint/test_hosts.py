@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,17 +67,6 @@ def test_it_is_restored_on_another_number_of_hosts(tmp_path: Path, layout: dict[
         assert values(after) == {1.0}
         assert on_replicas(strategy, after.a) == [3000.0] * strategy.num_replicas_in_sync
         assert "through the notebook" not in newest(cluster)
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[OwnCluster]:
-    """A cluster without workers."""
-    cluster = OwnCluster(tmp_path)
-    try:
-        cluster.wait()
-        yield cluster
-    finally:
-        cluster.close()
 
 
 @needs_hosts

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gc
-import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import fsspec
 import numpy as np
@@ -15,8 +13,8 @@ import pytest
 from safetensors.numpy import load
 
 import workbench as wb
+from tests.checkpoint.conftest import Arm
 from tests.data.web_server import Web, forget_files, serving
-from workbench import faults
 from workbench.checkpoint.tensor_file import PIECE_BYTES
 from workbench.data.sources import remote
 from workbench.errors import (
@@ -28,7 +26,6 @@ from workbench.errors import (
 )
 
 pytest.importorskip("s3fs", reason="URLs of S3 need s3fs")
-Arm = Callable[..., None]
 PART_BYTES = 5 << 20  # the smallest parts that S3 takes
 SIZE = (PIECE_BYTES >> 3) + 1000  # more than is written at a time
 
@@ -54,17 +51,6 @@ def bucket(web: Web, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     web.before = lambda method, path: None
     forget_files()
-
-
-@pytest.fixture
-def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Arm]:
-    def rules(*rules: dict[str, Any]) -> None:
-        faults._counts.clear()
-        monkeypatch.setenv("WB_FAULTS", json.dumps(rules))
-        faults.arm()
-
-    yield rules
-    rules()
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,14 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench import faults
+from tests.checkpoint.conftest import Arm
+from workbench.checkpoint import replica_reads, transfer
 from workbench.checkpoint.listeners import listeners
+from workbench.checkpoint.shard_reader import begin_read, forget_read
 from workbench.errors import CheckpointInvalid, StorageFull
 from workbench.telemetry.events import Event
 
 Seen = list[tuple[str, str, int, tuple[int, ...]]]
-Arm = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +44,6 @@ def seen() -> Iterator[Seen]:
     listeners.append(listen)
     yield calls
     listeners.remove(listen)
-
-
-@pytest.fixture
-def arm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Arm]:
-    def rules(*rules: dict[str, Any]) -> None:
-        faults._counts.clear()
-        monkeypatch.setenv("WB_FAULTS", json.dumps(rules))
-        faults.arm()
-
-    yield rules
-    rules()
 
 
 def newest(cluster: wb.Cluster) -> Event:
@@ -166,6 +155,54 @@ def test_state_without_a_strategy_is_in_the_log_of_the_current_cluster(
     path = wb.Checkpoint(epoch=3).save(tmp_path / "x")
     assert newest(cluster).message.startswith(f"saved {path!r}: 0 B in ")
     assert newest(cluster).step == -1
+
+
+def test_a_save_of_variables_on_servers_is_in_the_log_of_their_cluster(
+    tmp_path: Path, cluster: wb.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strategy = wb.distribute.ParameterServerStrategy(servers=1)
+    with strategy.scope():
+        v = wb.Variable(0.0)
+    monkeypatch.setattr(transfer, "current_cluster", lambda: None)  # another one may be, or none
+
+    path = wb.Checkpoint(v=v).save(tmp_path / "x")
+
+    assert newest(cluster).message.startswith(f"saved {path!r}: ")
+    strategy.close()
+
+
+def test_each_detour_is_told(cluster: wb.Cluster) -> None:
+    restore = transfer.Transfer("restore", "x", [])
+    restore.detour(1024, "the files cannot be seen on a")
+    restore.detour(2048, "the files cannot be seen on b")
+    restore.end()
+
+    assert newest(cluster).message.endswith(
+        "; 1 KiB went through the notebook, as the files cannot be seen on a"
+        "; 2 KiB went through the notebook, as the files cannot be seen on b"
+    )
+
+
+def test_the_notebook_reads_where_a_replica_was_lost_while_it_read(
+    tmp_path: Path, cluster: wb.Cluster, w: wb.Variable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = wb.Checkpoint(w=w)
+    w.assign(np.ones(1 << 17))
+    path = checkpoint.save(tmp_path / "x")
+    w.assign(np.zeros(1 << 17))
+
+    def begin(env: Any, folder: str, restore: str, wanted: Any) -> None:
+        begin_read(env, folder, restore, wanted)
+        if env.rank == 1:  # as in a process that takes the place of another one
+            forget_read(env, restore)
+
+    monkeypatch.setattr(replica_reads, "begin_read", begin)
+    checkpoint.restore(path)
+
+    assert w.numpy().tolist() == [1] * (1 << 17)
+    assert "; 1 MiB went through the notebook, as a replica was lost while it read them on " in (
+        newest(cluster).message
+    )
 
 
 def test_a_recorded_run_has_it(tmp_path: Path, cluster: wb.Cluster, w: wb.Variable) -> None:

@@ -19,6 +19,8 @@ import pytest
 
 import workbench as wb
 from workbench import forks
+from workbench.checkpoint import save
+from workbench.checkpoint.folder import folder_at
 from workbench.errors import ClusterClosed
 from workbench.runtime import connect_cluster
 from workbench.runtime.deploy.registry import Registry
@@ -143,6 +145,24 @@ def test_steps_go_on_while_children_come_and_go(strategy: wb.MirroredStrategy, c
     thread.join(PATIENCE_SECONDS)
     assert codes == [0] * 5
     assert pids(cluster) == before
+
+
+def test_a_child_does_not_count_what_its_parent_saves_as_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    path, codes = folder_at("memory://forked/x").name, list[int]()
+
+    def body() -> None:
+        assert not save.is_saving_to(path)
+
+    def fork(point: str) -> None:
+        if point == "checkpoint.before_manifest":
+            assert save.is_saving_to(path)
+            codes.append(forked(body))
+
+    monkeypatch.setattr(save, "fault", fork)
+    wb.Checkpoint(epoch=3).write(path)
+
+    assert codes == [0]
+    assert not save.is_saving_to(path)
 
 
 def test_a_child_that_is_forked_while_locks_are_held_does_not_wait_for_them(

@@ -9,6 +9,7 @@ from typing import Final
 from workbench.checkpoint.folder import Folder
 from workbench.checkpoint.manifest import Manifest, SavedArray, Shard
 from workbench.checkpoint.shard_reader import (
+    LOST,
     UNSEEN,
     Wanted,
     begin_read,
@@ -23,13 +24,19 @@ from workbench.distribute.variables.variable import Variable
 from workbench.errors import CheckpointInvalid, WorkbenchError
 
 _WAIT_SECONDS: Final = 0.2
+_DETOURS: Final = {
+    UNSEEN: "the files cannot be seen on {}",
+    LOST: "a replica was lost while it read them on {}",
+}
+"""Why the notebook reads instead of the replicas."""
 
 
 class ReplicaReads:
     """Variables that replicas read from the files themselves, so that their values do not pass through the notebook.
 
     Attributes:
-      paths: The paths of these variables; those that their replicas do not see in the folder are left out.
+      paths: The paths of these variables; those whose files a replica does not see are left out, and those
+        that were being read when one was lost.
     """
 
     def __init__(
@@ -60,16 +67,22 @@ class ReplicaReads:
             for strategy, variables in by_strategy.items():
                 self._variables[strategy] = list(variables.values())
                 told = self._read(strategy, folder, _wanted(manifest, variables), transfer)
-                if problem := next((text for text in told if text not in ("", UNSEEN)), ""):
+                if problem := next((text for text in told if text and text not in _DETOURS), ""):
                     raise CheckpointInvalid(problem)
-                if UNSEEN in told:
+                if any(told):
                     del self._variables[strategy]
-                    devices = zip(strategy.devices, told, strict=True)
-                    hosts = ", ".join(dict.fromkeys(device.host for device, text in devices if text))
+                    devices = list(zip(strategy.devices, told, strict=True))
+                    why = " and ".join(
+                        reason.format(
+                            ", ".join(dict.fromkeys(one.host for one, text in devices if text == what))
+                        )
+                        for what, reason in _DETOURS.items()
+                        if what in told
+                    )
                     read = sum(
                         part.stored.bytes for path in variables for part in manifest.arrays[path].parts
                     )
-                    transfer.detour(read, f"the files cannot be seen on {hosts}")
+                    transfer.detour(read, why)
                     strategy.run_internal(forget_read, (self._name,))
                 else:
                     self.paths |= variables.keys()

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from workbench import forks
 from workbench.checkpoint.folder import LocalFolder, folder_at, joined, storage
 from workbench.checkpoint.manifest import NAME, SHARD, Manifest, Part, SavedArray, Shard, read_manifest
 from workbench.checkpoint.replica_shards import ReplicaShards, has_components
@@ -48,8 +49,38 @@ from workbench.errors import FailedPreconditionError, NotFoundError, WorkbenchEr
 from workbench.faults import fault
 
 _POLL_SECONDS: Final = 0.05
-_unlocked: Final[set[str]] = set()
-"""Where this process saves to behind URLs, which nothing locks."""
+
+
+class _Destinations:
+    """Where this process, and no process that is forked off it, saves to behind URLs, which nothing locks."""
+
+    def __init__(self) -> None:
+        self._paths: set[str] = set()
+        self._lock = forks.lock(threading.Lock())
+        forks.tell(self)
+
+    def take(self, path: str) -> bool:
+        """Whether nobody here saved there; from now on somebody does."""
+        with self._lock:
+            free = path not in self._paths
+            self._paths.add(path)
+            return free
+
+    def give_back(self, path: str) -> None:
+        """Nobody here saves there any more."""
+        with self._lock:
+            self._paths.discard(path)
+
+    def __contains__(self, path: str) -> bool:
+        with self._lock:
+            return path in self._paths
+
+    def disown(self) -> None:
+        """In a forked child: the parent saves, and this process does not."""
+        self._paths.clear()
+
+
+_unlocked: Final = _Destinations()
 
 
 class Save:
@@ -282,9 +313,8 @@ class Save:
         if not isinstance(
             self._folder, LocalFolder
         ):  # of two processes, the one that saves last wins, as a whole
-            if self.path in _unlocked:
+            if not _unlocked.take(self.path):
                 raise busy
-            _unlocked.add(self.path)
             try:
                 with self._folder.create(LOCK) as file:
                     file.write(self._id.encode())
@@ -310,7 +340,7 @@ class Save:
         else:
             with contextlib.suppress(Exception):
                 self._folder.remove(LOCK)
-            _unlocked.discard(self.path)
+            _unlocked.give_back(self.path)
 
     def _discard(self) -> None:
         """Removes what was written, unless it counts."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from workbench.runtime.replica.env import ReplicaEnv
 
 UNSEEN = "unseen"
+LOST = "lost"
 _under_way: dict[tuple[str, int], ShardReader] = {}
 
 
@@ -109,8 +110,20 @@ def begin_read(
 
 
 def read_report(env: ReplicaEnv, restore: str, wait_seconds: float) -> tuple[bool, int, int, str]:
-    """How far this replica is, after waiting for its end for some time: whether it has ended, bytes, file, problem."""
-    reader = _under_way[restore, env.rank]
+    """How far this replica is, after waiting for its end for some time.
+
+    Args:
+      env: The replica.
+      restore: The name that `begin_read` got.
+      wait_seconds: How long to wait.
+
+    Returns:
+      Whether it has ended, bytes, the file, and the problem: in words, "unseen", or "lost" in a process that has not
+      begun to read.
+    """
+    reader = _under_way.get((restore, env.rank))
+    if reader is None:  # in the place of a process that was lost since `begin_read`
+        return True, 0, 0, LOST
     ended = reader.wait(wait_seconds)
     return ended, reader.read_bytes, reader.number, reader.problem
 

@@ -73,11 +73,12 @@ class Transfer:
         self._start = time.monotonic()
         self._end: float | None = None
         self._detour = ""
+        strategies = list(strategies)
         groups = [group for one in strategies if (group := _group_of(one)) is not None]
         self._step = max((group.number - 1 for group in groups), default=-1)
-        self._gangs: list[Gang[Any]] = list({id(group.gang): group.gang for group in groups}.values())
+        self._gangs: list[Gang[Any]] = list({id(one.gang): one.gang for one in strategies}.values())
         cluster = current_cluster()
-        if not groups and cluster is not None and not cluster.closed:
+        if not strategies and cluster is not None and not cluster.closed:
             self._gangs = [cluster.gang]
 
     @property
@@ -91,8 +92,8 @@ class Transfer:
         self._tell_listeners()
 
     def detour(self, count_bytes: int, why: str) -> None:
-        """Tells that some bytes go through the notebook, and why; shown with its end."""
-        self._detour = f"; {size_text(count_bytes)} went through the notebook, as {why}"
+        """Tells that some bytes go through the notebook, and why; shown with its end, after earlier ones."""
+        self._detour += f"; {size_text(count_bytes)} went through the notebook, as {why}"
 
     def move(self, done_bytes: int, under_way: Collection[int] = ()) -> None:
         """Tells how far it is, and which files are being written or read."""
