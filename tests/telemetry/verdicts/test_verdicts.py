@@ -72,6 +72,32 @@ def test_nothing_is_said_of_nan_where_nobody_looked() -> None:
     assert words(found.sentence) == "0 % waited; copies not compared yet"
 
 
+def test_how_much_was_looked_through_for_nan_is_told_unless_it_is_all() -> None:
+    half = [replace(call, inputs="" if call.step % 2 else "finite") for call in even(64)]
+    nearly = [replace(call, inputs="" if call.step == 1 else "finite") for call in even(64)]
+    several = [replace(call, seq=seq) for call in even(64) for seq in range(5)]
+    almost = [replace(call, inputs="" if (call.step, call.seq) == (1, 1) else "finite") for call in several]
+
+    assert words(judged(half)[0].sentence) == "No NaN in 50 %, 0 % waited; copies not compared yet"
+    assert words(judged(nearly)[0].sentence).startswith("No NaN in 98 %, ")
+    assert words(judged(almost)[0].sentence).startswith("No NaN in >99 %, ")
+
+
+def test_the_figures_of_a_good_run_are_of_a_strategy_with_enough_steps() -> None:
+    replicas = Replicas(["a"] * 4)
+    replicas.record(*(replace(call, group="long") for call in even(40)))
+    replicas.record(*(replace(call, step=call.step - 40) for call in even(45)[40:]))
+    feed = Feed(now_ns=lambda: LONG_AFTER)
+    for data in replicas.drain():
+        feed.ingest(data)
+    snapshot = feed.snapshot()
+    (found,) = verdicts(snapshot)
+
+    assert [(group.group, group.pace.steps) for group in snapshot.groups] == [("g", 5), ("long", 40)]
+    assert found.code == "good"
+    assert "the newest 40 steps take" in found.evidence
+
+
 def test_a_late_replica_is_named_with_its_cost() -> None:
     found = judged(steps(40, [0, 0, 400_000, 0]))
 
@@ -216,8 +242,18 @@ def test_copies_that_differ_are_named_until_they_agree() -> None:
     assert found.sentence == "Copies of w differ: replica 2 since step 7"
     assert found.evidence == "largest difference 0.5"
     good = judged(even(40), events=[differ, agree])[0]
-    assert words(good.sentence) == "All copies agree, no NaN, 0 % waited"
+    assert words(good.sentence) == "Copies of w agree, no NaN, 0 % waited"
     assert good.evidence.startswith("copies of w agree after step 39; ")
+
+
+def test_all_copies_agree_where_an_inspection_compared_all_in_this_generation() -> None:
+    agree = Event("lifecycle", "copies_agree", "all copies agree", 60 * MS, step=39, generation=0)
+    earlier, later = (replace(agree, generation=generation) for generation in (-1, 1))
+
+    assert words(judged(even(40), events=[agree])[0].sentence) == "All copies agree, no NaN, 0 % waited"
+    assert words(judged(even(40), events=[earlier, later])[0].sentence) == (
+        "No NaN, 0 % waited; copies not compared yet"
+    )
 
 
 def fetching(waited_share: Sequence[float], rows: Sequence[int] = (8, 8, 8, 8)) -> tuple[Verdict, ...]:

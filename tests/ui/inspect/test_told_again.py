@@ -1,4 +1,4 @@
-"""What inspections tell the log of a cluster again: after a rebuild, and once steps have run."""
+"""What inspections tell the log of a cluster, and what they tell again: after a rebuild, and once steps have run."""
 
 from __future__ import annotations
 
@@ -66,6 +66,20 @@ def test_copies_that_differ_and_values_that_are_not_finite_are_told_anew_after_a
     wb.inspect(w)
     assert told(cluster, "copies_agree")[-1].generation == now
     assert told(cluster, "finite")[-1].generation == now
+
+
+def test_all_copies_agree_only_where_all_variables_were_compared(
+    cluster: wb.Cluster, strategy: wb.MirroredStrategy
+) -> None:
+    with strategy.scope():
+        w, same_name, b = (wb.Variable(np.zeros(3), name=name) for name in "wwb")
+    wb.inspect(w)
+    wb.inspect([w, b])  # is no more than the same, so soon after
+    for _ in range(2):
+        wb.inspect([w, same_name, b])
+
+    messages = [event.message for event in told(cluster, "copies_agree")]
+    assert messages == ["copies of w:0 agree", "all copies agree"]
 
 
 def test_an_agreement_from_before_the_first_step_is_told_again_once_steps_have_run(

@@ -45,7 +45,7 @@ def verdicts(snapshot: Snapshot) -> tuple[Verdict, ...]:
     groups = _current(snapshot.groups)
     found = [verdict for group in groups for verdict in _of_group(group, snapshot)]
     if not found:
-        found.append(_healthy(groups, snapshot.events))
+        found.append(_healthy(groups, snapshot))
     return tuple(sorted(found, key=lambda verdict: PRIORITY.index(verdict.code)))
 
 
@@ -59,7 +59,7 @@ def _current(groups: tuple[GroupView, ...]) -> tuple[GroupView, ...]:
 
 
 def _of_group(group: GroupView, snapshot: Snapshot) -> Iterator[Verdict]:
-    told = [event for event in snapshot.events if event.generation == group.generation]
+    told = _told(group, snapshot)
     yield from failures.gone(group, told)
     yield from failures.stuck(group)
     yield from failures.failed(group, told)
@@ -76,25 +76,28 @@ def _of_group(group: GroupView, snapshot: Snapshot) -> Iterator[Verdict]:
     yield from speed.sharing(group)
 
 
-def _healthy(groups: tuple[GroupView, ...], events: tuple[EventItem, ...]) -> Verdict:
-    """Nothing is wrong, or too little was seen to tell."""
+def _told(group: GroupView, snapshot: Snapshot) -> list[EventItem]:
+    """What the log has of the group's newest generation."""
+    return [event for event in snapshot.events if event.generation == group.generation]
+
+
+def _healthy(groups: tuple[GroupView, ...], snapshot: Snapshot) -> Verdict:
+    """Nothing is wrong, or too little was seen to tell: of the strategy that ran last, of those with enough steps."""
     steps = max((group.pace.steps for group in groups), default=0)
     if steps < MIN_STEPS:
         told = "" if steps else "no collective was recorded yet"
         wording = sentence(f"Watching: {steps} of {MIN_STEPS} steps")
         return Verdict("watching", "watching", wording, evidence(told), "lanes")
-    pace = max((group.pace for group in groups), key=lambda pace: pace.end_ns)
-    agreed = numbers.copies(events).agreed
-    wording = ", ".join(
-        filter(
-            None,
-            (
-                "" if agreed is None else "all copies agree",
-                "no NaN" if pace.read_share else "",
-                "" if pace.waited_share is None else f"{percent(pace.waited_share)} waited",
-            ),
-        )
+    seen = [group for group in groups if group.pace.steps >= MIN_STEPS]
+    group = max(seen, key=lambda group: group.pace.end_ns)
+    pace, agreed = group.pace, numbers.copies(_told(group, snapshot)).agreed
+    finite = "no NaN" if pace.read_share == 1 else f"no NaN in {percent(pace.read_share)}"
+    parts = (
+        "" if agreed is None else agreed.message,
+        finite if pace.read_share else "",
+        "" if pace.waited_share is None else f"{percent(pace.waited_share)} waited",
     )
+    wording = ", ".join(filter(None, parts))
     compared = "" if agreed is None else agreed.message
     if agreed is not None and agreed.step >= 0:
         compared += f" after step {agreed.step}"
@@ -103,10 +106,5 @@ def _healthy(groups: tuple[GroupView, ...], events: tuple[EventItem, ...]) -> Ve
         f"{percent(pace.read_share)} of what went into collectives was looked through",
         f"the newest {pace.steps} steps take {time_text(pace.step_us)} each",
     )
-    return Verdict(
-        "good",
-        "good",
-        sentence(f"{wording}{'; copies not compared yet' if agreed is None else ''}"),
-        told,
-        "lanes",
-    )
+    not_yet = "; copies not compared yet" if agreed is None else ""
+    return Verdict("good", "good", sentence(f"{wording}{not_yet}"), told, "lanes")

@@ -24,7 +24,7 @@ class Copies(NamedTuple):
 
 
 def copies(events: Sequence[EventItem]) -> Copies:
-    """Reads what `wb.inspect` has told, oldest first: "copies of w differ: …" and "copies of w agree"."""
+    """Reads what `wb.inspect` has told, oldest first: "copies of w differ: …", "copies of w agree", "all copies …"."""
     differing: dict[str, EventItem] = {}
     agreed = None
     for event in events:

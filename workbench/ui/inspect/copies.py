@@ -30,16 +30,25 @@ class _Known:
       differing: The names of values of which the copies differ.
       agreed: When it was told that all agree.
       agreed_after: The last step before that, -1 before the first.
+      agreed_all: Those were the copies of all variables.
     """
 
     generation: int
     differing: set[str] = field(default_factory=set)
     agreed: float = float("-inf")
     agreed_after: int = -1
+    agreed_all: bool = False
 
-    def is_news(self, now: float, step: int) -> bool:
-        """Whether to tell that all agree: now and then, and as soon as it says something about steps."""
-        return now - self.agreed >= _AGAIN_SECONDS or self.agreed_after < 0 <= step
+    def is_news(self, now: float, *, step: int, of_all: bool) -> bool:
+        """Whether to tell that all agree: now and then, and as soon as it says something about steps, or all variables.
+
+        Args:
+          now: The time, as `time.monotonic` gives it.
+          step: The last step.
+          of_all: The copies of all variables were compared.
+        """
+        more = self.agreed_after < 0 <= step or (of_all and not self.agreed_all)
+        return more or now - self.agreed >= _AGAIN_SECONDS
 
 
 _known: weakref.WeakKeyDictionary[Group, _Known] = weakref.WeakKeyDictionary()
@@ -52,10 +61,13 @@ def tell_copies(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:
       looked_at: Values, and what was found out about each.
     """
     compared: dict[Group, list[InspectedValue]] = {}
+    variables: dict[Group, set[str]] = {}
     for leaf, found in looked_at:
         place = place_of(leaf)
         if place is not None and found.agreement is not None:
             compared.setdefault(place[0], []).append(found)
+            if isinstance(place[1], str):
+                variables.setdefault(place[0], set()).add(place[1])
     for group, values in compared.items():
         known = _known.get(group)
         if known is None or known.generation != group.generation:
@@ -68,12 +80,13 @@ def tell_copies(looked_at: Iterable[tuple[Any, InspectedValue]]) -> None:
                 group.gang.notify(_differ(group, name, value.agreement))
             elif value.agreement.in_sync and name in known.differing:
                 known.differing.remove(name)
-                group.gang.notify(_agree(group, name))
+                group.gang.notify(_agree(group, f"copies of {name}"))
         now, step = time.monotonic(), group.committed_step
-        if not known.differing and known.is_news(now, step):
-            known.agreed, known.agreed_after = now, step
+        of_all = len(variables.get(group, ())) >= max(1, len(group.kept_names()))
+        if not known.differing and known.is_news(now, step=step, of_all=of_all):
+            known.agreed, known.agreed_after, known.agreed_all = now, step, of_all
             names = (values[0].name or values[0].kind) if len(values) == 1 else counted(len(values), "value")
-            group.gang.notify(_agree(group, names))
+            group.gang.notify(_agree(group, "all copies" if of_all else f"copies of {names}"))
 
 
 def _differ(group: Group, name: str, agreement: Agreement) -> Event:
@@ -95,11 +108,11 @@ def _differ(group: Group, name: str, agreement: Agreement) -> Event:
     )
 
 
-def _agree(group: Group, name: str) -> Event:
+def _agree(group: Group, what: str) -> Event:
     return Event(
         "lifecycle",
         "copies_agree",
-        f"copies of {name} agree",
+        f"{what} agree",
         time.monotonic_ns(),
         step=group.committed_step,
         generation=group.generation,
