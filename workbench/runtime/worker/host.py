@@ -280,6 +280,9 @@ class ReplicaHost:
         if self._closed.is_set():
             return
         self._closed.set()
+        # First: the driver would take steps that what follows cuts short for failures of their own, and hears now that
+        # this worker is gone.
+        self._steps.close()
         for messages in self._queues:
             messages.put(None)
         self._restore_output()
@@ -289,7 +292,6 @@ class ReplicaHost:
         for group_id in list(self.groups):
             self.abort(group_id, 1 << 62, -1, gone)
             self._leave(group_id, forget=True)
-        self._steps.close()
 
     @property
     def closed(self) -> bool:
