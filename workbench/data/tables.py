@@ -400,6 +400,9 @@ def single(leaves: Leaves, structure: Structure, ids: Array | None = None) -> Ru
 
 
 Item = tuple[Leaves, Structure, Array | None]
+"""Components of an element, its structure, and ids of its source elements where they are asked for."""
+Task = tuple[int, Item] | Failed
+"""Number of an element and the element; or why there is none."""
 
 
 def items(runs: Iterator[Run], provenance: bool) -> Iterator[Item]:

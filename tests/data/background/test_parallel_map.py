@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -202,26 +203,70 @@ def test_a_function_that_cannot_be_rebuilt_in_a_process_says_why() -> None:
             next(elements)
 
 
-def test_what_waits_for_a_killed_process_is_called_although_memory_is_full(tmp_path: Path) -> None:
+class FramesError(Exception):
+    """Tells how many frames its traceback has, in the process that raised it."""
+
+    def __str__(self) -> str:
+        return f"{len(list(traceback.walk_tb(self.__traceback__)))} frames"
+
+    def __reduce__(self) -> Any:
+        raise TypeError
+
+
+class NeverRebuilt:
+    """Cannot be rebuilt at all."""
+
+    def __reduce__(self) -> Any:
+        return raise_frames_error, ()
+
+
+def raise_frames_error() -> None:
+    raise FramesError
+
+
+def test_the_traceback_of_a_function_that_cannot_be_rebuilt_does_not_grow() -> None:
+    never = NeverRebuilt()
+    elements = iter(by("PROCESSES", Dataset.range(4).map(lambda x: (never, x)[1], num_parallel_calls=1)))
+    told = []
+    for _ in range(4):
+        with pytest.raises(RuntimeError, match=r"FramesError: \d+ frames") as raised:
+            next(elements)
+        told.append(str(raised.value))
+    assert len(set(told)) == 1
+
+
+@pytest.mark.parametrize("dying", [1, 2])
+def test_what_waits_for_killed_processes_is_called_although_memory_is_full(
+    tmp_path: Path, dying: int
+) -> None:
+    count = dying + 1
+    last_sent = str(2 * count - 1)  # to the process that lives, as its second call
     structure = tree.flatten(0)[1]
 
-    def dies_at_0(leaves: list[Any], structure: Any, index: int) -> tuple[list[Any], Any]:
+    def dies_at_first(leaves: list[Any], structure: Any, index: int) -> tuple[list[Any], Any]:
         deadline = time.monotonic() + WAIT_SECONDS
-        while index == 0:
-            if (tmp_path / "3").exists() or time.monotonic() > deadline:
+        while index < dying:
+            if (tmp_path / last_sent).exists() or time.monotonic() > deadline:
                 os.kill(os.getpid(), signal.SIGKILL)
             threading.Event().wait(0.01)
         (tmp_path / str(index)).touch()
         return leaves, structure
 
     pool = ProcessPool(
-        portable(dies_at_0), "map(dies_at_0)", 2, in_order=True, most_bytes=1, meter=UNMEASURED
+        portable(dies_at_first), "map(dies_at_first)", count, in_order=True, most_bytes=1, meter=UNMEASURED
     )
-    tasks = ((index, ([np.full(9, index)], structure, None)) for index in range(8))
-    first, *others = pool.run(tasks)
-    assert isinstance(first, Failed)
-    assert "was killed by SIGKILL" in str(first.error)
-    assert [int(run.table.row(0)[0][0]) for run in others] == list(range(1, 8))
+    tasks = ((index, ([np.full(9, index)], structure, None)) for index in range(6 * count))
+    runs = pool.run(tasks)
+    failed = [next(runs)]
+    deadline = time.monotonic() + WAIT_SECONDS
+    while sum(each.status() != psutil.STATUS_ZOMBIE for each in psutil.Process().children()) > 1:
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)
+    failed += [next(runs) for _ in range(1, dying)]
+    for run in failed:
+        assert isinstance(run, Failed)
+        assert "was killed by SIGKILL" in str(run.error)
+    assert [int(run.table.row(0)[0][0]) for run in runs] == list(range(dying, 6 * count))
 
 
 def test_an_interrupt_ends_processes_in_a_call_that_never_returns() -> None:

@@ -71,11 +71,6 @@ class CallProcess:
         self._unwritten: deque[memoryview] = deque()
 
     @property
-    def is_started(self) -> bool:
-        """Whether there is a process, so that `fileno` names its socket."""
-        return self._socket is not None
-
-    @property
     def has_unwritten(self) -> bool:
         """Whether calls wait for room in the socket."""
         return bool(self._unwritten)

@@ -42,10 +42,10 @@ def _unpickled(function: bytes) -> Callable[..., Any]:
     try:
         return pickle.loads(function)  # type: ignore[no-any-return]
     except Exception as error:
-        failure = error
+        failure, where = error, error.__traceback__
 
     def fail(*_: Any) -> Any:
-        raise failure
+        raise failure.with_traceback(where)  # each raise adds to the traceback that the error has
 
     return fail
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 from workbench.allowance import cores
 from workbench.data.background.call_process import portable
 from workbench.data.background.crew import Crew
-from workbench.data.background.process_pool import ProcessPool, Task
+from workbench.data.background.process_pool import ProcessPool
 from workbench.data.background.shared_state import shared_state
 from workbench.data.meter import StageMeter, Unmeasured
 from workbench.data.options import AUTOTUNE, Options, WorkerKind
-from workbench.data.tables import Failed, Run, single
+from workbench.data.tables import Failed, Run, Task, single
 from workbench.errors import InvalidArgumentError
 
 _UNTUNED_THREADS: Final = 4

@@ -17,13 +17,11 @@ from workbench.data.background.held import held_bytes
 from workbench.data.background.threads import CHECK_SECONDS, Threads
 from workbench.data.meter import StageMeter, Unmeasured
 from workbench.data.structure import Array
-from workbench.data.tables import Failed, Item, Run, single
+from workbench.data.tables import Failed, Run, Task, single
 from workbench.errors import CancelledError
 
 _SENT: Final = 2  # calls that a process may have: one under way, one to follow
 _AHEAD: Final = 4  # tasks per process: those, and as many results that wait for one before them
-Task = tuple[int, Item] | Failed
-"""Number of an element and the element; or why there is none."""
 
 
 class _Call:
@@ -164,7 +162,11 @@ class ProcessPool:
             answer = member.process.answer()
         except EOFError:
             call = member.unanswered.popleft()
-            self._todo.extendleft(reversed(member.unanswered))  # other processes make those
+            undone = {
+                *member.unanswered,
+                *self._todo,
+            }  # other processes make those, in the order of the tasks
+            self._todo = deque(call for call in self._waiting if call in undone)
             member.unanswered.clear()
             call.result = Failed(member.process.ended())
             return

@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 from workbench import tree
 from workbench.data.background.parallel_calls import ParallelCalls
-from workbench.data.background.process_pool import Task
 from workbench.data.blocks.table import is_block
 from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.structure import Structure
-from workbench.data.tables import BatchTable, Failed, Joined, Leaves, Run, Segment, SegmentTable
+from workbench.data.tables import BatchTable, Failed, Joined, Leaves, Run, Segment, SegmentTable, Task
 from workbench.errors import InvalidArgumentError
 
 

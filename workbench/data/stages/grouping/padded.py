@@ -10,13 +10,12 @@ import numpy as np
 
 from workbench import tree
 from workbench.data.background.parallel_calls import ParallelCalls
-from workbench.data.background.process_pool import Task
 from workbench.data.passes import Pass
 from workbench.data.spec import STRING, TensorSpec, is_shape
 from workbench.data.stage import Opener, Pipeline, Stage
 from workbench.data.stages.grouping.batch import Batch
 from workbench.data.structure import Array, Structure, convert
-from workbench.data.tables import Failed, Item, Leaves, Run, attempts, single
+from workbench.data.tables import Failed, Item, Leaves, Run, Task, attempts, single
 from workbench.errors import DataLossError, InvalidArgumentError
 
 
