@@ -126,6 +126,21 @@ def test_row_groups_without_a_match_are_not_read(tmp_path: Path) -> None:
         list(ParquetDataset(path))
 
 
+def test_rows_are_decoded_some_at_a_time_where_columns_that_are_read_are_wide(tmp_path: Path) -> None:
+    images = list(np.zeros((200, 8192)))  # 64 KiB a row
+    columns = {"label": np.arange(200), "image": images, "imagery": np.arange(200)}
+    path = written(tmp_path / "a", columns, 200, use_dictionary=False)
+
+    def runs(names: list[str], filters: Any = None) -> list[int]:
+        return [len(run) for run in ParquetDataset(path, names, filters).source.read_splits(path, [0])]
+
+    assert runs(["label"]) == [200]
+    assert runs(["imagery"]) == [200]
+    assert sum(runs(["label", "image"])) == 200
+    assert max(runs(["label", "image"])) < 100
+    assert runs(["label"], [("imagery", "<", 150)]) == [150]
+
+
 def test_filters_that_fit_no_column_are_told(tmp_path: Path) -> None:
     path = numbers(tmp_path / "a", 0, 3)
     with pytest.raises(InvalidArgumentError, match="filters do not fit"):

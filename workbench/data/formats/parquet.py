@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
@@ -37,7 +38,8 @@ class ParquetDataset(Dataset):
 
     Text and binary columns are bytes. Lists of one length are arrays. A null is NaN or NaT where the type has that, and
     an error elsewhere, unless `defaults` says what stands for it. `AutoShardPolicy.FILE` deals row groups to hosts.
-    Pages that have checksums are checked.
+    Pages that have checksums are checked. Without `filters`, wide rows are decoded a few megabytes at a time; with
+    them, a row group whole.
 
     Args:
       filenames: A name or URL, a list of them, or a dataset of them.
@@ -106,10 +108,11 @@ class Parquet(SplitReader):
                     parts = fragment.split_by_row_group(self.keep)
                 wanted = {group.id for part in parts for group in part.row_groups}
                 kept = [split for split in splits if split in wanted]
-            for some in _parts(fragment, kept):
+            sizes = self._bytes_read(fragment, list(specs))
+            for some in _parts(sizes, kept):
                 positions = Positions([range(ends[split], ends[split + 1]) for split in some])
                 part = fragment.subset(row_group_ids=some)
-                row_bytes = _row_bytes(part)
+                row_bytes = _row_bytes(part, sizes)
                 if self.keep is None and row_bytes:
                     batches = _streamed(file, part, list(specs), max(1, _BATCH_BYTES // row_bytes))
                 else:
@@ -122,6 +125,26 @@ class Parquet(SplitReader):
                         where = np.asarray(where)[mask.to_numpy(zero_copy_only=False)]
                     if batch.num_rows:
                         yield self.reading.run(batch, list(specs), where, path)
+
+    def _bytes_read(self, fragment: ds.ParquetFileFragment, names: list[str]) -> dict[int, int]:
+        """Decoded bytes of each row group, of the columns that are read."""
+        read, all_names = set(names), fragment.physical_schema.names
+        if self.keep is not None:
+            filters = str(self.keep)
+            read.update(name for name in all_names if name in filters)
+        if len(read) == len(all_names):
+            return {group.id: group.total_byte_size for group in fragment.row_groups}
+        metadata = fragment.metadata
+        columns = []
+        for column in range(metadata.num_columns):
+            path = metadata.schema.column(column).path  # of what is nested, "name.list.element"
+            if not read.isdisjoint(itertools.accumulate(path.split("."), "{}.{}".format)):
+                columns.append(column)
+        sizes = {}
+        for group in fragment.row_groups:
+            of_group = metadata.row_group(group.id)
+            sizes[group.id] = sum(of_group.column(column).total_uncompressed_size for column in columns)
+        return sizes
 
     def _scanned(
         self, path: str, fragment: ds.ParquetFileFragment, names: list[str]
@@ -155,13 +178,11 @@ def _opened(path: str) -> Iterator[tuple[Any, ds.ParquetFileFragment]]:
         yield file, fragment
 
 
-def _row_bytes(fragment: ds.ParquetFileFragment) -> int:
+def _row_bytes(fragment: ds.ParquetFileFragment, sizes: Mapping[int, int]) -> int:
     """How large a row is, if rows have to be decoded some at a time: a scan decodes all of a row group. Else 0."""
     groups = fragment.row_groups
-    largest = max(group.total_byte_size for group in groups)
-    row_bytes = sum(group.total_byte_size for group in groups) // max(
-        1, sum(group.num_rows for group in groups)
-    )
+    largest = max(sizes[group.id] for group in groups)
+    row_bytes = sum(sizes[group.id] for group in groups) // max(1, sum(group.num_rows for group in groups))
     return row_bytes if row_bytes >= _WIDE_ROW_BYTES or largest > _LARGE_GROUP_BYTES else 0
 
 
@@ -183,9 +204,8 @@ def _streamed(
     yield from reader.iter_batches(batch_size=rows, row_groups=groups, columns=names)
 
 
-def _parts(fragment: ds.ParquetFileFragment, splits: Sequence[int]) -> Iterator[list[int]]:
+def _parts(sizes: Mapping[int, int], splits: Sequence[int]) -> Iterator[list[int]]:
     """Row groups that are scanned together: Arrow reads ahead as much of them as it can, whatever that takes."""
-    sizes = {group.id: group.total_byte_size for group in fragment.row_groups}
     part: list[int] = []
     part_bytes = 0
     for split in splits:
