@@ -143,6 +143,14 @@ def test_a_host_without_elements_learns_from_the_others_what_they_look_like(tmp_
     assert [[part.tolist() for part in step.values] for step in first] == [[[1.0]], [[]]]
 
 
+def test_elements_without_components_are_known() -> None:
+    elements = Dataset.range(3).map(lambda x: ())
+    pipeline = distribute_function_for_host(lambda context: elements, replicas_per_host=2)
+    assert pipeline.element_spec == ()
+    assert [step.values for step in pipeline.steps()] == [[(), ()]]
+    assert list(pipeline.values_for([0, 1])) == [[(), ()]]
+
+
 def test_hosts_that_end_early_get_empty_batches_until_all_are_done() -> None:
     dataset = Dataset.from_tensor_slices(np.zeros((9, 2), np.float32)).batch(4)
     last = list(lockstep(hosts_of(dataset, 2, 1)))[-1]

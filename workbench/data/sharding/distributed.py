@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,14 +34,16 @@ from workbench.errors import FailedPreconditionError, OutOfRangeError
 EVEN_SPLIT = "even split"
 SCHEDULE = "schedule"
 AS_GIVEN = "as given"
-UNKNOWN_SPEC: Any = ()
-"""Stands for what elements look like where there is none to learn it from."""
 _NEW_ELEMENTS = (
     "this dataset had no element when it was distributed, so nobody knew what elements look like, and now it has some: "
     "distribute it again"
 )
 _Item = tuple[Any, Array]
 _T = TypeVar("_T")
+
+
+class UnknownSpec(NamedTuple):
+    """Stands for what elements look like where there is none to learn it from: a tree without leaves, but not `()`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class HostPipeline:
     def element_spec(self) -> Any:
         """The spec of what one replica gets; it may take trying user functions, so it travels once it is known.
 
-        Of a dataset without elements whose functions refuse made-up values nobody knows it: then it is `UNKNOWN_SPEC`.
+        Of a dataset without elements whose functions refuse made-up values nobody knows it: then it is `UnknownSpec()`.
         """
         return _element_spec(self.datasets[0])
 
@@ -163,7 +165,7 @@ class HostPipeline:
         streams = [
             _located(dataset, replace(dataset.numbered_pass(epoch), meter=meter)) for dataset in datasets
         ]
-        unknown = self.element_spec == UNKNOWN_SPEC
+        unknown = isinstance(self.element_spec, UnknownSpec)
         for number, group in enumerate(_dealt(streams, self.replicas)):
             if unknown and not isinstance(group, Failed):
                 yield Failed(FailedPreconditionError(_NEW_ELEMENTS))
@@ -407,11 +409,11 @@ def _element_spec(dataset: Dataset) -> Any:
     try:
         return dataset.element_spec
     except OutOfRangeError:  # as in the reference, a dataset without elements can be distributed
-        return UNKNOWN_SPEC
+        return UnknownSpec()
 
 
 def _is_static(element_spec: Any) -> bool:
-    return element_spec != UNKNOWN_SPEC and all(
+    return not isinstance(element_spec, UnknownSpec) and all(
         isinstance(spec, TensorSpec) and spec.is_static for spec in tree.flatten(element_spec)[0]
     )
 

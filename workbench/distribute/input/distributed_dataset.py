@@ -14,8 +14,8 @@ from workbench.data.explanation import InputExplanation
 from workbench.data.formats.dask import lies_on_workers, placed
 from workbench.data.iterator import Optional
 from workbench.data.sharding.distributed import (
-    UNKNOWN_SPEC,
     HostPipeline,
+    UnknownSpec,
     distribute_for_host,
     distribute_function_for_host,
 )
@@ -93,7 +93,7 @@ class DistributedDataset:
         Raises:
           OutOfRangeError: If there is no element, and the dataset's functions refuse made-up ones, so nobody knows.
         """
-        if self._plan.pipelines[0].element_spec == UNKNOWN_SPEC:
+        if isinstance(self._plan.pipelines[0].element_spec, UnknownSpec):
             raise OutOfRangeError(
                 "what elements look like cannot be found out: the dataset has none, and a function of it refuses "
                 "made-up values"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from workbench.data.sharding.distributed import UNKNOWN_SPEC, HostPipeline
+from workbench.data.sharding.distributed import HostPipeline, UnknownSpec
 from workbench.data.sharding.model import Shape
 from workbench.data.sources.combine import Concatenated, Zipped
 from workbench.data.sources.counting import Counting
@@ -156,9 +156,9 @@ def plan_input(
 def _learn_specs(pipelines: Sequence[HostPipeline]) -> None:
     """Finds out here what elements look like: replicas shall not try user functions again."""
     known = [pipeline.element_spec for pipeline in pipelines]
-    learnt = next((spec for spec in known if spec != UNKNOWN_SPEC), UNKNOWN_SPEC)
+    learnt = next((spec for spec in known if not isinstance(spec, UnknownSpec)), UnknownSpec())
     for pipeline, spec in zip(pipelines, known, strict=True):
-        if spec == UNKNOWN_SPEC:
+        if isinstance(spec, UnknownSpec):
             pipeline.learn(learnt)
 
 
