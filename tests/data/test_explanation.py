@@ -15,7 +15,7 @@ import workbench as wb
 from workbench.data.cost.bottleneck import verdict
 from workbench.data.cost.flow import PipelineFlow, ReplicaWait, pipeline_flow, replica_waits
 from workbench.data.cost.profile import PipelineProfile, QueueProfile, StageProfile, Workers
-from workbench.data.cost.recent import Told
+from workbench.data.cost.recent import ReaderHistory
 from workbench.data.dataset import Dataset
 from workbench.data.explanation import InputExplanation, input_flow
 
@@ -242,7 +242,7 @@ def test_rates_of_the_last_seconds_stand_beside_the_averages() -> None:
         source = _stage("interleave(read)", elements=elements, inputs=(inner,))
         return (PipelineProfile((source, _stage("batch(4)", elements=elements // 4)), elapsed_seconds),)
 
-    told = Told().and_now(profile(1, 1000), at=101)
+    told = ReaderHistory().and_now(profile(1, 1000), at=101)
     assert told.recent(101) is None  # the averages are those of the last seconds
     for second in range(2, 11):
         told = told.and_now(profile(second, 1000 + 80 * (second - 1)), at=100 + second)

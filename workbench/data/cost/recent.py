@@ -12,7 +12,7 @@ RECENT_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReaderHistory:
     """What one process told of the pipelines that it reads, now and then.
 
     Attributes:
@@ -23,7 +23,7 @@ class Told:
     history: tuple[tuple[PipelineProfile, ...], ...] = ()
     at: float = 0.0
 
-    def and_now(self, profiles: tuple[PipelineProfile, ...], at: float) -> Told:
+    def and_now(self, profiles: tuple[PipelineProfile, ...], at: float) -> ReaderHistory:
         """With what it tells now."""
         history = (*self.history, profiles)
         now = _elapsed(profiles)
@@ -31,7 +31,7 @@ class Told:
             history = (profiles,)
         while len(history) > 2 and now - _elapsed(history[1]) >= RECENT_SECONDS:
             history = history[1:]
-        return Told(history, at)
+        return ReaderHistory(history, at)
 
     @property
     def newest(self) -> tuple[PipelineProfile, ...]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from workbench.data.cost.flow import InputFlow, pipeline_flow, replica_waits
 from workbench.data.cost.profile import PipelineProfile, merged
-from workbench.data.cost.recent import Told
+from workbench.data.cost.recent import ReaderHistory
 from workbench.data.explanation import input_flow
 from workbench.data.sharding.progress import InputProgress
 
@@ -33,7 +33,7 @@ class ProgressLog:
         self._began = self._latest = time.monotonic()
         self._turns: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)
         self._waited_ns = (0,) * replicas
-        self._told: dict[tuple[int, str], Told] = {}
+        self._told: dict[tuple[int, str], ReaderHistory] = {}
 
     def give(self, next_step: int) -> None:
         """The notebook gets an element; the user's next step, whose number is told, may work with it."""
@@ -58,7 +58,7 @@ class ProgressLog:
         for data in told:
             if data:
                 host, worker, profiles = pickle.loads(data)
-                before = self._told.get((host, worker), Told())
+                before = self._told.get((host, worker), ReaderHistory())
                 now = before.and_now(pickle.loads(profiles), time.monotonic())
                 # Replaced, not changed: other threads go through it.
                 self._told = {**self._told, (host, worker): now}
@@ -66,7 +66,7 @@ class ProgressLog:
     @property
     def costs(self) -> dict[int, tuple[tuple[PipelineProfile, PipelineProfile | None], ...]]:
         """By host, what each of its datasets has cost in all processes that read it; and in the last seconds."""
-        hosts: dict[int, list[Told]] = {}
+        hosts: dict[int, list[ReaderHistory]] = {}
         for (host, _), told in sorted(self._told.items()):
             hosts.setdefault(host, []).append(told)
         now = time.monotonic()
@@ -89,7 +89,9 @@ class ProgressLog:
         )
 
 
-def _costs(readers: Sequence[Told], now: float) -> Iterator[tuple[PipelineProfile, PipelineProfile | None]]:
+def _costs(
+    readers: Sequence[ReaderHistory], now: float
+) -> Iterator[tuple[PipelineProfile, PipelineProfile | None]]:
     recent = [found for told in readers if (found := told.recent(now)) is not None]
     columns = zip(*recent, strict=True) if len(recent) == len(readers) else itertools.repeat(None)
     for column, added in zip(zip(*(told.newest for told in readers), strict=True), columns, strict=False):
