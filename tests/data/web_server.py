@@ -52,62 +52,75 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_HEAD(self) -> None:
-        self._answer(body=False)
+        self._read()
 
     def do_GET(self) -> None:
-        self._answer(body=True)
+        self._read()
 
     def do_PUT(self) -> None:
         content = self._content()
-        path, query = self._asked()
-        if self._refused(path):
+        path, query, trouble = self._asked()
+        if self._refused(path, trouble):
             return
         if "partNumber" in query:
             parts = self.web.uploads.get((path, query["uploadId"][0]))
             if parts is None:
-                self._send(404, _error("NoSuchUpload"), True)
+                self._send(404, _error("NoSuchUpload"))
                 return
             parts[int(query["partNumber"][0])] = content
         else:
             self.web.files[path] = content
-        self._send(200, b"", True)
+        self._send(200, b"", trouble)
 
     def do_POST(self) -> None:
         self._content()
-        path, query = self._asked()
-        if self._refused(path):
+        path, query, trouble = self._asked()
+        if self._refused(path, trouble):
             return
         if "uploads" in query:
             upload = f"upload-{len(self.web.requests)}"
             self.web.uploads[path, upload] = {}
-            told = f"<UploadId>{upload}</UploadId>"
-            self._send(
-                200, f"<InitiateMultipartUploadResult>{told}</InitiateMultipartUploadResult>".encode(), True
-            )
-            return
-        parts = self.web.uploads.pop((path, query["uploadId"][0]))
-        self.web.files[path] = b"".join(parts[number] for number in sorted(parts))
-        told = "<ETag>whole</ETag>"
-        self._send(
-            200, f"<CompleteMultipartUploadResult>{told}</CompleteMultipartUploadResult>".encode(), True
-        )
+            what, told = "InitiateMultipartUploadResult", f"<UploadId>{upload}</UploadId>"
+        else:
+            parts = self.web.uploads.pop((path, query["uploadId"][0]), None)
+            if parts is None:
+                self._send(404, _error("NoSuchUpload"))
+                return
+            self.web.files[path] = b"".join(parts[number] for number in sorted(parts))
+            what, told = "CompleteMultipartUploadResult", "<ETag>whole</ETag>"
+        self._send(200, f"<{what}>{told}</{what}>".encode(), trouble)
 
     def do_DELETE(self) -> None:
-        path, query = self._asked()
-        if self._refused(path):
+        path, query, trouble = self._asked()
+        if self._refused(path, trouble):
             return
         if "uploadId" in query:
             self.web.uploads.pop((path, query["uploadId"][0]), None)
         else:
             self.web.files.pop(path, None)
-        self._send(204, b"", True)
+        self._send(204, b"")
 
-    def _asked(self) -> tuple[str, dict[str, list[str]]]:
+    def _read(self) -> None:
+        path, query, trouble = self._asked()
+        if self._refused(path, trouble):
+            return
+        if query.get("list-type") == ["2"]:
+            self._send(200, self._listing(path, query))
+        elif path not in self.web.files:
+            self._send(404, b"")
+        else:
+            self._file(self.web.files[path], trouble)
+
+    def _asked(self) -> tuple[str, dict[str, list[str]], int | str | None]:
+        """Path and query of a request, and the trouble that it meets."""
+        web = self.web
         parts = urlsplit(self.path)
         path = unquote(parts.path)
-        self.web.before(self.command, path)
-        self.web.requests.append((self.command, self.path))
-        return path, parse_qs(parts.query, keep_blank_values=True)
+        web.before(self.command, path)
+        web.requests.append((self.command, self.path))
+        asked = sum(1 for _, name in web.requests if urlsplit(name).path == parts.path)
+        trouble = web.trouble.get(path) if asked <= web.healthy_after else None
+        return path, parse_qs(parts.query, keep_blank_values=True), trouble
 
     def _content(self) -> bytes:
         if (
@@ -116,48 +129,31 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
-    def _refused(self, path: str) -> bool:
-        """Whether it has answered with the path's trouble, or that there is no such bucket."""
-        trouble, buckets = self.web.trouble.get(path), self.web.buckets
+    def _refused(self, path: str, trouble: int | str | None) -> bool:
+        """Whether that was all: a status, no answer, or that a bucket to write to does not exist."""
+        writes, buckets = self.command not in ("GET", "HEAD"), self.web.buckets
         if isinstance(trouble, int):
-            self._send(trouble, _error("AccessDenied"), True)
-        elif buckets is not None and path.split("/")[1] not in buckets:
-            self._send(404, _error("NoSuchBucket"), True)
+            self._send(trouble, _error("AccessDenied") if writes else b"")
+        elif trouble == "hang":
+            self.web.release.wait(60)
+            self.close_connection = True
+        elif writes and buckets is not None and path.split("/")[1] not in buckets:
+            self._send(404, _error("NoSuchBucket"))
         else:
             return False
         return True
 
-    def _answer(self, *, body: bool) -> None:
-        web = self.web
-        parts = urlsplit(self.path)
-        path = unquote(parts.path)
-        web.before(self.command, path)
-        web.requests.append((self.command, self.path))
-        asked = sum(1 for _, name in web.requests if urlsplit(name).path == parts.path)
-        trouble = web.trouble.get(path) if asked <= web.healthy_after else None
-        if isinstance(trouble, int):
-            self._send(trouble, b"", body)
-        elif trouble == "hang":
-            web.release.wait(60)
-            self.close_connection = True
-        elif "list-type=2" in parts.query:
-            self._send(200, self._listing(path, parse_qs(parts.query)), body)
-        elif path not in web.files:
-            self._send(404, b"", body)
-        else:
-            self._file(web.files[path], trouble, body)
-
-    def _file(self, content: bytes, trouble: str | None, body: bool) -> None:
+    def _file(self, content: bytes, trouble: int | str | None) -> None:
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         if asked is None or trouble == "no ranges":
-            self._send(200, content, body, trouble)
+            self._send(200, content, trouble)
             return
         start, stop = int(asked[1]), min(int(asked[2]) + 1, len(content))
         headers = {"Content-Range": f"bytes {start}-{stop - 1}/{len(content)}"}
-        self._send(206, content[start:stop], body, trouble, headers)
+        self._send(206, content[start:stop], trouble, headers)
 
     def _send(
-        self, status: int, content: bytes, body: bool, trouble: str | None = None, headers: Any = None
+        self, status: int, content: bytes, trouble: int | str | None = None, headers: Any = None
     ) -> None:
         self.send_response(status)
         for name, value in (headers or {}).items():
@@ -169,13 +165,16 @@ class _Handler(BaseHTTPRequestHandler):
         if trouble == "no length":
             self.close_connection = True
         else:
-            self.send_header("Content-Length", str(len(content)))
+            # Of an answer that is cut something is missing in any case.
+            self.send_header("Content-Length", str(max(len(content), int(trouble == "cut"))))
             self.send_header("Accept-Ranges", "none" if trouble == "no ranges" else "bytes")
         self.end_headers()
-        if body and trouble == "cut":
+        if self.command == "HEAD":
+            return
+        if trouble == "cut":
             self.wfile.write(content[: len(content) // 2])
             self.close_connection = True
-        elif body:
+        else:
             self.web.sent_bytes += len(content)
             self.wfile.write(content)
 
