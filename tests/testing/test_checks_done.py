@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -136,13 +138,65 @@ def test_names_are_text_in_html() -> None:
     assert "✓ &lt;i&gt;" in drawn
 
 
+KERNEL = """
+import sys
+from types import SimpleNamespace
+from workbench.testing.checks_done import keep_if_passed
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(200):
+    info = SimpleNamespace(cell_id=f"{sys.argv[1]}{number}-check", raw_cell="")
+    keep_if_passed(SimpleNamespace(info=info, success=True))
+"""
+
+
+def test_kernels_of_one_notebook_lose_no_check_to_each_other(lab: Path) -> None:
+    names = [f"{kernel}{number}" for kernel in "ab" for number in range(200)]
+    nbformat.write(new_notebook(cells=[check(name, "") for name in names]), lab)
+    kernels = [
+        subprocess.Popen(
+            [sys.executable, "-c", KERNEL, kernel],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+        )
+        for kernel in "ab"
+    ]
+    try:
+        for kernel in kernels:
+            assert kernel.stdout is not None
+            assert kernel.stdout.readline() == "ready\n"
+        for kernel in kernels:
+            assert kernel.stdin is not None
+            kernel.stdin.write("go\n")
+            kernel.stdin.flush()
+        assert [kernel.wait(timeout=100) for kernel in kernels] == [0, 0]
+    finally:
+        for kernel in kernels:
+            kernel.kill()
+            kernel.communicate()
+
+    assert wb.testing.progress() == wb.testing.Progress(lab.name, tuple(names), ())
+
+
+def test_by_default_progress_is_beside_the_running_clusters(
+    lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WORKBENCH_RUNTIME_DIR")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    keep_if_passed(ran("first-check", "assert answer == 42"))
+
+    assert len([*(tmp_path / "data" / "workbench" / "runtime" / "progress").glob("*.json")]) == 1
+
+
 def damaged(folder: Path) -> None:
-    (record,) = (folder / "progress").iterdir()
+    (record,) = (folder / "progress").glob("*.json")
     record.write_text("[", encoding="ascii")
 
 
 def of_another_program(folder: Path) -> None:
-    (record,) = (folder / "progress").iterdir()
+    (record,) = (folder / "progress").glob("*.json")
     record.write_text(json.dumps({"passed": ["first-check"]}), encoding="ascii")
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.data.stored.locks import locked
 from workbench.errors import InvalidArgumentError
+from workbench.runtime.deploy.registry import runtime_folder
 
 _SUFFIX = "-check"
 """Ends the id of a cell that checks an exercise; before it stands the exercise's name."""
@@ -96,7 +98,7 @@ def keep_if_passed(result: Any) -> None:
     with contextlib.suppress(
         OSError
     ):  # a full disk or a folder of somebody else is no reason to disturb a lab
-        _keep(path, _passed(path) | {id: _digest(result.info.raw_cell)})
+        _keep(path, id, _digest(result.info.raw_cell))
 
 
 def _caller() -> Path | None:
@@ -114,25 +116,24 @@ def _passed(notebook: Path) -> dict[str, str]:
         return {}
 
 
-def _keep(notebook: Path, passed: dict[str, str]) -> None:
-    """Replaces the record in one piece: two kernels may have the same notebook."""
+def _keep(notebook: Path, id: str, digest: str) -> None:
+    """Adds a check to the record, locked and in one piece: several kernels may have the same notebook."""
     record = _record(notebook)
     record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor, part = tempfile.mkstemp(prefix=".part-", dir=record.parent)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"notebook": str(notebook), "passed": passed}, file, indent=2)
-        os.replace(part, record)
-    except BaseException:
-        os.unlink(part)
-        raise
+    with locked(str(record.parent / ".lock")):
+        kept = {"notebook": str(notebook), "passed": _passed(notebook) | {id: digest}}
+        descriptor, part = tempfile.mkstemp(prefix=".part-", dir=record.parent)
+        try:
+            with open(descriptor, "w", encoding="utf-8") as file:
+                json.dump(kept, file, indent=2)
+            os.replace(part, record)
+        except BaseException:
+            os.unlink(part)
+            raise
 
 
 def _record(notebook: Path) -> Path:
-    if not (folder := os.environ.get("WORKBENCH_RUNTIME_DIR")):
-        data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-        folder = os.path.join(data, "workbench")
-    return Path(folder) / "progress" / f"{hashlib.sha256(os.fsencode(notebook)).hexdigest()[:32]}.json"
+    return runtime_folder() / "progress" / f"{hashlib.sha256(os.fsencode(notebook)).hexdigest()[:32]}.json"
 
 
 def _digest(source: str) -> str:

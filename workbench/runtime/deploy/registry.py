@@ -69,15 +69,23 @@ def new_id() -> str:
     return secrets.token_hex(4)
 
 
-def default_folder() -> Path:
+def data_folder() -> Path:
+    """What workbench keeps for a user: below `$XDG_DATA_HOME`, else below `~/.local/share`."""
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "workbench"
+
+
+def runtime_folder() -> Path:
     """`$WORKBENCH_RUNTIME_DIR`, else below the user's data folder.
 
     Not XDG_RUNTIME_DIR: a job and a Jupyter server often see different ones, or none.
     """
-    if chosen := os.environ.get("WORKBENCH_RUNTIME_DIR"):
-        return Path(chosen) / "clusters"
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "workbench" / "runtime" / "clusters"
+    chosen = os.environ.get("WORKBENCH_RUNTIME_DIR")
+    return Path(chosen) if chosen else data_folder() / "runtime"
+
+
+def default_folder() -> Path:
+    """The folder of a user's entries."""
+    return runtime_folder() / "clusters"
 
 
 class Registry:

@@ -19,6 +19,7 @@ from typing import Final
 from distributed.security import Security
 
 from workbench.errors import FailedPreconditionError
+from workbench.runtime.deploy.registry import data_folder
 
 VARIABLE: Final = "WORKBENCH_SECRET"
 """The secret itself, as batch systems and Kubernetes hand out secrets."""
@@ -142,8 +143,7 @@ def secret_file() -> Path:
     """Where the secret of this user is kept: `$WORKBENCH_SECRET_FILE`, else below the user's data folder."""
     if chosen := os.environ.get(FILE_VARIABLE):
         return Path(chosen)
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "workbench" / "join-secret"
+    return data_folder() / "join-secret"
 
 
 def _make(path: Path) -> None:
