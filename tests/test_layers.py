@@ -44,8 +44,8 @@ ROOMS = {
     "compat": "modern_spelling ← tower_context tower_variables ← tower_strategy v1 ← towers",
     "communicators": "core ← communicator ring threads ← gpu shm ← bootstrap",
     "cli": (
-        "dashboard data_dispatcher demo digits findings join lab_versions working_copy "
-        "← data_worker doctor lab machine software ← course guide_site ← docs"
+        "dashboard data_dispatcher demo digits findings join lab_versions whole_files "
+        "← data_worker doctor machine software working_copy ← lab ← course guide_site ← docs"
     ),
     "dashboards": (
         "address aside connections dask_pages pace recordings sources ← gate pane target ← serving shell "

@@ -61,6 +61,19 @@ def test_edits_are_there_at_the_next_start_and_what_is_shipped_is_as_it_was(note
     assert (notebooks.shipped / NAME).read_text(encoding="ascii") == "first version"
 
 
+def test_a_copy_that_fails_leaves_nothing_behind(
+    notebooks: Notebooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "replace", full)
+
+    with pytest.raises(OSError, match="no space left"):
+        notebooks.start()
+    assert list(notebooks.copy.iterdir()) == []
+
+
 def test_an_untouched_notebook_follows_what_is_shipped(notebooks: Notebooks) -> None:
     notebooks.start()
     notebooks.ship("second version")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib.util
 import json
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workbench.cli import software
 from workbench.cli.lab import shipped_notebooks
-from workbench.cli.lab_versions import LabInvalid, counted, for_instructors, for_students, points_of
+from workbench.cli.lab_versions import LabInvalid, for_instructors, for_students, points_of
+from workbench.cli.whole_files import digest, put
+from workbench.runtime.placement_text import counted
 
 _WRITTEN = ".workbench-course.json"
 """In a folder that this command has written to: the version, and by name the digest of each file as it was written."""
@@ -26,22 +28,42 @@ class CourseRefused(Exception):
     """Nothing was written; the text says why and what to do."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """One version of the course.
+
+    Attributes:
+      name: `STUDENT` or `INSTRUCTOR`.
+      files: By name, what its folder consists of: the labs and the map of the course.
+      points: For each lab, the points of its checks.
+    """
+
+    name: str
+    files: dict[str, bytes]
+    points: list[list[int]]
+
+    def __str__(self) -> str:
+        exercises = sum(map(len, self.points))
+        total = f"{counted(exercises, 'exercise')}, {counted(sum(map(sum, self.points)), 'point')}"
+        return f"{counted(len(self.points), 'lab')} {_DESCRIBED[self.name]}, {total}"
+
+
 def run(options: argparse.Namespace) -> int:
     """Writes one version or both; returns 1 if a file in the way is not the command's own, 2 if no folder is named."""
     folders = {STUDENT: options.student, INSTRUCTOR: options.instructor}
-    asked = {version: Path(folder).absolute() for version, folder in folders.items() if folder is not None}
+    asked = {name: Path(folder).absolute() for name, folder in folders.items() if folder is not None}
     if not asked:
         print("name a folder: workbench course --student DIR, --instructor DIR, or both", file=sys.stderr)
         return 2
     try:
-        written = {version: _files(version) for version in asked}
+        versions = [(folder, _version(name)) for name, folder in asked.items()]
         if len({folder.resolve() for folder in asked.values()}) < len(asked):
             raise CourseRefused("the two versions need a folder each: students must not find the solutions")
-        for version, folder in asked.items():
-            _refuse_to_replace(folder, version, written[version])
-        for version, folder in asked.items():
-            _write(folder, version, written[version])
-            print(f"{folder}: {_summary(version, written[version])}")
+        for folder, version in versions:
+            _refuse_to_replace(folder, version)
+        for folder, version in versions:
+            _write(folder, version)
+            print(f"{folder}: {version}")
     except (CourseRefused, LabInvalid) as error:
         print(error, file=sys.stderr)
         return 1
@@ -51,20 +73,21 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _files(version: str) -> dict[str, bytes]:
-    """By name, what the folder of a version consists of: the labs and the map of the course."""
+def _version(name: str) -> _Version:
     if importlib.util.find_spec("nbformat") is None:
         raise CourseRefused(f"nbformat is missing, which reads notebooks: {software.install('nbformat')}")
     shipped = shipped_notebooks()
     if shipped is None:
         raise CourseRefused("the labs are not part of this installation of workbench: reinstall it")
-    files = {}
+    files, points = {}, []
     for path in sorted(shipped.glob("[0-9][0-9]_*.ipynb")):
         try:
-            files[path.name] = _text(_version_of(path, version))
+            lab = _version_of(path, name)
         except LabInvalid as error:
             raise LabInvalid(f"{path}: {error}") from None
-    return {**files, "README.md": (shipped / "README.md").read_bytes()}
+        files[path.name] = _text(lab)
+        points.append(points_of(lab))
+    return _Version(name, {**files, "README.md": (shipped / "README.md").read_bytes()}, points)
 
 
 def _version_of(path: Path, version: str) -> Any:
@@ -84,7 +107,7 @@ def _text(notebook: Any) -> bytes:
     return (text + "\n").encode()
 
 
-def _refuse_to_replace(folder: Path, version: str, files: dict[str, bytes]) -> None:
+def _refuse_to_replace(folder: Path, version: _Version) -> None:
     """Raises `CourseRefused` if the folder has another version, or something under a name that will be written.
 
     A file is replaced if it is as the command has written it before.
@@ -92,13 +115,13 @@ def _refuse_to_replace(folder: Path, version: str, files: dict[str, bytes]) -> N
     if folder.exists() and not folder.is_dir():
         raise CourseRefused(f"{folder} is a file: name a folder")
     kept_as, digests = _written(folder)
-    if kept_as not in ("", version):
+    if kept_as not in ("", version.name):
         raise CourseRefused(
-            f"{folder} has the {kept_as}'s version: choose another folder for the {version}'s"
+            f"{folder} has the {kept_as}'s version: choose another folder for the {version.name}'s"
         )
     in_the_way = [
         name
-        for name, content in files.items()
+        for name, content in version.files.items()
         if os.path.lexists(folder / name) and not _may_replace(folder / name, content, digests.get(name))
     ]
     if in_the_way:
@@ -108,31 +131,21 @@ def _refuse_to_replace(folder: Path, version: str, files: dict[str, bytes]) -> N
         )
 
 
-def _may_replace(path: Path, content: bytes, digest: str | None) -> bool:
+def _may_replace(path: Path, content: bytes, written: str | None) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
     found = path.read_bytes()
-    return found == content or _digest(found) == digest
+    return found == content or digest(found) == written
 
 
-def _write(folder: Path, version: str, files: dict[str, bytes]) -> None:
+def _write(folder: Path, version: _Version) -> None:
     """Writes the files, then the record of them: after an interrupt, a file is as this or the old record has it."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        _put(folder / name, content)
-    digests = _written(folder)[1] | {name: _digest(content) for name, content in files.items()}
-    record = json.dumps({"version": version, "files": digests}, indent=2) + "\n"
-    _put(folder / _WRITTEN, record.encode())
-
-
-def _put(target: Path, content: bytes) -> None:
-    """Replaces `target` in one piece: after an interrupt there is the old file or the new one."""
-    part = target.with_name(f".{target.name}.part-{os.getpid()}")
-    try:
-        part.write_bytes(content)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
+    for name, content in version.files.items():
+        put(folder / name, content)
+    digests = _written(folder)[1] | {name: digest(content) for name, content in version.files.items()}
+    record = json.dumps({"version": version.name, "files": digests}, indent=2) + "\n"
+    put(folder / _WRITTEN, record.encode())
 
 
 def _written(folder: Path) -> tuple[str, dict[str, str]]:
@@ -143,24 +156,10 @@ def _written(folder: Path) -> tuple[str, dict[str, str]]:
     """
     try:
         found = json.loads((folder / _WRITTEN).read_text(encoding="utf-8"))
-        return str(found["version"]), {str(name): str(digest) for name, digest in found["files"].items()}
+        return str(found["version"]), {str(name): str(written) for name, written in found["files"].items()}
     except FileNotFoundError:
         return "", {}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise CourseRefused(
             f"{folder / _WRITTEN} is damaged: choose another folder, or move it away"
         ) from None
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _summary(version: str, files: dict[str, bytes]) -> str:
-    import nbformat
-
-    labs = [nbformat.reads(text.decode(), as_version=4) for name, text in files.items() if name.endswith("b")]
-    points = [points_of(lab) for lab in labs]
-    exercises = sum(map(len, points))
-    total = f"{counted(exercises, 'exercise')}, {counted(sum(map(sum, points)), 'point')}"
-    return f"{counted(len(labs), 'lab')} {_DESCRIBED[version]}, {total}"

@@ -6,6 +6,8 @@ import copy
 import re
 from typing import Any
 
+from workbench.runtime.placement_text import counted
+
 _BEGIN, _END = "### BEGIN SOLUTION", "### END SOLUTION"
 _STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
 
@@ -21,11 +23,6 @@ def points_of(lab: Any) -> list[int]:
       lab: A notebook, as `nbformat.read` gives it.
     """
     return [cell.metadata.nbgrader.points for cell in lab.cells if _is_check(cell)]
-
-
-def counted(number: int, what: str) -> str:
-    """Such as "1 point" and "2 points"."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def for_students(lab: Any) -> Any:

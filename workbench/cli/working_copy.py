@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+from workbench.cli.whole_files import digest, put
 
 _DELIVERED = ".workbench-notebooks.json"
 _SUFFIXES = (".ipynb", ".md")
@@ -33,15 +32,17 @@ def bring_up_to_date(shipped: Path, copy: Path) -> list[str]:
     delivered = _delivered(copy)
     sentences = []
     for source in sorted(path for path in shipped.iterdir() if path.suffix in _SUFFIXES):
-        mine, new = copy / source.name, _digest(source)
-        if not mine.exists() or _digest(mine) == delivered.get(source.name):
-            _put(source, mine)
-        elif new not in (_digest(mine), delivered.get(source.name, new)):
+        mine, content = copy / source.name, source.read_bytes()
+        new, found = digest(content), digest(mine.read_bytes()) if mine.exists() else None
+        if found in (None, delivered.get(source.name)):
+            put(mine, content)
+        elif new not in (found, delivered.get(source.name, new)):
             beside = next(path for path in _names_beside(mine) if not path.exists())
-            _put(source, beside)
+            put(beside, content)
             sentences.append(f"{mine.name} has a new version, {beside.name}; yours stays as it is")
         delivered[source.name] = new
-        _remember(copy, delivered)  # at once: a version that was put beside a notebook is not put there again
+        # At once: a version that was put beside a notebook is not put there again.
+        put(copy / _DELIVERED, (json.dumps(delivered, indent=2) + "\n").encode())
     return sentences
 
 
@@ -53,17 +54,6 @@ def _names_beside(notebook: Path) -> Iterator[Path]:
         number += 1
 
 
-def _put(source: Path, target: Path) -> None:
-    """Replaces `target` in one piece: after an interrupt there is the old file or the new one."""
-    part = target.with_name(f".{target.name}.part")
-    shutil.copyfile(source, part)
-    os.replace(part, target)
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _delivered(copy: Path) -> dict[str, str]:
     """By name, the digest of the version that the user's notebook began as, or that was put beside it since."""
     try:
@@ -71,9 +61,3 @@ def _delivered(copy: Path) -> dict[str, str]:
     except (OSError, ValueError):
         return {}  # a folder from elsewhere: what is there counts as the user's
     return found if isinstance(found, dict) else {}
-
-
-def _remember(copy: Path, delivered: dict[str, str]) -> None:
-    part = copy / f"{_DELIVERED}.part"
-    part.write_text(json.dumps(delivered, indent=2) + "\n", encoding="utf-8")
-    os.replace(part, copy / _DELIVERED)
