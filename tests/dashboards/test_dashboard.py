@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
+import os
 import re
 import socket
 import subprocess
@@ -16,6 +18,7 @@ import websocket
 
 import workbench as wb
 from tests.dashboards.conftest import PATIENCE_SECONDS, Client, client_of
+from tests.runtime.test_forked_children import forked, sockets
 from workbench import cli
 from workbench.dashboards.dashboard import Dashboard
 from workbench.errors import (
@@ -69,6 +72,42 @@ def test_closing_ends_the_websockets_of_its_pages(built: ModuleType, run_file: P
             dashboard.close()
             with pytest.raises((websocket.WebSocketConnectionClosedException, ConnectionError)):
                 _read_to_the_end(page)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-?threaded")
+def test_a_forked_child_lets_go_of_a_connection_of_which_the_loop_waits_for_nothing_just_now(
+    built: ModuleType, run_file: Path
+) -> None:
+    before = sockets()
+    with wb.dashboard(run_file) as dashboard:
+        client = client_of(dashboard)
+        with socket.create_connection(("127.0.0.1", client.port), timeout=PATIENCE_SECONDS) as browser:
+            browser.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert browser.recv(4096)  # so the connection is accepted, and stays open
+            loop = dashboard._connections
+
+            async def wait_for(events: int) -> None:
+                """What Tornado does with a connection in that moment, and after it."""
+                for each in loop.handlers:
+                    loop.update_handler(each, events)
+
+            def on_the_loop(events: int) -> None:
+                asyncio.run_coroutine_threadsafe(wait_for(events), loop.asyncio_loop).result(PATIENCE_SECONDS)
+
+            ours = {f"socket:[{os.fstat(browser.fileno()).st_ino}]"} | before
+
+            def body() -> None:
+                left = sockets() - ours
+                assert not left, left
+
+            on_the_loop(loop.ERROR)
+            try:
+                assert sockets() - ours
+                assert forked(body) == 0
+            finally:
+                on_the_loop(loop.READ)
+        client.enter()  # it goes on for the parent
 
 
 def _read_to_the_end(page: websocket.WebSocket) -> None:

@@ -38,7 +38,7 @@ class Dashboard:
 
     def __init__(self, target: Jobs | Recordings, address: Address) -> None:
         self.what = target
-        started: Future[str] = Future()
+        started: Future[DashboardServer] = Future()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=_serve,
@@ -48,17 +48,18 @@ class Dashboard:
         )
         self._thread.start()
         try:
-            self.url = started.result(_START_SECONDS)
+            server = started.result(_START_SECONDS)
         except BaseException:
             _stop(self._loop, self._thread)
             raise
+        self.url, self._connections = server.url, server.loop
         self._finalizer = weakref.finalize(self, _stop, self._loop, self._thread)
         forks.tell(self)
 
     def disown(self) -> None:
         """See `forks.tell`: the parent serves it."""
         if self._finalizer.detach() is not None:
-            forks.let_go_loop(self._loop)
+            forks.let_go_loop(self._connections)
 
     @property
     def status(self) -> str:
@@ -163,7 +164,10 @@ def _target(what: str | os.PathLike[str] | Cluster | None) -> Jobs | Recordings:
 
 
 def _serve(
-    loop: asyncio.AbstractEventLoop, target: Jobs | Recordings, address: Address, started: Future[str]
+    loop: asyncio.AbstractEventLoop,
+    target: Jobs | Recordings,
+    address: Address,
+    started: Future[DashboardServer],
 ) -> None:
     """The thread: runs the loop until it is stopped."""
     server: DashboardServer | None = None
@@ -176,7 +180,7 @@ def _serve(
     asyncio.set_event_loop(loop)
     try:
         server = loop.run_until_complete(start())
-        started.set_result(server.url)
+        started.set_result(server)
         loop.run_forever()
     except BaseException as error:
         if not started.done():

@@ -55,6 +55,7 @@ class DashboardServer:
 
     Attributes:
       url: Where the dashboard is, with the token.
+      loop: Tornado's loop around asyncio's, which knows all connections.
     """
 
     def __init__(self, target: Jobs | Recordings, address: Address) -> None:
@@ -93,11 +94,11 @@ class DashboardServer:
             idle_connection_timeout=_IDLE_SECONDS,
             body_timeout=_IDLE_SECONDS,
         )
-        loop = IOLoop.current()
+        self.loop = IOLoop.current()
         asyncio.get_running_loop().set_exception_handler(_on_lost_task)
-        tornado.initialize(loop)
+        tornado.initialize(self.loop)
         http.add_sockets([bound])
-        self._server = BaseServer(loop, tornado, http)
+        self._server = BaseServer(self.loop, tornado, http)
         self._server.start()
         self.url = f"{address.url(port)}?token={self.gate.token}"
 
