@@ -73,6 +73,24 @@ def test_before_there_is_a_run_the_overview_inserts_the_line_that_begins_one(
         expect(page.locator(".jp-Notebook .jp-Cell").nth(1)).to_contain_text("wb.connect(replicas=4)")
 
 
+def test_the_line_that_begins_a_run_can_be_copied_from_a_page_without_tls(
+    untouched: Lab, context: Any
+) -> None:
+    context.grant_permissions(["clipboard-read"])
+    with page_of(untouched, context, "copied") as page:
+        # As browsers have it at http://192.0.2.1, say: 127.0.0.1 counts as secure.
+        page.add_init_script(
+            "window.clipboardOfTest = navigator.clipboard;"
+            "Object.defineProperty(navigator, 'clipboard', { value: undefined });"
+        )
+        open_notebook(page, untouched, untouched.notebook("copied.ipynb", ""))
+        command(page, "workbench:open-pane", view="overview")
+        page.locator(".wb-pane .wb-overview").get_by_role("button", name="Copy").click()
+        copied = page.evaluate("clipboardOfTest.readText()")
+
+    assert copied == "cluster = wb.connect(replicas=4)"
+
+
 def test_it_is_the_first_page_of_a_dashboard_and_opens_the_others(browser: Any) -> None:
     with wb.connect(replicas=2, processes=False) as cluster:
         names: dict[str, Any] = {}

@@ -185,6 +185,9 @@ declare module "@jupyterlab/apputils" {
     };
   }
   export const ICommandPalette: Token<ICommandPalette>;
+  export namespace Clipboard {
+    function copyToSystem(text: string): void;
+  }
   export const InputDialog: {
     getNumber(options: {
       title: string;

@@ -1,4 +1,5 @@
 // What the overview's pane shows while there is no run: how to begin one, or the frame of what is about to come.
+import { Clipboard } from "@jupyterlab/apputils";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Nothing } from "../../overview/nothing";
 
@@ -15,7 +16,8 @@ export function noRun(trans: TranslationBundle, insert: (code: string) => void, 
           <button type="button" class="wb-filled" onClick={() => insert(`import workbench as wb\n\n${CODE}`)}>
             {trans.__("Insert this line")}
           </button>
-          <button type="button" onClick={() => void navigator.clipboard.writeText(CODE)}>
+          {/* Not the browser's clipboard, which pages without TLS do not have. */}
+          <button type="button" onClick={() => Clipboard.copyToSystem(CODE)}>
             {trans.__("Copy")}
           </button>
           <button type="button" onClick={openRuns}>

@@ -38,7 +38,8 @@ export class Pane extends Widget {
   #services: PaneServices;
   #mounted: Mounted<AnyModel> | null = null;
   #shown = new AbortController();
-  #watching = "?"; // the cluster whose channel is watched
+  #watching: string | null | undefined; // the cluster whose channel is watched; null: none; undefined: look anew
+  #connected = false; // to the Jupyter server, when it was looked at
   #stopWatching = new AbortController();
   #loading = new AbortController(); // aborted where the answer is not wanted any more
   #empty: (() => void) | null = null; // takes away what stands there without a model
@@ -154,7 +155,7 @@ export class Pane extends Widget {
   #hide(): void {
     this.#shown.abort();
     this.#stopWatching.abort();
-    this.#watching = "?"; // whatever it is, it has to be looked at anew
+    this.#watching = undefined;
   }
 
   #refresh(): void {
@@ -164,17 +165,20 @@ export class Pane extends Widget {
     this.title.label = this.#title(cluster);
     this.#offer();
     const channel: Channel = CHANNEL_OF[this.#args.view as keyof typeof CHANNEL_OF];
-    if (!connection.connected) this.#tell(trans.__("connecting to the Jupyter server …"));
+    const { connected } = connection;
+    if (!connected) this.#tell(trans.__("connecting to the Jupyter server …"));
     else if (!cluster) this.#tell(this.#none());
     else this.#tellOf(cluster.id, channel);
-    const watched = cluster?.id ?? (connection.connected ? "" : "-");
-    if (this.#watching === watched) return;
+    const watched = cluster?.id ?? null;
+    // Without a cluster, what the pane shows depends on the connection.
+    if (this.#watching === watched && (cluster || this.#connected === connected)) return;
     this.#stopWatching.abort();
     this.#stopWatching = new AbortController();
     this.#watching = watched;
+    this.#connected = connected;
     if (!cluster) {
       this.#clear(); // what it shows is another notebook's
-      this.#showNothing(connection.connected ? "nothing" : "loading");
+      this.#showNothing(connected ? "nothing" : "loading");
       return;
     }
     const draw = () => {
