@@ -1,4 +1,4 @@
-"""What the reference takes from the code when the guide is built: public names, and the help of commands and magics."""
+"""What the guide takes from the code when it is built: public names, the help of commands and magics, a sample run."""
 
 from __future__ import annotations
 
@@ -136,6 +136,30 @@ class MagicHelp(SphinxDirective):
         return [nodes.literal_block(text, text, language="text")]
 
 
+class SampleRun(SphinxDirective):
+    """`{sample-run} sample/digits`: a recorded run in a frame, with all its views, which the browser draws by itself.
+
+    The frame's page is one file with the views' code in it, so it also works where the guide is opened from a disk.
+    """
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        import workbench as wb
+
+        name, recorded = self.env.relfn2path(f"{self.arguments[0]}.parquet")
+        self.env.note_dependency(recorded)
+        page = (self.env.app.outdir / name).with_suffix(".html")
+        page.parent.mkdir(parents=True, exist_ok=True)
+        wb.report(page, wb.open_run(recorded), title="A recorded run")
+        address = f"{self.arguments[0]}.html"
+        frame = (
+            f'<iframe class="sample-run" src="{address}" title="A recorded run with all its views"></iframe>'
+        )
+        link = f'<p><a href="{address}" target="_blank">Open the run on a page of its own</a></p>'
+        return [nodes.raw("", frame + link, format="html")]
+
+
 def _as_rst(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Docstrings are plain text with code in backticks: what else means something in RST is escaped."""
     parts = re.split(r"(`[^`]+`)", "\n".join(lines))
@@ -155,5 +179,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("errors", Errors)
     app.add_directive("magic-help", MagicHelp)
     app.add_directive("record-schema", RecordSchema)
+    app.add_directive("sample-run", SampleRun)
     app.connect("autodoc-process-docstring", _as_rst, priority=400)  # before napoleon
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,12 +8,18 @@ import os
 import re
 import sys
 import textwrap
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import workbench
+from tests.chromium import chromium, why_not
 from tests.commands import output_of
 from workbench.cli.guide_site import build
 
@@ -72,6 +78,58 @@ def test_the_site_needs_no_network(site: Path) -> None:
     }
 
     assert other == set()
+
+
+@pytest.mark.slow
+@pytest.mark.e2e
+@pytest.mark.timeout(300)
+def test_a_browser_draws_the_sample_run_without_a_kernel(site: Path) -> None:
+    if why := why_not():
+        pytest.skip(why)
+    verdict = "NaN since step 30, first on replica 3"
+    with served(site) as address, chromium() as browser:
+        page = browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{address}/guide/sample-run.html")
+        frame = page.frame_locator("iframe.sample-run")
+        frame.get_by_role("heading", name=verdict).wait_for()
+        tabs = frame.get_by_role("tablist", name="What was recorded").get_by_role("tab")
+        assert set(tabs.all_inner_texts()) >= {
+            "Collectives",
+            "Topology",
+            "Devices",
+            "Array",
+            "Dataset",
+            "Input",
+        }
+        frame.get_by_role("tab", name="Values", exact=True).click()
+        frame.get_by_text("replica 3 gave it to all_reduce").first.wait_for()
+
+        page.goto(
+            (site / "guide" / "sample" / "digits.html").as_uri()
+        )  # from the disk, as by `workbench docs`
+        page.get_by_role("heading", name=verdict).wait_for()
+    assert [url for url in asked if not url.startswith((address, "file:", "data:", "blob:"))] == []
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A plain web server of a folder; its address."""
+    handler = partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join(10)
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
 
 
 @pytest.mark.slow

@@ -106,7 +106,7 @@ def _sites() -> Path:
 
 
 def _digest(notebooks: Path) -> str:
-    """Of all that the pages are made of; docstrings belong to the version, and in a clone to the times of its files."""
+    """Of all that the pages are made of; docstrings and views belong to the version, in a clone to times of files."""
     seen = hashlib.sha256()
     files = [
         *notebooks.glob("*.ipynb"),
@@ -115,6 +115,6 @@ def _digest(notebooks: Path) -> str:
     for path in sorted(path for path in files if "__pycache__" not in path.parts):
         seen.update(path.relative_to(notebooks).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     package = Path(__file__).parents[1]
-    for path in sorted(package.rglob("*.py")):
+    for path in (*sorted(package.rglob("*.py")), *sorted((package / "static").glob("*.js"))):
         seen.update(f"{path.relative_to(package)} {path.stat().st_mtime_ns}\0".encode())
     return seen.hexdigest()
