@@ -127,6 +127,34 @@ def test_batches_of_many_chunks_keep_their_order() -> None:
     assert read["y"].values[3999].tolist() == [3999] * 4
 
 
+@pytest.mark.parametrize("longest", [127, 16_383])
+def test_two_texts_are_not_one_whose_length_lacks_a_byte(longest: int) -> None:
+    """The length of one text takes a byte less than that of both: its low bits alone do not tell them apart."""
+    texts = [bytes(longest - row % 2) for row in range(20)]
+    first, second = b"a" * longest, b"b" * (longest - len(varint(longest)))
+    batch = [*map(encode_example, [{"x": text} for text in texts]), encode_example({"x": [first, second]})]
+    assert len(batch[-1]) - len(batch[0]) == longest + 1
+    read = parse_example(batch, {"x": VarLenFeature("string")})["x"]
+    assert read.lengths.tolist() == [1] * 20 + [2]
+    assert read.values[20].tolist() == [first, second]
+    assert read.values[:20, 0].tolist() == texts
+
+
+@pytest.mark.parametrize("size", [1, 120, 127, 128, 16_380, 16_384, 2_097_150, 2_097_153])
+def test_examples_of_every_length_of_length_are_read_together(size: int) -> None:
+    """Also those of one size, which are compared as columns of bytes."""
+    wanted = {"x": FixedLenFeature([], "string"), "n": VarLenFeature(np.int64)}
+    for numbers in ([5] * 9, [row % 3 * 100 for row in range(9)]):
+        texts = [bytes([row]) * size for row in range(9)]
+        batch = [encode_example({"x": text, "n": n}) for text, n in zip(texts, numbers, strict=True)]
+        read = parse_example(batch, wanted)
+        assert read["x"].tolist() == texts
+        assert read["n"].values[:, 0].tolist() == numbers
+        damaged = [*batch[:-1], batch[-1][:-1]]
+        with pytest.raises(InvalidArgumentError, match="example 8"):
+            parse_example(damaged, wanted)
+
+
 def test_what_is_not_wanted_is_not_looked_at() -> None:
     odd = delimited(1, delimited(1, delimited(1, b"z") + delimited(2, b"\x0a\x7f")))
     for count in (1, 30):

@@ -66,9 +66,10 @@ class _Chunk:
     def __init__(self, serialized: list[bytes], examples: ExampleBytes, first: int, found: _Columns) -> None:
         self.serialized, self.examples = serialized, examples
         self._first, self._found = first, found
-        self._places, formed = enclosed(examples, FEATURES)
-        self.rest = np.flatnonzero(formed)
-        self.odd = np.flatnonzero(~formed).tolist()
+        self.rest, self._places = enclosed(examples, FEATURES)
+        self.odd: list[int] = []
+        if len(self.rest) < len(serialized):
+            self.odd = np.delete(np.arange(len(serialized)), self.rest).tolist()
 
     @property
     def places(self) -> Places:

@@ -14,6 +14,7 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 LONGEST_WINDOW: Final = 512
 _SHORT: Final = 16
 _WORD: Final = 8
+_END: Final = 128
 # glibc's DEFAULT_MMAP_THRESHOLD_MAX, less the head of a block.
 _LARGEST_COUNTED_BYTES: Final = (32 << 20) - (8 << 10)
 
@@ -26,15 +27,25 @@ class ExampleBytes(Protocol):
     Attributes:
       starts: Where each example starts, shape `(examples,)`.
       stops: Where each ends.
+      least: How many bytes the shortest has.
+      most: How many the longest has.
     """
 
     starts: Places
     stops: Places
+    least: int
+    most: int
 
     def windows(self, rows: Places, places: Places, width: int) -> Octets:
         """The `width` bytes at each place, `(*places.shape, width)`; anything behind the last byte.
 
         `width` is at most `LONGEST_WINDOW`.
+        """
+
+    def column(self, place: int, width: int) -> Octets:
+        """The `width` bytes that stand `place` bytes behind the start of every example, `(examples, width)`.
+
+        As `windows`, for examples of one size.
         """
 
     def chain(self, rows: Places, places: Places, steps: Sequence[tuple[int, int]]) -> Places:
@@ -55,6 +66,9 @@ class ExampleBytes(Protocol):
     def packed(self, rows: Places, starts: Places, sizes: Places) -> Octets:
         """The bytes at each start, one after the other."""
 
+    def equal(self, rows: Places, starts: Places, size: int) -> Octets:
+        """The same, where all have one size."""
+
 
 class Joined:
     """Examples in one buffer: for short ones the copy costs less than work on each."""
@@ -67,28 +81,40 @@ class Joined:
         self._last = len(self._data) - LONGEST_WINDOW
         self.stops = sizes.cumsum()
         self.starts = self.stops - sizes
+        self.least, self.most = int(sizes.min()), int(sizes.max())
 
     def windows(self, rows: Places, places: Places, width: int) -> Octets:
         """The `width` bytes at each place."""
-        found = self._every(width)[np.minimum(places, self._last).ravel()]
+        every = self._every(width)
+        try:
+            found = every[places.ravel()]
+        except IndexError:
+            found = every[np.minimum(places, self._last).ravel()]
         return found.view(np.uint8).reshape(*places.shape, width)
+
+    def column(self, place: int, width: int) -> Octets:
+        """The `width` bytes at one place of every example, without a copy."""
+        shape, strides = (len(self.starts), width), (self.most, 1)
+        return np.ndarray(shape, np.uint8, self._data, min(place, self.most), strides)
 
     def chain(self, rows: Places, places: Places, steps: Sequence[tuple[int, int]]) -> Places:
         """Follows fields."""
         at = np.empty((len(steps) + 1, len(rows)), np.int64)
         at[0] = places
-        length = np.empty(len(rows), np.uint8)
         # What all examples have alike is counted once, and added at the end.
         ahead, behind = 0, [0]
-        for index, (offset, size) in enumerate(steps):
-            here, following = at[index], at[index + 1]
+        for here, following, (offset, size) in zip(at[:-1], at[1:], steps, strict=True):
             ahead += offset + 1
-            if ahead >= len(self._octets):  # these examples are shorter than those fields
+            rest = self._octets[ahead:]
+            if not len(rest):  # these examples are shorter than those fields
                 following[:] = self._last
             elif size == 1:
                 # Above 127 the length has two bytes, which the caller sees. A length that is not true may lead
                 # behind the end.
-                self._octets[ahead:].take(here, out=length, mode="clip")
+                try:
+                    length = rest[here]
+                except IndexError:
+                    length = rest.take(here, mode="clip")
                 np.add(here, length, out=following)
             else:
                 np.add(here, length_in(self.windows(rows, here + ahead, size), 0, size), out=following)
@@ -112,28 +138,52 @@ class Joined:
         if not longest:
             return np.empty(0, np.uint8)
         if longest == sizes.min():
-            return self._every(longest)[starts.ravel()].view(np.uint8)
+            return self.equal(rows, starts, longest)
         if longest <= _SHORT:
             return self.windows(rows, starts, longest)[np.arange(longest) < sizes[..., None]]
         return np.frombuffer(bytearray().join(self.texts(rows, starts, starts + sizes)), np.uint8)
 
+    def equal(self, rows: Places, starts: Places, size: int) -> Octets:
+        """The `size` bytes at each start, one after the other."""
+        return self._every(size)[starts.ravel()].view(np.uint8) if size else np.empty(0, np.uint8)
+
 
 class Apart:
-    """Examples as they are: copying long ones would take longer than looking into each."""
+    """Examples as they are: copying long ones would take longer than looking into each.
+
+    Mostly one long value is between a few short ones, so only both ends of each are copied into one buffer.
+    """
 
     def __init__(self, serialized: list[bytes], sizes: Places) -> None:
         """Refers to the examples, which have `sizes` bytes."""
         _keep_freed_memory()
         self._serialized = serialized
-        self.starts, self.stops = np.zeros(len(serialized), np.int64), sizes
+        count = len(serialized)
+        self.starts, self.stops = np.zeros(count, np.int64), sizes
+        self.least, self.most = int(sizes.min()), int(sizes.max())
+        self._ends: Joined | None = None
+        if self.least >= _END:
+            pieces = [*(data[:_END] for data in serialized), *(data[-_END:] for data in serialized)]
+            self._ends = Joined(pieces, np.full(2 * count, _END))
+        self._heads = np.arange(count) * _END
+        self._tails = self._heads + (count + 1) * _END - sizes
 
     def windows(self, rows: Places, places: Places, width: int) -> Octets:
         """The `width` bytes at each place."""
+        if self._ends is not None:
+            in_head = places <= _END - width
+            if (in_head | (places >= self.stops[rows] - _END)).all():
+                behind = np.where(in_head, self._heads[rows], self._tails[rows])
+                return self._ends.windows(rows, places + behind, width)
         found = self.texts(rows, places, places + width)
         joined = b"".join(found)
         if len(joined) < width * len(found):
             joined = b"".join([piece.ljust(width, b"\0") for piece in found])
         return np.frombuffer(joined, np.uint8).reshape(*places.shape, width)
+
+    def column(self, place: int, width: int) -> Octets:
+        """The `width` bytes at one place of every example."""
+        return self.windows(np.arange(len(self.starts)), self.starts + place, width)
 
     def chain(self, rows: Places, places: Places, steps: Sequence[tuple[int, int]]) -> Places:
         """Follows fields."""
@@ -172,6 +222,10 @@ class Apart:
             into[end - size : end] = memoryview(examples[row])[start : start + size]
         return result
 
+    def equal(self, rows: Places, starts: Places, size: int) -> Octets:
+        """The `size` bytes at each start, one after the other."""
+        return self.packed(rows, starts, np.full(starts.shape, size))
+
 
 @lru_cache(1)
 def _keep_freed_memory() -> None:
@@ -202,24 +256,27 @@ def fields_at(examples: ExampleBytes, rows: Places, places: Places) -> tuple[Oct
     return octets[:, 0], after, np.where(more, -1, after + lengths)
 
 
-def enclosed(examples: ExampleBytes, tag: int) -> tuple[Places, Flags]:
-    """Where the content of a field starts that is all of an example, and which examples are one that is not empty."""
+def enclosed(examples: ExampleBytes, tag: int) -> tuple[Places, Places]:
+    """Which examples are one field that is not empty, `(n,)`, and where the content starts, of each example."""
     rows = np.arange(len(examples.starts))
-    sizes = examples.stops - examples.starts
-    least, most = int(sizes.min()), int(sizes.max())
+    least, most = examples.least, examples.most
     # Mostly the length takes as many bytes in all of them, so that the bytes can be compared with what they must be.
     header = next(size for size in range(2, _WORD + 1) if most - size < 1 << 7 * (size - 1))
-    content = sizes - header
     if least - header >= 1 << 7 * (header - 2):
-        expected = np.full(len(rows), tag)
-        for index in range(header - 1):
-            more = 0x80 if index < header - 2 else 0
-            expected |= (((content >> 7 * index) & 0x7F) | more) << 8 * (index + 1)
-        words = examples.windows(rows, examples.starts, _WORD).view("<i8")[:, 0]
+        expected = examples.stops - examples.starts - header
+        for index in range(1, header - 1):  # makes room for the bit that says that another byte follows
+            expected += expected & -(1 << 8 * index - 1)
+        expected <<= 8
+        expected += tag + sum(0x80 << 8 * index for index in range(1, header - 1))
+        if least == most:
+            same = int(expected[0]).to_bytes(_WORD, "little")[:header]
+            if examples.column(0, header).tobytes() == same * len(rows):
+                return rows, examples.starts + header
+        words = examples.windows(rows, examples.starts, _WORD).view(np.int64)[:, 0]
         if ((words & ((1 << 8 * header) - 1)) == expected).all():
-            return examples.starts + header, np.ones(len(rows), bool)
+            return rows, examples.starts + header
     tags, places, stops = fields_at(examples, rows, examples.starts)
-    return places, (tags == tag) & (stops == examples.stops) & (places < stops)
+    return np.flatnonzero((tags == tag) & (stops == examples.stops) & (places < stops)), places
 
 
 def length_in(octets: Octets, start: int, stop: int) -> Places:

@@ -15,6 +15,7 @@ Position = tuple[int, int]
 """Behind how many features of varying length, and how many bytes behind the last one of them."""
 
 _WORD: Final = 8
+_SEVEN_BITS: Final = 0x7F
 # Values longer than that are left out of what is compared.
 _LONGEST_GAP: Final = 64
 
@@ -43,9 +44,10 @@ class Runs:
     def fits(self, examples: ExampleBytes, rows: Places, points: Places) -> Flags:
         """Which of the examples `rows` have these bytes; `points` has their points, `(points, n)`."""
         octets = examples.windows(rows, points[self._points] + self._offsets, self._width)
-        wrong = octets.view(np.uint64) & self._mask
-        wrong ^= self._same
-        return np.asarray(~wrong.any(axis=(0, 2)))
+        found = octets.view(np.uint64) & self._mask
+        if found.tobytes() == b"".join([same.tobytes() * len(rows) for same in self._same]):
+            return np.ones(len(rows), bool)
+        return np.asarray((found == self._same).all(axis=(0, 2)))
 
 
 def runs_of(headers: Sequence[tuple[Position, Octets]]) -> list[Runs]:
@@ -91,48 +93,61 @@ class VaryingHeaders:
           offsets: How far behind its point each starts.
         """
         self._offsets = np.array(offsets)[:, None]
-        self._before = np.array([header.lengths[0].stop for header in headers])[:, None]
+        self._before = np.array([len(header.same) for header in headers])[:, None] + self._offsets
         self._width = _whole_words(max(len(header.same) for header in headers))
         same = np.zeros((len(headers), self._width), np.uint8)
-        mask = np.zeros_like(same)
+        mask, ones = np.zeros_like(same), np.zeros_like(same)
         parts = []
+        most = np.full((len(headers), 1), np.iinfo(np.int64).max, np.uint64)
         for index, header in enumerate(headers):
             same[index, : len(header.same)] = header.same
             mask[index, : len(header.same)] = 0xFF
-            entry, *inner = header.lengths
             for length in header.lengths:
-                mask[index, length.start : length.stop] = 0x80  # whether another byte follows
-            for length in inner:
+                nested = len(header.same) - length.stop
+                bits = 7 * (length.stop - length.start)
+                most[index] = min(int(most[index, 0]), (1 << bits) - 1 - nested)
+                if bits == 7:
+                    same[index, length.start], ones[index, length.start] = nested, 1
+                    continue
+                same[index, length.start : length.stop] &= 0x80  # whether another byte follows
+                mask[index, length.start : length.stop] = 0x80
+                if length is header.lengths[0]:  # by that one the values were found
+                    continue
                 for byte in range(length.start, length.stop):
                     more = 0x80 if byte + 1 < length.stop else 0
-                    parts.append((index, byte, length.stop - entry.stop, 7 * (byte - length.start), more))
-        self._same, self._mask = (same & mask).view(np.uint64), mask.view(np.uint64)
-        columns = np.array(parts).T
+                    parts.append((index, byte, nested, 7 * (byte - length.start), more))
+        self._same, masks, self._ones = (
+            each.view(np.uint64).T[..., None].copy() for each in (same, mask, ones)
+        )
+        self._masks = [None if (~each == 0).all() else each for each in masks]
+        self._most = most
+        columns = np.array(parts, np.int64).reshape(-1, 5).T
         self._headers, self._bytes = columns[0], columns[1]
         self._nested, self._shifts, self._more = (column[:, None] for column in columns[2:])
-        self._short = not self._shifts.any() and not self._more.any()
-
-    def lengths(self, points: Places) -> Places:
-        """What the length of each feature says, `(headers, n)`; `points` has `(headers + 1, n)`."""
-        return np.asarray(points[1:] - points[:-1] - (self._offsets + self._before))
 
     def fits(self, examples: ExampleBytes, rows: Places, points: Places) -> Flags:
         """Which of the examples `rows` have these headers, with lengths that end where the feature ends."""
         octets = examples.windows(rows, points[:-1] + self._offsets, self._width)
-        lengths = self.lengths(points)
+        sizes = points[1:] - points[:-1]
+        sizes -= self._before
+        # Values are no longer than each of their lengths can say: so those of one byte may be added to all words at
+        # once. A negative size is a large number here.
+        added = sizes.view(np.uint64)
+        wrong = added > self._most
         words = octets.view(np.uint64)
-        wrong = (words[:, :, 0] & self._mask[:, 0, None]) ^ self._same[:, 0, None]
-        for word in range(1, self._width // _WORD):
-            wrong |= (words[:, :, word] & self._mask[:, word, None]) ^ self._same[:, word, None]
-        inner = lengths[self._headers] - self._nested
+        for word, (same, mask, ones) in enumerate(zip(self._same, self._masks, self._ones, strict=True)):
+            expected = added * ones
+            expected += same
+            found = words[:, :, word]
+            wrong |= (found if mask is None else found & mask) != expected
         fit = ~wrong.any(axis=0)
-        if not self._short:
-            fit &= (inner >= 0).all(axis=0)
+        if len(self._headers):
+            inner = sizes[self._headers] + self._nested
             inner >>= self._shifts
-            inner &= 0x7F
+            inner &= _SEVEN_BITS
             inner |= self._more
-        # One below 0 is not that of a byte.
-        return np.asarray(fit & (octets[self._headers, :, self._bytes] == inner).all(axis=0))
+            fit &= (octets[self._headers, :, self._bytes] == inner).all(axis=0)
+        return np.asarray(fit)
 
 
 def _whole_words(size: int) -> int:

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from workbench.io.example_bytes import ExampleBytes, Flags, Octets, Places
+from workbench.io.examples import FLOAT
 from workbench.io.header_checks import Position, VaryingHeaders, runs_of
 from workbench.io.headers import Header, Template
 
+# Up to so many headers are compared one by one with a column of bytes.
+_FEW: Final = 8
 
-@dataclass(frozen=True, slots=True)
-class Found:
+
+class Found(NamedTuple):
     """Features of one form in some examples.
 
     Attributes:
@@ -31,6 +34,7 @@ class Found:
       rows: Which examples, `(n,)`.
       starts: Where the values start, `(features, n)`.
       stops: Where they end.
+      size: How many bytes the values of each take if that is one number, and they are floats; else -1.
     """
 
     names: tuple[str, ...]
@@ -39,16 +43,17 @@ class Found:
     rows: Places
     starts: Places
     stops: Places
+    size: int = -1
 
     def of(self, examples: Flags) -> Found:
         """The features in those of the examples that are marked."""
         kept = examples[self.rows]
-        return replace(self, rows=self.rows[kept], starts=self.starts[:, kept], stops=self.stops[:, kept])
+        return self._replace(rows=self.rows[kept], starts=self.starts[:, kept], stops=self.stops[:, kept])
 
     def named(self, chosen: list[int]) -> Found:
         """Some of the features."""
         names = tuple(self.names[index] for index in chosen)
-        return replace(self, names=names, starts=self.starts[chosen], stops=self.stops[chosen])
+        return self._replace(names=names, starts=self.starts[chosen], stops=self.stops[chosen])
 
 
 class Layout:
@@ -69,8 +74,8 @@ class Layout:
         """
         self._template, self._names, self._varying = template, names, varying
         varied: list[Header] = []
-        alike: list[tuple[Position, Octets]] = []
-        forms: dict[tuple[int, bool], list[tuple[str, Position, Position]]] = defaultdict(list)
+        self._alike = alike = list[tuple[Position, Octets]]()
+        forms: dict[tuple[int, bool, int], list[tuple[str, Position, Position]]] = defaultdict(list)
         self._steps: list[tuple[int, int]] = []
         point = offset = 0
         for (name, header), varies in zip(template.items(), varying.tolist(), strict=True):
@@ -83,15 +88,16 @@ class Layout:
                 alike.append(((point, offset), header.same))
                 offset += header.size
             if name in names:
-                forms[header.kind, header.single].append((name, start, (point, offset)))
+                known = header.kind == FLOAT and header.single and not varies
+                size = header.size - len(header.same) if known else -1
+                forms[header.kind, header.single, size].append((name, start, (point, offset)))
         self._tail = offset
         self._varied = VaryingHeaders(varied, [offset for offset, _ in self._steps]) if varied else None
         self._runs = runs_of(alike)
         features = [feature for form in forms.values() for feature in form]
-        self._forms = [
-            (kind, single, tuple(name for name, *_ in form)) for (kind, single), form in forms.items()
-        ]
-        positions = np.array([(start, stop) for _, start, stop in features], np.int64).reshape(-1, 2, 2)
+        self._forms = [(*form, tuple(name for name, *_ in those)) for form, those in forms.items()]
+        ends = [start for _, start, _ in features], [stop for *_, stop in features]
+        positions = np.array(ends, np.int64).reshape(2, -1, 2)
         self._points, self._offsets = positions[..., 0], positions[..., 1, None]
 
     def match(self, examples: ExampleBytes, rows: Places, places: Places) -> tuple[list[Found], Flags]:
@@ -108,11 +114,12 @@ class Layout:
         """
         points = examples.chain(rows, places, self._steps)
         inside = np.arange(len(rows))
-        at = points[self._points] + self._offsets
+        at = points.take(self._points, axis=0)
+        at += self._offsets
         found, first = [], 0
-        for kind, single, names in self._forms:
-            starts, stops = at[first : first + len(names)].swapaxes(0, 1)
-            found.append(Found(names, kind, single, inside, starts, stops))
+        for kind, single, size, names in self._forms:
+            starts, stops = at[:, first : first + len(names)]
+            found.append(Found(names, kind, single, inside, starts, stops, size))
             first += len(names)
         return found, self._fits(examples, rows, points)
 
@@ -128,9 +135,24 @@ class Layout:
         return Layout(self._template, self._names, varying | self._varying)
 
     def _fits(self, examples: ExampleBytes, rows: Places, points: Places) -> Flags:
+        if self._all_fit(examples, points):
+            return np.ones(len(rows), bool)
         fit: Flags = points[-1] + self._tail == examples.stops[rows]
         for runs in self._runs:
             fit &= runs.fits(examples, rows, points)
         if self._varied is not None:
             fit &= self._varied.fits(examples, rows, points)
         return fit
+
+    def _all_fit(self, examples: ExampleBytes, points: Places) -> bool:
+        """Whether all examples have one size and the same headers; False also where that would take long to tell."""
+        if self._varied is not None or len(self._alike) > _FEW or len(points[0]) < len(examples.starts):
+            return False
+        behind = points[0] - examples.starts
+        first = int(behind[0])
+        if not examples.least == examples.most == first + self._tail or (behind != first).any():
+            return False
+        return all(
+            examples.column(first + offset, len(same)).tobytes() == same.tobytes() * len(behind)
+            for (_, offset), same in self._alike
+        )

@@ -44,7 +44,7 @@ def short_varints(
     if longest > LONGEST_BYTES or sizes.min() < 1:
         return None
     width = _WORD if longest <= _WORD else 2 * _WORD
-    words = examples.windows(rows, starts, width).view("<u8").reshape(-1, width // _WORD)
+    words = examples.windows(rows, starts, width).view(np.uint64).reshape(-1, width // _WORD)
     size = sizes.ravel()
     values = words[:, 0] & _OWN[0].take(size)
     if ((values & _MORE) != _FOLLOWED[0].take(size)).any():

@@ -75,6 +75,8 @@ def decoded(
 
 
 def _numbers(examples: ExampleBytes, rows: Places, found: Found, odd: list[Places]) -> Iterable[_Part]:
+    if found.size >= 0:
+        return _floats_of_one_size(examples, rows, found, odd)
     sizes = found.stops - found.starts
     if not found.single:  # then the lists must be empty
         odd.append(found.rows[sizes.any(axis=0)])
@@ -98,6 +100,16 @@ def _floats(
         odd.append(found.rows[wrong])
         return ()
     return _split(found, examples.packed(rows, found.starts, sizes).view("<f4"), sizes >> 2)
+
+
+def _floats_of_one_size(
+    examples: ExampleBytes, rows: Places, found: Found, odd: list[Places]
+) -> Iterable[_Part]:
+    if found.size & 3:
+        odd.append(found.rows)
+        return ()
+    values = examples.equal(rows, found.starts, found.size).view("<f4")
+    return _alike(found, values, np.full(found.starts.shape, found.size >> 2), found.size >> 2)
 
 
 def _integers(
