@@ -36,6 +36,12 @@ def nothing_left_behind() -> Iterator[None]:
         pytest.fail("this module left behind:\n  " + "\n  ".join(left), pytrace=False)
 
 
+@pytest.fixture(scope="session")
+def outputs_in_jupyterlab() -> dict[str, dict[str, str]]:
+    """Of each notebook that a browser test has run: the text of its cells, by id. `tests/notebooks` reads it there."""
+    return {}
+
+
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[OwnCluster]:
     """A cluster started by hand, without workers so far."""

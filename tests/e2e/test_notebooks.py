@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import ROOT, Lab, command, expect, open_notebook
+from tests.notebooks.executed import text_of
 
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 WITHOUT_VIEWS = "06_bring_your_framework.ipynb"
@@ -45,6 +46,11 @@ VIEWS = """() => {
     .filter((output) => output.data && output.data['application/vnd.workbench.view+json'])
     .map((output) => [index, output.data['application/vnd.workbench.view+json'].view]));
 }"""
+OUTPUTS = """() => {
+  const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.sessionContext);
+  return [...panel.content.model.cells].filter((cell) => cell.type === 'code')
+    .map((cell) => [cell.id, cell.outputs.toJSON()]);
+}"""
 
 
 def test_a_pane_follows_a_cell_while_it_runs(page: Any, lab: Lab) -> None:
@@ -60,13 +66,16 @@ def test_a_pane_follows_a_cell_while_it_runs(page: Any, lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
-def test_a_notebook_runs_from_top_to_bottom_and_its_views_are_drawn(page: Any, lab: Lab, name: str) -> None:
+def test_a_notebook_runs_from_top_to_bottom_and_its_views_are_drawn(
+    page: Any, lab: Lab, name: str, outputs_in_jupyterlab: dict[str, dict[str, str]]
+) -> None:
     shutil.copy(ROOT / "notebooks" / name, lab.root / name)
     page.set_viewport_size({"width": 1440, "height": 1000})
     open_notebook(page, lab, name)
     command(page, "notebook:run-all-cells")
     ended = page.wait_for_function(HAS_RUN, timeout=1000 * RUN_SECONDS, polling=500).json_value()
     assert ended == "done", ended
+    outputs_in_jupyterlab[name] = {id: text_of(outputs) for id, outputs in page.evaluate(OUTPUTS)}
 
     views = page.evaluate(VIEWS)
     assert views or name == WITHOUT_VIEWS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -23,7 +24,7 @@ def executed(name: str, folder: Path) -> dict[str, str]:
     """Runs the notebook `name` in `folder`; the text output of each code cell, by the cell's id."""
     notebook = stored(name)
     _run(notebook, folder)
-    return {cell.id: text_of(cell) for cell in notebook.cells if cell.cell_type == "code"}
+    return {cell.id: text_of(cell.outputs) for cell in notebook.cells if cell.cell_type == "code"}
 
 
 def errors_with(answers: Mapping[str, str], name: str, folder: Path) -> dict[str, str]:
@@ -48,9 +49,10 @@ def _run(notebook: nbformat.NotebookNode, folder: Path, *, allow_errors: bool = 
         asyncio.run(client.async_execute())  # its `execute` would leave an event loop open
 
 
-def text_of(cell: nbformat.NotebookNode) -> str:
+def text_of(outputs: Iterable[Mapping[str, Any]]) -> str:
+    """What a cell has printed and shown, as text."""
     return "".join(
-        output.get("text", "") or output.get("data", {}).get("text/plain", "") for output in cell.outputs
+        output.get("text", "") or output.get("data", {}).get("text/plain", "") for output in outputs
     )
 
 

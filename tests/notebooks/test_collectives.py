@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.notebooks.executed import cells_with_outputs, errors_with, executed, stored
+from tests.notebooks.conftest import OutputsOf
+from tests.notebooks.executed import cells_with_outputs, errors_with, stored
 
 NAME = "03_collectives.ipynb"
 NOTEBOOK = stored(NAME)
@@ -34,8 +35,8 @@ PLAUSIBLE = {
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return executed(NAME, tmp_path_factory.mktemp("collectives"))
+def outputs(outputs_of: OutputsOf) -> dict[str, str]:
+    return outputs_of(NAME)
 
 
 def test_the_notebook_is_stored_without_outputs() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.notebooks import test_collectives
-from tests.notebooks.executed import ROOT, cells_with_outputs, errors_with, executed, stored
+from tests.notebooks.conftest import OutputsOf
+from tests.notebooks.executed import ROOT, cells_with_outputs, errors_with, stored
 
 QUICKSTART = "01_quickstart.ipynb"
 SHARDING = "02_data_sharding.ipynb"
@@ -133,11 +134,9 @@ needs_jax = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module", params=COURSE)
-def ran(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, dict[str, str]]:
+def ran(request: pytest.FixtureRequest, outputs_of: OutputsOf) -> tuple[str, dict[str, str]]:
     """A notebook's name and its outputs; it fails where a cell does."""
-    return request.param, executed(request.param, tmp_path_factory.mktemp("course"))
+    return request.param, outputs_of(request.param)
 
 
 def test_a_notebook_shows_what_its_texts_promise(ran: tuple[str, dict[str, str]]) -> None:

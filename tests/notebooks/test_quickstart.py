@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from tests.notebooks.executed import cells_with_outputs, executed
+from tests.notebooks.conftest import OutputsOf
+from tests.notebooks.executed import cells_with_outputs
 
 NAME = "01_quickstart.ipynb"
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return executed(NAME, tmp_path_factory.mktemp("quickstart"))
+def outputs(outputs_of: OutputsOf) -> dict[str, str]:
+    return outputs_of(NAME)
 
 
 def test_the_notebook_is_stored_without_outputs() -> None:

@@ -6,15 +6,16 @@ import re
 
 import pytest
 
-from tests.notebooks.executed import cells_with_outputs, executed
+from tests.notebooks.conftest import OutputsOf
+from tests.notebooks.executed import cells_with_outputs
 
 pytest.importorskip("jax", reason="JAX is an extra: pip install -e '.[jax]'")
 NAME = "08_tpu_emulated.ipynb"
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return executed(NAME, tmp_path_factory.mktemp("tpu"))
+def outputs(outputs_of: OutputsOf) -> dict[str, str]:
+    return outputs_of(NAME)
 
 
 def test_the_notebook_is_stored_without_outputs() -> None:
