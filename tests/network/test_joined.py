@@ -93,14 +93,39 @@ def test_a_cluster_that_is_cut_for_five_seconds_loses_no_step(site: Site) -> Non
     assert chief.interrupt() == 0
 
 
-def test_a_cluster_that_is_cut_for_a_minute_goes_on_in_one_half_and_grows_together_again(
+def _coordinator(site: Site) -> tuple[JoinedTask, Driver]:
+    """A second cluster on the same hosts: its chief, and a notebook whose updates go to a server on host-b."""
+    cluster = {
+        "chief": ["host-a:3222"],
+        "worker": ["host-a:3223", "host-b:3223"],
+        "ps": ["host-b:3224"],
+    }
+
+    def config(job: str, index: int) -> str:
+        return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
+
+    chief = site.task("a", TF_CONFIG=config("chief", 0))
+    for host, job, index in (("a", "worker", 0), ("b", "worker", 1), ("b", "ps", 0)):
+        site.task(host, TF_CONFIG=config(job, index))
+    chief.says("all 4 tasks are there")
+    notebook = site.notebook("a", module="tests.network.updates", TF_CONFIG=config("chief", 0))
+    places = notebook.ask("places")["value"]
+    assert [place[:6] for place in places] == ["host-a", "host-b", "host-b"]
+    assert right(notebook.ask("work"))["restarts"] == 0
+    return chief, notebook
+
+
+def test_clusters_that_are_cut_for_a_minute_grow_together_again_and_count_steps_and_updates_once(
     site: Site,
 ) -> None:
+    """One minute serves both: a strategy that goes on in one half, and a lost parameter server and worker."""
+    coordinating, updating = _coordinator(site)
     chief, worker = site.tf_task("a", "chief"), site.tf_task("b", "worker")
     chief.says("all 2 tasks are there")
     notebook = site.notebook("a", minimum=1, TF_CONFIG=_config("chief"))
     assert notebook.ask("step")["value"] == {"replicas": 2.0, "steps": 1.0}
 
+    updating.tell("work")
     site.hosts.cut()
     joining = threading.Timer(60.0, site.hosts.join)
     joining.start()
@@ -124,34 +149,9 @@ def test_a_cluster_that_is_cut_for_a_minute_goes_on_in_one_half_and_grows_togeth
     assert chief.interrupt() == 0
     worker.says("the chief has ended the cluster")
 
-
-def test_updates_are_exact_when_a_parameter_server_and_a_worker_are_cut_off_for_a_minute(site: Site) -> None:
-    cluster = {
-        "chief": ["host-a:2222"],
-        "worker": ["host-a:2223", "host-b:2223"],
-        "ps": ["host-b:2224"],
-    }
-
-    def config(job: str, index: int) -> str:
-        return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
-
-    chief = site.task("a", TF_CONFIG=config("chief", 0))
-    for host, job, index in (("a", "worker", 0), ("b", "worker", 1), ("b", "ps", 0)):
-        site.task(host, TF_CONFIG=config(job, index))
-    chief.says("all 4 tasks are there")
-    notebook = site.notebook("a", module="tests.network.updates", TF_CONFIG=config("chief", 0))
-    places = notebook.ask("places")["value"]
-    assert [place[:6] for place in places] == ["host-a", "host-b", "host-b"]
-    assert right(notebook.ask("work"))["restarts"] == 0
-
-    notebook.tell("work")
-    site.hosts.cut()
-    joining = threading.Timer(60.0, site.hosts.join)
-    joining.start()
-    assert right(notebook.answer(240.0))["restarts"] > 0
-    joining.join(90)
-    right(notebook.ask("work"))
-    assert chief.interrupt() == 0
+    assert right(updating.answer(240.0))["restarts"] > 0
+    right(updating.ask("work"))
+    assert coordinating.interrupt() == 0
 
 
 def test_tasks_of_srun_form_a_cluster_however_slurm_deals_them(site: Site) -> None:
