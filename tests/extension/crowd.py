@@ -19,10 +19,7 @@ from workbench.data.sharding.explain import explain_sharding
 from workbench.data.sharding.model import Shape
 from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.recording.drain import Drain
-from workbench.ui.models.collectives_model import collectives_model
-from workbench.ui.models.messages import (
-    ArrayPart,
-    ArraySharding,
+from workbench.ui.models.cluster import (
     DeviceNode,
     Devices,
     DeviceUse,
@@ -32,6 +29,8 @@ from workbench.ui.models.messages import (
     Topology,
     WorkerNode,
 )
+from workbench.ui.models.collectives_model import collectives_model
+from workbench.ui.models.sharding import ArrayPart, ArraySharding
 from workbench.ui.render.plain_values import plain
 from workbench.ui.sharding.dataset_model import dataset_model
 

@@ -35,8 +35,10 @@ from workbench.distribute.servers.overview import (
 from workbench.errors import WorkbenchError
 from workbench.telemetry.snapshot import delta
 from workbench.ui.cluster.cluster_model import DeviceHistory, topology_model
+from workbench.ui.models.cluster import Topology
+from workbench.ui.models.collectives import Collectives
 from workbench.ui.models.collectives_model import collectives_model
-from workbench.ui.models.messages import Collectives, DatasetSharding, Topology
+from workbench.ui.models.sharding import DatasetSharding
 from workbench.ui.render.plain_values import plain
 from workbench.ui.runs.runs_model import runs_model
 from workbench.ui.sharding.array_model import array_model

@@ -26,7 +26,7 @@ from workbench.ui.cluster.diagnosis import Diagnosis
 from workbench.ui.cluster.reports import WorkerReport
 from workbench.ui.collectives.sweep_baseline import comparison_text
 from workbench.ui.formatters import bundle_of
-from workbench.ui.models.messages import ArrayPart, ArraySharding
+from workbench.ui.models.sharding import ArrayPart, ArraySharding
 from workbench.ui.sharding.explain_sharding import ArrayShardingView
 from workbench.ui.widgets.bundle import MIME
 

@@ -9,7 +9,7 @@ from workbench.runtime import Cluster, current_cluster, scheduler_pages
 from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.snapshot import Snapshot
 from workbench.ui.models.collectives_model import collectives_model
-from workbench.ui.models.messages import plain
+from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.built import STATIC
 
 _VIEWS: Final = {

@@ -9,7 +9,7 @@ import numpy as np
 
 import workbench as wb
 from workbench.ui.inspect.inspections import Inspections
-from workbench.ui.models.messages import Values
+from workbench.ui.models.inspected import Values
 from workbench.ui.models.model_check import misfits
 
 

@@ -14,7 +14,7 @@ from workbench.runtime.user_code.notebook_cells import with_cell_names
 from workbench.telemetry.formatting import size_text
 from workbench.telemetry.told import MemoryFacts
 from workbench.ui.cluster.verdict import beside_text
-from workbench.ui.models.messages import (
+from workbench.ui.models.cluster import (
     DeviceNode,
     Devices,
     DeviceUse,

@@ -11,7 +11,7 @@ from workbench.runtime import Cluster, current_cluster
 from workbench.telemetry.formatting import NOTHING, printable, significant, size_text
 from workbench.telemetry.snapshot import Snapshot
 from workbench.ui.cluster.cluster_model import DeviceHistory, as_stopped, topology_model
-from workbench.ui.models.messages import Devices, Topology
+from workbench.ui.models.cluster import Devices, Topology
 from workbench.ui.render import html
 from workbench.ui.render.text_table import aligned
 from workbench.ui.widgets.bundle import mimebundle

@@ -8,7 +8,7 @@ from workbench.distribute.strategies.strategy import Strategy
 from workbench.runtime import Cluster
 from workbench.telemetry.formatting import NOTHING, printable, significant
 from workbench.ui.cluster.cluster_views import cluster_of
-from workbench.ui.models.messages import Overview
+from workbench.ui.models.collectives import Overview
 from workbench.ui.models.overview_model import overview_model, share
 from workbench.ui.render import html
 from workbench.ui.widgets.bundle import mimebundle

@@ -13,7 +13,7 @@ from workbench.distribute.values.distributed_values import PerReplica
 from workbench.errors import InvalidArgumentError
 from workbench.ui.inspect.facts import inspected
 from workbench.ui.inspect.values_source import ValuesSource
-from workbench.ui.models.inspected import InspectedValue, ReplicaSummary
+from workbench.ui.models.inspected import InspectedValue, ReplicaSummary, Steps
 from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.sources import Message
 
@@ -44,8 +44,6 @@ class DumpSource:
 
     def model(self) -> Message:
         """As `Source.model`."""
-        from workbench.ui.models.messages import Steps  # which has the classes that are used here
-
         steps = plain(Steps(self._steps, self._shown)) if self._steps else None
         return self._values.model() | {"looked_at": 0.0, "steps": steps}
 

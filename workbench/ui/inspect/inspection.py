@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from workbench.backends.summary import Summary
 from workbench.distribute.strategies.strategy import Strategy
@@ -22,15 +22,12 @@ from workbench.ui.inspect.first_bad import first_bad
 from workbench.ui.inspect.leaves import leaves_of
 from workbench.ui.inspect.text import inspection_html, inspection_text
 from workbench.ui.inspect.values_source import ValuesSource
-from workbench.ui.models.inspected import Elements, InspectedValue
+from workbench.ui.models.inspected import Elements, InspectedValue, Values
 from workbench.ui.render import html
 from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets import shown
 from workbench.ui.widgets.bundle import mimebundle
 from workbench.ui.widgets.sources import Fixed
-
-if TYPE_CHECKING:
-    from workbench.ui.models.messages import Values
 
 _MOST_SHOWN: Final = 100
 _MOST_LOOKED_AT: Final = 4_096
@@ -77,8 +74,6 @@ class Inspection:
     @property
     def model(self) -> Values:
         """What the view draws."""
-        from workbench.ui.models.messages import Values  # which has the classes above
-
         return Values(self._shown, self.elements, self._looked_at, first_bad(self._shown))
 
     def to_dict(self) -> dict[str, Any]:

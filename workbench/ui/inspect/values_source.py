@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.errors import FailedPreconditionError, InvalidArgumentError
 from workbench.ui.inspect.elements import look_at, requested_window, shape_at
 from workbench.ui.inspect.first_bad import first_bad
+from workbench.ui.models.inspected import Elements, InspectedValue, Values
 from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets.sources import Message
 
-if TYPE_CHECKING:
-    from workbench.ui.models.inspected import Elements, InspectedValue
-
-Look = Callable[[Sequence[str], Sequence[Any]], "tuple[InspectedValue, ...]"]
+Look = Callable[[Sequence[str], Sequence[Any]], tuple[InspectedValue, ...]]
 """Inspects leaves that have names."""
 
 
@@ -54,8 +52,6 @@ class ValuesSource:
 
     def model(self) -> Message:
         """As `Source.model`."""
-        from workbench.ui.models.messages import Values  # which has the classes that are used here
-
         return plain(Values(self._values, self._elements, self._looked_at, first_bad(self._values)))
 
     def change(self) -> Message | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.telemetry.feed.sweeps import sweeps
 from workbench.telemetry.snapshot import Snapshot
-from workbench.ui.models.messages import Collectives
+from workbench.ui.models.collectives import Collectives
 from workbench.ui.models.overview_model import overview_model
 from workbench.ui.render.plain_values import plain
 

@@ -154,3 +154,35 @@ class Elements:
     extent: tuple[int, int]
     steps: tuple[int, int]
     cells: tuple[tuple[float | str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of a dump, of which one is shown.
+
+    Attributes:
+      steps: Their numbers, in order; -1 for what was outside of steps.
+      shown: Position of the one that is shown.
+    """
+
+    steps: tuple[int, ...]
+    shown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What `wb.inspect` found, and the elements of one of the values if somebody has asked for them.
+
+    Attributes:
+      values: One per leaf.
+      elements: A heat map, or None.
+      looked_at: When that was found out, seconds since 1970: ages are of that moment.
+      first: What went wrong first among them, None if all are finite.
+      steps: The steps to choose from in a dump; else None.
+    """
+
+    values: tuple[InspectedValue, ...]
+    elements: Elements | None
+    looked_at: float
+    first: FirstBad | None
+    steps: Steps | None = None

@@ -8,7 +8,7 @@ from typing import Final
 
 from workbench.telemetry import verdicts
 from workbench.telemetry.snapshot import GroupView, Snapshot, StepTiming
-from workbench.ui.models.messages import Overview, Verdict
+from workbench.ui.models.collectives import Overview, Verdict
 
 _RATE_OVER: Final = 32
 _PAUSE: Final = 4.0

@@ -14,7 +14,7 @@ from workbench import forks
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
 from workbench.telemetry.runs.recorded_run import Run, open_run
 from workbench.telemetry.runs.transfer_times import Kind, Times
-from workbench.ui.models.messages import ComparedRow, RunEntry, Runs
+from workbench.ui.models.runs import ComparedRow, RunEntry, Runs
 from workbench.ui.render.plain_values import plain
 from workbench.ui.runs.runs_model import (
     MAX_RUNS,

@@ -17,7 +17,7 @@ from workbench.telemetry.formatting import (
     size_text,
     time_unit,
 )
-from workbench.ui.models.messages import ComparedRow, RunEntry, Runs, Spread
+from workbench.ui.models.runs import ComparedRow, RunEntry, Runs, Spread
 from workbench.ui.render import html
 from workbench.ui.render.text_table import WIDTH, aligned
 from workbench.ui.runs.replay import RecordedRun, open_run

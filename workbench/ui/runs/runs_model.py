@@ -16,8 +16,9 @@ from workbench.telemetry.records import bandwidth
 from workbench.telemetry.runs.recorded_run import Run, open_run
 from workbench.telemetry.runs.transfer_times import Kind, Times
 from workbench.ui.models.collectives_model import collectives_model
-from workbench.ui.models.messages import MODELS, ComparedRow, Replay, RunEntry, Runs, Spread
+from workbench.ui.models.messages import MODELS
 from workbench.ui.models.model_check import misfits
+from workbench.ui.models.runs import ComparedRow, Replay, RunEntry, Runs, Spread
 from workbench.ui.render.plain_values import plain
 
 MAX_RUNS: Final = 200

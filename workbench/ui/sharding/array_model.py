@@ -13,7 +13,7 @@ from workbench.distribute.values.distributed_values import DistributedValues, Mi
 from workbench.distribute.variables.variable import Variable
 from workbench.ui.inspect.replica_places import central_device, place_of
 from workbench.ui.inspect.summaries import described
-from workbench.ui.models.messages import ArrayPart, ArraySharding
+from workbench.ui.models.sharding import ArrayPart, ArraySharding
 
 Spec = tuple[str, tuple[int, ...]]
 """Dtype and shape."""

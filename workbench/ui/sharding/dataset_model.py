@@ -9,7 +9,7 @@ import numpy as np
 from workbench.data.provenance import FILE_SHIFT
 from workbench.data.sharding.model import ReplicaStep, Sharding
 from workbench.data.sharding.progress import InputProgress
-from workbench.ui.models.messages import DatasetSharding, Reader, Reading
+from workbench.ui.models.sharding import DatasetSharding, Reader, Reading
 
 _MAX_READERS: Final = 32
 _MAX_READINGS: Final = 2048

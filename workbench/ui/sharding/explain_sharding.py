@@ -15,7 +15,7 @@ from workbench.data.sharding.model import Sharding
 from workbench.distribute.input.distributed_dataset import DistributedDataset
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.telemetry.formatting import printable, size_text
-from workbench.ui.models.messages import ArrayPart, ArraySharding
+from workbench.ui.models.sharding import ArrayPart, ArraySharding
 from workbench.ui.render import html
 from workbench.ui.render.plain_values import plain
 from workbench.ui.render.text_table import aligned

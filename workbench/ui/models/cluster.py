@@ -1,0 +1,129 @@
+"""The models of a cluster: who runs where, and how much of it is in use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaNode:
+    """A replica on its device.
+
+    Attributes:
+      group: Label of its strategy.
+      replica: Its number there.
+      busy: It runs something.
+      doing: What, in words.
+    """
+
+    group: str
+    replica: int
+    busy: bool
+    doing: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNode:
+    """A device of a worker; `name` such as "cpu:0", `kind` "CPU", "GPU" or "TPU"."""
+
+    name: str
+    kind: str
+    replicas: tuple[ReplicaNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerNode:
+    """A worker process.
+
+    Attributes:
+      name: Dask's name for it.
+      pid: Its process.
+      status: "live", "stale", "lost", or "stopped" where the cluster was closed.
+      detail: Why it is lost; of one with an input process what the two are and do; or "".
+      memory_bytes: What it uses, or None if that is not known.
+      heartbeat_age_seconds: Since its last heartbeat.
+      devices: Those that it owns.
+    """
+
+    name: str
+    pid: int
+    status: str
+    detail: str
+    memory_bytes: int | None
+    heartbeat_age_seconds: float
+    devices: tuple[DeviceNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostNode:
+    """A host and its workers."""
+
+    name: str
+    workers: tuple[WorkerNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyNode:
+    """A strategy.
+
+    Attributes:
+      label: What the user calls it.
+      replicas: How many.
+      status: "live", "stale", "lost" or "stopped".
+      transport: How its replicas exchange data, or "".
+      generation: How often it was connected.
+      step: Its latest step, -1 before the first.
+    """
+
+    label: str
+    replicas: int
+    status: str
+    transport: str
+    generation: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A cluster: hosts, their workers, and what runs there."""
+
+    run: str
+    status: str
+    hosts: tuple[HostNode, ...]
+    strategies: tuple[StrategyNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """How much of a worker, or of a GPU, is in use.
+
+    Attributes:
+      key: Identifies it.
+      host: Its host.
+      name: Such as "worker 0" or "gpu:1".
+      kind: "CPU", "GPU" or "TPU".
+      status: The status of its worker.
+      use_percent: Percent of one core for a CPU worker, so 200 is two cores; of the device otherwise. None: not known.
+      memory_bytes: In use, or None.
+      memory_limit_bytes: What there is, or None.
+      recent_percent: Earlier figures of `use_percent`, oldest first.
+    """
+
+    key: str
+    host: str
+    name: str
+    kind: str
+    status: str
+    use_percent: float | None
+    memory_bytes: int | None
+    memory_limit_bytes: int | None
+    recent_percent: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Use of all devices of a cluster."""
+
+    run: str
+    status: str
+    devices: tuple[DeviceUse, ...]

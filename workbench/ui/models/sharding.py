@@ -1,0 +1,133 @@
+"""The models of sharding: who holds which part of an array, who reads what of a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.data.sharding.progress import InputProgress
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPart:
+    """The part of an array on one device.
+
+    Attributes:
+      replica: Its replica.
+      host, device: Where.
+      start, stop: Per axis, as in a slice.
+      size_bytes: The size of the part.
+    """
+
+    replica: int
+    host: str
+    device: str
+    start: tuple[int, ...]
+    stop: tuple[int, ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySharding:
+    """Who holds which part of an array.
+
+    Attributes:
+      name: What the array is called, or "".
+      kind: Its class.
+      shape: The shape of the whole.
+      dtype: Name of its dtype.
+      parts: In replica order.
+      size_bytes: The size of the whole, once.
+      imbalance_percent: How much more than the average the fullest device holds.
+      sentence: How it is split, in words.
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    dtype: str
+    parts: tuple[ArrayPart, ...]
+    size_bytes: int
+    imbalance_percent: float
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a replica reads in one step.
+
+    Attributes:
+      step: Number of the step.
+      rows: How many rows.
+      ranges: Positions of source elements as (first, last), both included; empty where they cannot be followed.
+      text: The elements in words.
+    """
+
+    step: int
+    rows: int
+    ranges: tuple[tuple[int, int], ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A replica that reads.
+
+    Attributes:
+      replica: Its number.
+      host: Number of its host.
+      rows: In all steps that were looked at.
+      empty_steps: Steps in which it gets nothing.
+      readings: The first steps.
+    """
+
+    replica: int
+    host: int
+    rows: int
+    empty_steps: int
+    readings: tuple[Reading, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSharding:
+    """Who reads what of a dataset; see `data.sharding.model.Sharding`, of which this is the part that fits a message.
+
+    Attributes:
+      summary: One line.
+      policy: The policy that was asked for and what became of it, such as "AUTO→DATA".
+      reason: Why.
+      algorithm: How batches are divided.
+      hosts, replicas_per_host: Of the cluster.
+      batch_size: Rows of a global batch, as the dataset describes it; -1 if that cannot be told.
+      elements: Different source elements that reached a replica.
+      duplicates: How often one reached a replica again.
+      dropped: Source elements that reached none, or None if that is unknown.
+      steps: How many steps were looked at.
+      remainder: Rows per replica of the last step, if it is smaller.
+      readers: At most 32 replicas: those with empty steps are kept first.
+      hidden_readers: How many more there are.
+      counts: Rows of every replica, also of the hidden ones.
+      positions: Length of the axis of elements.
+      marks: Positions at which a new file begins, with its name.
+      limit: What was not looked at, or "".
+      progress: How far replicas are, or None where nobody goes through it.
+    """
+
+    summary: str
+    policy: str
+    reason: str
+    algorithm: str
+    hosts: int
+    replicas_per_host: int
+    batch_size: int
+    elements: int
+    duplicates: int
+    dropped: int | None
+    steps: int
+    remainder: tuple[int, ...]
+    readers: tuple[Reader, ...]
+    hidden_readers: int
+    counts: tuple[int, ...]
+    positions: int
+    marks: tuple[tuple[int, str], ...]
+    limit: str
+    progress: InputProgress | None
