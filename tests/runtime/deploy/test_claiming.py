@@ -255,7 +255,7 @@ def test_what_a_worker_lacks_is_told_as_that_and_its_group_is_given_up(
             with pytest.raises(BackendUnavailable, match="CuPy is not installed"):
                 cluster.group(cluster.devices, label="Test")
         assert not cluster.gang.groups
-        assert not cluster.gang._replies
+        assert not cluster.gang.requests
         assert _works(cluster) == 2
 
 

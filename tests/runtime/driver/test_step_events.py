@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from workbench import runtime
 from workbench.communicators import Reduction
 from workbench.errors import CollectiveMismatch, ReplicaLost
 from workbench.runtime import Cluster
-from workbench.runtime.comm.messages import OUTPUT, REPLY
+from workbench.runtime.comm.messages import FETCH, OUTPUT, REPLY
 from workbench.runtime.replica.env import ReplicaEnv
 from workbench.telemetry.events import Event
 
@@ -104,9 +105,9 @@ def test_an_error_of_who_listens_loses_no_message(cluster: Cluster) -> None:
     def fails(event: Event) -> None:
         raise ValueError("not ready to listen")
 
-    gang, request = cluster.gang, 1_000_000
-    gang._replies[request] = None
-    arrived = [(OUTPUT, 0, "stdout", "a line"), (REPLY, request, True, b"the answer")]
+    gang = cluster.gang
+    request = gang.requests.ask(gang.workers["0"], FETCH, 0, [])
+    arrived = [(OUTPUT, 0, "stdout", "a line"), (REPLY, request, True, pickle.dumps("the answer"))]
     worker = SimpleNamespace(name="0", host="a", steps=SimpleNamespace(receive=lambda: arrived))
     cluster.event_listeners.append(fails)
     try:
@@ -115,4 +116,4 @@ def test_an_error_of_who_listens_loses_no_message(cluster: Cluster) -> None:
     finally:
         cluster.event_listeners.remove(fails)
 
-    assert gang._replies.pop(request) == (True, b"the answer")
+    assert gang.requests.answer(gang.workers["0"], request, 10.0) == "the answer"

@@ -90,7 +90,7 @@ class Handle:
             if self._step.origin is not None:  # it can be sent or read again
                 self.group.make_ready()
             keys = {rank: [(self.serial, self.leaf)]}
-            (value,) = self.group.gang.fetch(self.places, keys)[rank]
+            (value,) = self.group.gang.requests.fetch(self.places, keys)[rank]
         self.take(rank, value)
         return value
 
@@ -171,7 +171,7 @@ def fetch_all(handles: Sequence[Handle]) -> None:
             parts = {rank: _part(rank, rest) for rank, rest in missing.items() if rest}
             wanted = {rank: [(each.serial, each.leaf) for each in part] for rank, part in parts.items()}
             try:
-                found = group.gang.fetch(places, wanted)
+                found = group.gang.requests.fetch(places, wanted)
             except CaptureError:
                 return
             for rank, part in parts.items():

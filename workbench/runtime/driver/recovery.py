@@ -95,21 +95,23 @@ def _connect(group: Replicas) -> None:
             if processes
             else (),
         )
-        requests.append(gang.request(worker, JOIN, join))
+        requests.append(gang.requests.ask(worker, JOIN, join))
     ends = time.monotonic() + _JOIN_SECONDS
     listening: dict[str, Any] = {}
     refused: WorkbenchError | None = None
     for worker, request in zip(workers, requests, strict=True):
         try:
-            listening[worker.address] = gang.reply(worker, request, max(0.1, ends - time.monotonic()))
+            listening[worker.address] = gang.requests.answer(
+                worker, request, max(0.1, ends - time.monotonic())
+            )
         except WorkbenchError as error:  # all have answered, or will not, before they are told something else
             refused = refused or error
     if refused is not None:
         raise refused
-    requests = [gang.request(worker, CONNECT, group.id, listening) for worker in workers]
+    requests = [gang.requests.ask(worker, CONNECT, group.id, listening) for worker in workers]
     try:
         for worker, request in zip(workers, requests, strict=True):
-            gang.reply(worker, request, _CONNECT_SECONDS)
+            gang.requests.answer(worker, request, _CONNECT_SECONDS)
     finally:
-        gang.forget(requests)
+        gang.requests.forget(requests)
     gang.flights.find(workers, gang.groups)

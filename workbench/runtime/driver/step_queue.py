@@ -13,7 +13,8 @@ from workbench.errors import RunInterrupted
 from workbench.runtime.comm.messages import RUN
 from workbench.runtime.deploy.worker_link import WorkerEnd, WorkerLink
 from workbench.runtime.driver.failures import structure_error, where_others_wait
-from workbench.runtime.driver.gang.gang import CHECK_SECONDS, Gang
+from workbench.runtime.driver.gang.gang import Gang
+from workbench.runtime.driver.gang.requests import CHECK_SECONDS
 from workbench.runtime.driver.group_state import Change, Phase
 from workbench.runtime.driver.merge_call import refuse_merge, refuse_stuck_merge, run_merge
 from workbench.runtime.driver.recent_results import RecentResults

@@ -14,17 +14,15 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from workbench import forks
-from workbench.errors import CaptureError, ClusterClosed, WorkbenchError
+from workbench.errors import CaptureError, ClusterClosed
 from workbench.runtime.comm.codec import Codec
-from workbench.runtime.comm.failure_report import FailureReport, rebuild
 from workbench.runtime.comm.links import LinkClosed, Wakeup
 from workbench.runtime.comm.messages import (
     DONE,
-    FETCH,
     MERGE,
     OUTPUT,
     RELEASE,
@@ -40,6 +38,7 @@ from workbench.runtime.driver.gang.driver_lock import DriverLock
 from workbench.runtime.driver.gang.flight_reader import Flights
 from workbench.runtime.driver.gang.interrupts import DeferredInterrupt
 from workbench.runtime.driver.gang.observer import Observer
+from workbench.runtime.driver.gang.requests import CHECK_SECONDS, Requests
 from workbench.runtime.driver.gang.worker_events import printed, show
 from workbench.runtime.shipping.function_registry import Shipping
 from workbench.runtime.user_code.notebook_cells import with_cell_names
@@ -48,9 +47,6 @@ from workbench.telemetry.events import Event
 if TYPE_CHECKING:
     from workbench.runtime.deploy.health import Health
 
-# A wait looks around at least this often.
-CHECK_SECONDS = 0.5
-FETCH_DEADLINE_SECONDS = 600.0
 _UNUSED = 64  # functions that workers are told to forget together
 
 
@@ -68,6 +64,7 @@ class Gang(Generic[G]):
       groups: group id -> group.
       run_id: Names this run in telemetry and errors.
       cluster: The `Cluster` whose workers these are; what is built on this is no type here.
+      requests: Questions that are answered in order, behind the work that was sent before.
       urgent: Questions that are answered also while another thread waits for a step and holds `lock`.
       minimum_replicas: With so many of its replicas left a group goes on while others are missing; 0: never.
       lock: Held while sending and receiving; threads of this process that run replicas cannot take it.
@@ -90,6 +87,7 @@ class Gang(Generic[G]):
         self.abandoned: deque[G] = deque()
         self.groups: dict[int, G] = {}
         self.cluster: Any = None
+        self.requests = Requests(self)
         self.urgent = UrgentQuestions()
         self.lock = DriverLock() if codec.by_reference else forks.lock(threading.RLock())
         self.wakeup = Wakeup()
@@ -103,8 +101,6 @@ class Gang(Generic[G]):
         self.lost: Callable[[WorkerLink], object] = lambda worker: None
         self._health = health
         self._serials = itertools.count(1)
-        self._requests = itertools.count(1)
-        self._replies: dict[int, tuple[bool, Any] | None] = {}
         self._owners: dict[int, G] = {}
         self._afterwards: deque[Callable[[], None]] = deque()
         self._suspects: deque[WorkerLink] = deque()
@@ -249,101 +245,6 @@ class Gang(Generic[G]):
             except LinkClosed:
                 self.lose(worker)
 
-    # -- requests
-    # -----------------------------------------------------------------------------------------------
-
-    def request(self, worker: WorkerLink, kind: int, *arguments: Any) -> int:
-        """Sends a request on the ordered link; its number is what `reply` waits for."""
-        request = next(self._requests)
-        self._replies[request] = None
-        self.post(worker, (kind, request, *arguments))
-        return request
-
-    def reply(self, worker: WorkerLink, request: int, deadline_seconds: float, replica: int = -1) -> Any:
-        """Waits for the answer to a request, about `replica` if it is about one.
-
-        Raises:
-          ReplicaLost: The worker is gone.
-          ReplicaStalled: It was given up.
-          WorkbenchError: What the worker reported, or that it did not answer in time.
-          CaptureError: The answer is of a type that this process does not have.
-        """
-        end = time.monotonic() + deadline_seconds
-        address = worker.address
-        with self.lock, self.interrupts as interrupts:
-            try:
-                while (answer := self._replies[request]) is None:
-                    if worker.lost:
-                        raise _gone(worker, worker.lost, replica)
-                    if time.monotonic() > end:
-                        raise WorkbenchError(f"worker {address} did not answer in {deadline_seconds:g} s")
-                    if interrupts.take():
-                        raise KeyboardInterrupt
-                    self.receive(CHECK_SECONDS)
-            finally:
-                self.forget([request])
-        ok, payload = answer
-        if not ok:
-            assert isinstance(payload, FailureReport)
-            raise rebuild(payload)
-        return self.shipping.codec.decode(payload, f"the answer of worker {address}")
-
-    def forget(self, requests: Iterable[int]) -> None:
-        """Nobody waits for the answers to these requests any more; those that were waited for are forgotten already."""
-        for request in requests:
-            self._replies.pop(request, None)
-
-    def examine(self, worker: WorkerLink) -> None:
-        """Gives a worker up, and ends it, if it has been silent for too long; the watching thread's."""
-        end = self._health.examine(worker)
-        if end is not None:
-            self.suspect(worker, end)
-            self._health.give_up(worker)
-
-    def beaten(self, worker: WorkerLink) -> None:
-        """A worker's heartbeat has come, says the watching thread: waits for merges look at what the others do."""
-        self.heard(worker)
-        if any(group.merging for group in list(self.groups.values())):
-            self.wakeup.set()
-
-    def suspect(self, worker: WorkerLink, end: WorkerEnd | None = None) -> None:
-        """A worker is gone or given up, says another thread than the one that waits, which looks at once."""
-        worker.doomed = worker.doomed or end
-        self._suspects.append(worker)
-        self.wakeup.set()
-        if self.lock.acquire(blocking=False):
-            try:
-                self._look()
-            finally:
-                self.lock.release()
-
-    def fetch(
-        self, places: Sequence[tuple[str, int]], wanted: dict[int, list[tuple[int, int]]]
-    ) -> dict[int, list[Any]]:
-        """Values that replicas hold, of all of them at the same time.
-
-        Args:
-          places: Worker and device of each replica.
-          wanted: rank -> (serial, leaf) of each value.
-
-        Returns:
-          rank -> the values, in the order in which they were asked for.
-        """
-        with self.lock:
-            self.check_open()
-            asked = []
-            for rank, keys in wanted.items():
-                name, device = places[rank]
-                worker = self.workers[name]
-                asked.append((rank, worker, self.request(worker, FETCH, device, keys)))
-            try:
-                return {
-                    rank: self.reply(worker, request, FETCH_DEADLINE_SECONDS, rank)
-                    for rank, worker, request in asked
-                }
-            finally:
-                self.forget(request for _, _, request in asked)
-
     # -- waiting
     # ------------------------------------------------------------------------------------------------
 
@@ -424,8 +325,8 @@ class Gang(Generic[G]):
             owner = self._owners.get(message[1])
             if owner is not None:
                 owner.merge_asked(message[1], message[2], message[3:5])
-        elif kind == REPLY and message[1] in self._replies:  # else nobody waits for it any more
-            self._replies[message[1]] = message[2], message[3]
+        elif kind == REPLY:
+            self.requests.arrived(message[1], message[2], message[3])
 
     def _structure(self, data: Any) -> Any:
         """The structure of a result; or the error, where its classes are not those of this process."""
@@ -436,6 +337,30 @@ class Gang(Generic[G]):
 
     # -- losing workers
     # -----------------------------------------------------------------------------------------
+
+    def examine(self, worker: WorkerLink) -> None:
+        """Gives a worker up, and ends it, if it has been silent for too long; the watching thread's."""
+        end = self._health.examine(worker)
+        if end is not None:
+            self.suspect(worker, end)
+            self._health.give_up(worker)
+
+    def beaten(self, worker: WorkerLink) -> None:
+        """A worker's heartbeat has come, says the watching thread: waits for merges look at what the others do."""
+        self.heard(worker)
+        if any(group.merging for group in list(self.groups.values())):
+            self.wakeup.set()
+
+    def suspect(self, worker: WorkerLink, end: WorkerEnd | None = None) -> None:
+        """A worker is gone or given up, says another thread than the one that waits, which looks at once."""
+        worker.doomed = worker.doomed or end
+        self._suspects.append(worker)
+        self.wakeup.set()
+        if self.lock.acquire(blocking=False):
+            try:
+                self._look()
+            finally:
+                self.lock.release()
 
     def lose(self, worker: WorkerLink) -> None:
         """Marks a worker as gone: its steps fail, its groups' other replicas wake."""
@@ -491,16 +416,3 @@ class Gang(Generic[G]):
                 worker.close()
             self.wakeup.close()
             self.flights.close()
-
-
-def _gone(worker: WorkerLink, end: WorkerEnd, replica: int) -> WorkbenchError:
-    """The error of a request that a lost worker cannot answer any more, about `replica` if it is about one."""
-    whose = f"replica {replica} is gone with its" if replica >= 0 else "there is no answer from"
-    return end.error_type(
-        f"{whose} worker {worker.address}, pid {worker.pid}, which {end}. The next step recovers; values that "
-        f"only this worker held have to be computed again",
-        replica=replica,
-        worker=worker.address,
-        pid=worker.pid,
-        cause=str(end),
-    )
