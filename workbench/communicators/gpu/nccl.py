@@ -7,24 +7,19 @@ compares fingerprints. A missing peer blocks its calls for ever; `GpuPlane` watc
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from workbench.backends.accelerator import Accelerator, GpuIdentity
+from workbench.backends.accelerator import Accelerator
 from workbench.backends.numpy import accumulator
-from workbench.communicators.core.topology import Topology
 from workbench.communicators.gpu.work import Work
-from workbench.communicators.threads.rendezvous import Exchange
-from workbench.errors import BackendUnavailable
 
 _TYPES = {
     **{name: name.upper() for name in ("int8", "int32", "int64", "uint8", "uint32", "uint64")},
@@ -36,7 +31,6 @@ _TYPES = {
 _WIDENED = {"int16": np.dtype(np.int32), "uint16": np.dtype(np.uint32)}
 _OPS = {"sum": "SUM", "mean": "SUM", "min": "MIN", "max": "MAX", "prod": "PROD"}
 _BOOL_OPS = {"sum": "MAX", "max": "MAX", "min": "MIN", "prod": "MIN"}  # any and all
-_UNIQUE_ID = -1  # number of the block that carries it
 _FLUSH_SECONDS = 2.0
 """How long closing waits for NCCL to send what peers still wait for."""
 
@@ -323,7 +317,7 @@ class NcclOps:
     @contextmanager
     def _grouped(self, works: Sequence[Work]) -> Iterator[None]:
         """Calls for several devices or roots must be started together, or the first one may wait for the second."""
-        with _group(self._nccl, self._gpu.on(self._ordinals[works[0].rank])):
+        with group(self._nccl, self._gpu.on(self._ordinals[works[0].rank])):
             yield
 
     def _wire(self, op: str, dtype: np.dtype) -> _Wire:
@@ -348,7 +342,7 @@ def _needs_gather(op: str, dtype: np.dtype) -> bool:
 
 
 @contextmanager
-def _group(nccl: Any, device: contextlib.AbstractContextManager[None]) -> Iterator[None]:
+def group(nccl: Any, device: contextlib.AbstractContextManager[None]) -> Iterator[None]:
     """A group of calls, ended on `device`, also where a call fails: what is queued in an open group never starts."""
     nccl.groupStart()
     try:
@@ -359,114 +353,3 @@ def _group(nccl: Any, device: contextlib.AbstractContextManager[None]) -> Iterat
         raise
     with device:
         nccl.groupEnd()
-
-
-# -- connecting -------------------------------------------------------------------------------------------------
-
-
-class Blocking(Protocol):
-    """Carries out calls that may block in C for ever."""
-
-    def __call__(self, what: str, call: Callable[[], Any], undo: Callable[[Any], None]) -> Any:
-        """What `call` returns, which runs on another thread.
-
-        Args:
-          what: The call in words.
-          call: It.
-          undo: Is given the result of a call that has been given up when it returns.
-
-        Raises:
-          WorkbenchError: if the group breaks, or a deadline passes, before it returns.
-        """
-
-
-def connect(
-    accelerator: Accelerator,
-    topology: Topology,
-    ordinals: Mapping[int, int],
-    *,
-    exchange: Exchange,
-    blocking: Blocking,
-) -> NcclOps:
-    """Connects the group's GPUs; every process must call it at the same point.
-
-    Args:
-      accelerator: The GPU library.
-      topology: The topology of the whole group.
-      ordinals: Device of each local rank.
-      exchange: Gives everybody's blocks to everybody, over the host link.
-      blocking: Carries out the initialisation, which waits for all ranks.
-
-    Raises:
-      BackendUnavailable: if NCCL is missing, or two replicas are on one GPU.
-    """
-    nccl = accelerator.nccl
-    blocks = exchange({rank: _encoded(accelerator.identity(at)) for rank, at in ordinals.items()})
-    identities = [_decoded(blocks[rank]) for rank in range(topology.size)]
-    refuse_duplicates(topology, identities)
-    # Made only now: it starts a thread of NCCL that waits for all ranks.
-    made = {_UNIQUE_ID: np.frombuffer(bytes(nccl.get_unique_id()), np.uint8)} if 0 in ordinals else {}
-    unique_id = exchange(made)[_UNIQUE_ID].tobytes()
-    hosts = topology.hosts
-    order = sorted(
-        range(topology.size),
-        key=lambda rank: (hosts.index(topology.members[rank].host), identities[rank].pci, rank),
-    )
-    places = {rank: (ordinal, order.index(rank)) for rank, ordinal in ordinals.items()}
-    communicators = blocking(
-        "connecting the GPUs (NCCL)",
-        lambda: _communicators(accelerator, nccl, places, topology.size, unique_id),
-        _abort_all,
-    )
-    return NcclOps(accelerator, communicators, ordinals, order=order)
-
-
-def _communicators(
-    accelerator: Accelerator, nccl: Any, places: Mapping[int, tuple[int, int]], size: int, unique_id: bytes
-) -> dict[int, Any]:
-    """A communicator for each local rank; `places` has its device and its rank in NCCL."""
-    made: dict[int, Any] = {}
-    try:
-        with _group(nccl, contextlib.nullcontext()):
-            for rank, (ordinal, place) in places.items():
-                with accelerator.on(ordinal):
-                    made[rank] = nccl.NcclCommunicator(size, unique_id, place)
-    except BaseException:
-        _abort_all(made)
-        raise
-    return made
-
-
-def _abort_all(communicators: Mapping[int, Any]) -> None:
-    for communicator in communicators.values():
-        with contextlib.suppress(Exception):  # of one that was never connected
-            communicator.abort()
-
-
-def refuse_duplicates(topology: Topology, identities: Sequence[GpuIdentity]) -> None:
-    """NCCL needs a GPU per replica, and says so less clearly.
-
-    Raises:
-      BackendUnavailable: naming replicas, host and GPU.
-    """
-    if os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE") == "1":
-        return  # NCCL's own experiment since 2.30
-    seen: dict[str, int] = {}
-    for rank, identity in enumerate(identities):
-        host = topology.members[rank].host
-        other = seen.setdefault(identity.uuid, rank)
-        if other != rank:
-            raise BackendUnavailable(
-                f"replicas {other} and {rank} are both on the {identity.name or 'GPU'} at {identity.pci} of host "
-                f"{host}; NCCL needs one GPU per replica: start one worker per GPU (wb.connect() does), set "
-                f"CUDA_VISIBLE_DEVICES for each worker, or put several replicas on one with wb.connect(gpu_replicas=…)"
-            )
-
-
-def _encoded(identity: GpuIdentity) -> np.ndarray:
-    text = json.dumps([identity.uuid, identity.pci, identity.name])
-    return np.frombuffer(text.encode(), np.uint8)
-
-
-def _decoded(block: np.ndarray) -> GpuIdentity:
-    return GpuIdentity(*json.loads(block.tobytes()))

@@ -25,7 +25,7 @@ from workbench.communicators.core.failure import Failure
 from workbench.communicators.core.link import Link
 from workbench.communicators.core.position import Position
 from workbench.communicators.core.topology import Topology
-from workbench.communicators.gpu import nccl
+from workbench.communicators.gpu import nccl_connect
 from workbench.communicators.gpu.fused import SharedGpuOps
 from workbench.communicators.gpu.timing import Lane, Launched, Pair, retire
 from workbench.communicators.gpu.work import GpuOps, Work
@@ -283,7 +283,7 @@ class GpuPlane:
             if self.fused:
                 self._ops = SharedGpuOps(self.accelerator, ordinals[0])
             else:
-                self._ops = nccl.connect(
+                self._ops = nccl_connect.connect(
                     self.accelerator,
                     self._topology,
                     self.ordinals,
@@ -294,7 +294,7 @@ class GpuPlane:
         return self._ops
 
     def carry_out(self, what: str, call: Callable[[], Any], undo: Callable[[Any], None]) -> Any:
-        """`call()`, which may block for ever in C: on a thread of its own, watched; see `nccl.Blocking`.
+        """`call()`, which may block for ever in C: on a thread of its own, watched; see `nccl_connect.Blocking`.
 
         Raises:
           WorkbenchError: if the group breaks first, by the deadline of this call or otherwise.
