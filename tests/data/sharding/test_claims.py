@@ -414,7 +414,7 @@ def test_hosts_that_read_the_same_are_gone_through_once(policy: str) -> None:
 
 def test_cutting_a_batch_of_many_files_takes_no_time_for_each_row_of_each_file() -> None:
     """The parts of a batch are looked up: cutting it 512 times once took a walk over all of them each time."""
-    from workbench.data.tables import Joined
+    from workbench.data.stages.grouping.batches import Joined
 
     class Counting(list[Any]):
         looked_at = 0

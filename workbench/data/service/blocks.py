@@ -9,9 +9,10 @@ from typing import Any
 
 from workbench import errors
 from workbench.data.service.wire import Fields
+from workbench.data.stages.grouping.batches import Joined
 from workbench.data.stored.blocks import decoded, encoded, kinds
 from workbench.data.structure import Structure
-from workbench.data.tables import Failed, Joined, Leaves, ListTable, Run, attempts
+from workbench.data.tables import Failed, Leaves, ListTable, Run, attempts
 from workbench.errors import DataLossError, UnknownError, WorkbenchError
 
 _MOST_TEXT = 10_000

@@ -23,12 +23,13 @@ from workbench.data.rebatch import UNKNOWN_BATCH_SIZE, batch_sizes_for_worker, c
 from workbench.data.sharding.autoshard import PolicyChoice, auto_shard, choose_policy
 from workbench.data.spec import TensorSpec
 from workbench.data.stages.grouping.batch import Batch
+from workbench.data.stages.grouping.batches import BatchTable, SegmentTable
 from workbench.data.stages.grouping.split import EvenSplit, Regroup
 from workbench.data.stages.ordering.select import Shard
 from workbench.data.stages.prefetch import Prefetch
 from workbench.data.stages.to_device import ToDevice
 from workbench.data.structure import Array
-from workbench.data.tables import NO_IDS, BatchTable, Failed, SegmentTable, Table
+from workbench.data.tables import NO_IDS, Failed, Table
 from workbench.errors import FailedPreconditionError, OutOfRangeError
 
 EVEN_SPLIT = "even split"

@@ -12,8 +12,9 @@ from workbench.data.blocks.table import is_block
 from workbench.data.options import Options
 from workbench.data.passes import Pass
 from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stages.grouping.batches import BatchTable, Joined, SegmentTable
 from workbench.data.structure import Structure
-from workbench.data.tables import BatchTable, Failed, Joined, Leaves, Run, Segment, SegmentTable, Task
+from workbench.data.tables import Failed, Leaves, Run, Segment, Task
 from workbench.errors import InvalidArgumentError
 
 

@@ -19,8 +19,9 @@ from workbench.data.passes import Pass
 from workbench.data.rebatch import even_bounds
 from workbench.data.spec import UNKNOWN_CARDINALITY, TensorSpec
 from workbench.data.stage import Opener, Pipeline, Stage
+from workbench.data.stages.grouping.batches import Joined, SegmentTable
 from workbench.data.structure import Structure
-from workbench.data.tables import Failed, Joined, Run, Segment, SegmentTable
+from workbench.data.tables import Failed, Run, Segment
 from workbench.errors import InvalidArgumentError
 
 
