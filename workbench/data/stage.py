@@ -77,13 +77,10 @@ class Source(_Named, ABC):
 
     Attributes:
       name: What the source is called in texts.
-      reads_files: Whether its elements come out of files (`files()` lists them), so that files can be dealt
-        to hosts.
       random_access: Whether a pass is one run, of which any row can be read without those before it.
     """
 
     name: ClassVar[str]
-    reads_files: ClassVar[bool] = False
     random_access: ClassVar[bool] = False
 
     @property

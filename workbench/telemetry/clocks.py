@@ -80,10 +80,6 @@ class Offset:
     err_ns: int
 
 
-SAME_CLOCK: Final = Offset(0, 0)
-"""Of a process on the driver's own host."""
-
-
 def offset_of(ping: Ping) -> Offset:
     """The offset that one exchange shows.
 

@@ -91,7 +91,6 @@ class GpuPlane:
         group: str,
         rings: Mapping[int, SharedRing],
         on_stuck: Callable[[str], None] | None = None,
-        connect_seconds: float = CONNECT_SECONDS,
     ) -> None:
         """`on_stuck(why)` is called when a thread stays inside NCCL: the process should be ended then.
 
@@ -106,7 +105,7 @@ class GpuPlane:
         self._group = group
         self._rings = dict(rings)
         self._on_stuck = on_stuck
-        self._connect_seconds = connect_seconds
+        self._connect_seconds = CONNECT_SECONDS
         self._lock = threading.Lock()
         self._lanes: dict[int, Lane] = {}
         self._ops: GpuOps | None = None

@@ -254,5 +254,5 @@ def _ranges(ids: tuple[int, ...], model: Sharding) -> list[str]:
     return parts
 
 
-def _shortened(values: list[int], limit: int = 12) -> list[int | str]:
-    return list(values) if len(values) <= limit else [*values[: limit - 1], f"… ({len(values)} in all)"]
+def _shortened(values: list[int]) -> list[int | str]:
+    return list(values) if len(values) <= 12 else [*values[:11], f"… ({len(values)} in all)"]

@@ -58,7 +58,6 @@ class FileReader(Source):
       block_bytes: Bytes read at a time.
     """
 
-    reads_files: ClassVar[bool] = True
     reads: ClassVar[str] = "files"
     files: tuple[str, ...] | Pipeline
     compression: str = ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench import tree
 from workbench.distribute.value_context import ValueContext
-from workbench.distribute.values.distributed_values import DistributedValues, PerReplica
+from workbench.distribute.values.distributed_values import DistributedValues, PerReplica, is_distributed
 from workbench.distribute.values.large_trees import bring
 
 
@@ -43,8 +43,4 @@ def parts_of(value: Any, replicas: int) -> tuple[Any, ...]:
 
 def flatten_distributed(value: Any) -> tuple[list[Any], tree.Spec]:
     """Leaves and structure of `value`, with variables as leaves: elsewhere they are parts of the structure."""
-    return tree.flatten(value, is_leaf=_is_distributed)
-
-
-def _is_distributed(value: Any) -> bool:
-    return isinstance(value, DistributedValues)
+    return tree.flatten(value, is_leaf=is_distributed)

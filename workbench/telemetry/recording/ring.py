@@ -180,7 +180,6 @@ class Ring:
         severity: str = "info",
         step: int = -1,
         site: str = "",
-        generation: int = -1,
     ) -> None:
         """Adds a rare event, such as `emit("alert", "nan", "loss is NaN", step=118)`; any thread."""
         self._events.append(
@@ -194,7 +193,6 @@ class Ring:
                 self.host,
                 step,
                 site,
-                generation,
             )
         )
         # Two threads may count one for two here; that understates a number of lost lines, nothing else.
