@@ -1,8 +1,9 @@
-"""Records as a pandas data frame; the only file that imports pandas."""
+"""Records and figures as pandas data frames."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import BackendUnavailable
 
@@ -17,10 +18,24 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
     Raises:
       BackendUnavailable: if pandas is not installed.
     """
+    _pandas(", or use to_arrow()")  # pyarrow needs it; its own error would not say what to do
+    return table.to_pandas()
+
+
+def frame_of(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """A data frame of rows, each of which has its value for each column.
+
+    Raises:
+      BackendUnavailable: if pandas is not installed.
+    """
+    return _pandas().DataFrame(list(rows))
+
+
+def _pandas(or_else: str = "") -> Any:
     try:
-        import pandas  # noqa: F401 - pyarrow needs it; its own error would not say what to do
+        import pandas
     except ImportError as error:
         raise BackendUnavailable(
-            "to_pandas() needs pandas, which is not installed: pip install pandas, or use to_arrow()"
+            f"to_pandas() needs pandas, which is not installed: pip install pandas{or_else}"
         ) from error
-    return table.to_pandas()
+    return pandas

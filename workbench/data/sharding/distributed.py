@@ -367,18 +367,17 @@ def _located(dataset: Dataset, current: Pass) -> Iterator[tuple[Table, int] | Fa
 
 
 def _placed(dataset: Dataset, current: Pass) -> Iterator[Placement | Failed]:
-    for run in dataset.open(current):
-        if isinstance(run, Failed):
-            yield run
+    for located in _located(dataset, current):
+        if isinstance(located, Failed):
+            yield located
             continue
-        table = run.table
-        for index in run.indices():
-            if isinstance(table, BatchTable | SegmentTable):
-                segment = table.segment(index)
-                yield Placement(len(segment), segment.ids())
-            else:
-                shape = np.shape(table.row(index)[0])
-                yield Placement(shape[0] if shape else 1, table.ids(range(index, index + 1)))
+        table, index = located
+        if isinstance(table, BatchTable | SegmentTable):
+            segment = table.segment(index)
+            yield Placement(len(segment), segment.ids())
+        else:
+            shape = np.shape(table.row(index)[0])
+            yield Placement(shape[0] if shape else 1, table.ids(range(index, index + 1)))
 
 
 def _dealt(streams: Sequence[Iterator[_T | Failed]], replicas: int) -> Iterator[Sequence[_T | None] | Failed]:

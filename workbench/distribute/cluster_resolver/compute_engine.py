@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench.distribute.cluster_resolver import google_cloud
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
-from workbench.distribute.cluster_resolver.resolver import ClusterResolver
+from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
 
 
 class GCEClusterResolver(ClusterResolver):
@@ -82,6 +82,4 @@ class GCEClusterResolver(ClusterResolver):
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
         """The address of a task, of this one by default; see `ClusterResolver`."""
-        job = self._task_type if task_type is None else task_type
-        index = self.task_id if task_id is None else task_id
-        return "" if index is None else self.address_of(job, index, rpc_layer or self.rpc_layer)
+        return address_or_own(self, task_type, task_id, rpc_layer)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
-from workbench.distribute.cluster_resolver.resolver import ClusterResolver
+from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
 from workbench.errors import BackendUnavailable
 
 
@@ -61,11 +61,7 @@ class KubernetesClusterResolver(ClusterResolver):
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
         """The address of a task, of this one by default, "" while that is not set; see `ClusterResolver`."""
-        job = self.task_type if task_type is None else task_type
-        index = self.task_id if task_id is None else task_id
-        if job is None or index is None:
-            return ""
-        return self.address_of(job, index, rpc_layer or self.rpc_layer)
+        return address_or_own(self, task_type, task_id, rpc_layer)
 
     def _addresses(self, selector: str) -> list[str]:
         pods = self._client.list_pod_for_all_namespaces(label_selector=selector).items

@@ -86,6 +86,24 @@ class ClusterResolver(ABC):
         return with_layer(self.cluster_spec().task_address(task_type, task_id), rpc_layer)
 
 
+def address_or_own(
+    resolver: ClusterResolver, task_type: str | None, task_id: int | None, rpc_layer: str | None
+) -> str:
+    """The address of a task, of this process's by default; "" while it is not known which that is.
+
+    Args:
+      resolver: Of the cluster.
+      task_type: See `ClusterResolver.master`.
+      task_id: Likewise.
+      rpc_layer: Likewise.
+    """
+    job = resolver.task_type if task_type is None else task_type
+    index = resolver.task_id if task_id is None else task_id
+    if job is None or index is None:
+        return ""
+    return resolver.address_of(job, index, rpc_layer or resolver.rpc_layer)
+
+
 def with_layer(address: str, rpc_layer: str | None) -> str:
     """`address` behind "grpc://" or whatever the layer is."""
     return f"{rpc_layer}://{address}" if rpc_layer else address

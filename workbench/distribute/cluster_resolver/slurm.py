@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.distribute.cluster_resolver.cluster_spec import ClusterSpec
-from workbench.distribute.cluster_resolver.resolver import ClusterResolver
+from workbench.distribute.cluster_resolver.resolver import ClusterResolver, address_or_own
 from workbench.distribute.cluster_resolver.slurm_lists import expand_hostlist, expand_tasks_per_node
 from workbench.runtime.process import gpus
 
@@ -96,11 +96,7 @@ class SlurmClusterResolver(ClusterResolver):
         self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None
     ) -> str:
         """The address of a task, of this one by default, "" before `cluster_spec()`; see `ClusterResolver`."""
-        job = self.task_type if task_type is None else task_type
-        index = self.task_id if task_id is None else task_id
-        if job is None or index is None:
-            return ""
-        return self.address_of(job, index, rpc_layer or self.rpc_layer)
+        return address_or_own(self, task_type, task_id, rpc_layer)
 
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None

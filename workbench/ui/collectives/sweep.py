@@ -14,9 +14,10 @@ from workbench.backends.library import Library, namespace_named
 from workbench.communicators import Reduction
 from workbench.communicators.core.options import Algorithm, Options
 from workbench.distribute.strategies.strategy import Strategy
-from workbench.errors import BackendUnavailable, ClusterClosed, InvalidArgumentError, UnavailableError
+from workbench.errors import ClusterClosed, InvalidArgumentError, UnavailableError
 from workbench.runtime import Cluster
 from workbench.telemetry.cost_model import LinkCost, Pattern, link_cost
+from workbench.telemetry.dataframe import frame_of
 from workbench.telemetry.export.trace_files import nccl_tests_text
 from workbench.telemetry.feed.excerpt import excerpt
 from workbench.telemetry.feed.feed import Feed
@@ -132,11 +133,7 @@ class SweepResult:
         Raises:
           BackendUnavailable: if pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise BackendUnavailable("to_pandas() needs pandas: pip install pandas") from error
-        return pandas.DataFrame([_figures(row) for row in self.rows])
+        return frame_of(_figures(row) for row in self.rows)
 
     def to_arrow(self) -> pa.Table:
         """The records behind the table, one per replica and collective; columns as in `telemetry.records`."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
-from workbench.errors import BackendUnavailable
 from workbench.telemetry.cost_model import PATTERNS, LinkCost, Pattern, all_reduce_us, predicted_step_us
+from workbench.telemetry.dataframe import frame_of
 from workbench.telemetry.formatting import rate_text, significant, size_text, time_unit
 from workbench.ui.render import html
 from workbench.ui.render.text_table import aligned
@@ -71,11 +71,7 @@ class WhatIf:
         Raises:
           BackendUnavailable: if pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise BackendUnavailable("to_pandas() needs pandas: pip install pandas") from error
-        return pandas.DataFrame([asdict(prediction) for prediction in self.predictions])
+        return frame_of(asdict(prediction) for prediction in self.predictions)
 
     def __repr__(self) -> str:
         title, headings, rows = self._table()
