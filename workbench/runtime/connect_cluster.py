@@ -18,17 +18,15 @@ from workbench.runtime.deploy.delayed_interrupt import delayed_interrupt
 from workbench.runtime.driver.gang.driver_lock import refuse_on_replica
 from workbench.runtime.joining.roster import Resolver, tasks_of
 from workbench.runtime.layout import (
-    Layout,
+    EmbeddedDevices,
     check_gpus,
     check_limits,
     check_minimum,
     check_tpu,
-    gpus_asked,
-    layout,
+    embedded_devices,
 )
 from workbench.runtime.process import fork_server
-from workbench.runtime.process.gpus import worker_environment as gpu_environment
-from workbench.runtime.process.tpu import devices_here, keep_notebook_off, worker_environment
+from workbench.runtime.process.tpu import keep_notebook_off
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -147,35 +145,22 @@ def connect(
             with delayed_interrupt():
                 _take(cluster, asked)
         else:
-            kind, variables = "CPU", environment or {}
-            on: tuple[str, ...] = ()
-            if tpu is not None:
-                cores = devices_here() if tpu == "auto" else tpu
-                kind, variables = "TPU", worker_environment(cores) | variables
-                workers = layout(None, hosts, cores, cores, processes)
-            elif on := gpus_asked(gpus, gpu_replicas, layout_given or replicas_per_worker > 1, processes):
-                kind, variables = "GPU", gpu_environment() | variables
-                workers = {str(index): ("a", gpu_replicas or 1) for index in range(len(on))}
-            else:
-                workers = layout(replicas, hosts, replicas_per_host, replicas_per_worker, processes)
-            check_minimum(minimum_replicas, sum(devices for _, devices in workers.values()))
+            own = embedded_devices(
+                replicas, hosts, replicas_per_host, replicas_per_worker, processes,
+                tpu=tpu, gpus=gpus, gpu_replicas=gpu_replicas,
+            )  # fmt: skip
+            check_minimum(minimum_replicas, sum(count for _, count in own.layout.values()))
             if _current is not None and cluster_in_use.is_running(_current) and not replace:
                 cluster_in_use.check_nothing_is_kept(_current, asked)
-            with contextlib.ExitStack() as undo:
-                with delayed_interrupt():
-                    cluster = _start(
-                        workers,
-                        processes=processes,
-                        stall_seconds=stall_seconds,
-                        memory_limit=memory_limit,
-                        environment=variables,
-                        device_kind=kind,
-                        on_gpus=on,
-                        minimum_replicas=minimum_replicas,
-                    )
-                    undo.callback(cluster.close)  # if Ctrl-C was pressed meanwhile
-                    _take(cluster, asked)
-                undo.pop_all()
+            cluster = _start(
+                own,
+                asked,
+                processes=processes,
+                stall_seconds=stall_seconds,
+                memory_limit=memory_limit,
+                environment=own.environment | (environment or {}),
+                minimum_replicas=minimum_replicas,
+            )
         cluster.checkpoint = checkpoint
     return cluster
 
@@ -199,15 +184,27 @@ def _without_defaults(arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _start(workers: Layout, *, processes: bool, **options: Any) -> Cluster:
-    """An embedded cluster, in the place of the current one; see `embedded_cluster`."""
-    if _current is not None:  # only now: what was refused until here has closed nothing
-        _current.close()
-    if processes:
-        fork_server.start()
-    from workbench.runtime.attach import embedded_cluster  # imports Dask, while the server does
+def _start(devices: EmbeddedDevices, asked: dict[str, Any], *, processes: bool, **options: Any) -> Cluster:
+    """An embedded cluster, which takes the place of the current one; see `embedded_cluster`."""
+    with contextlib.ExitStack() as undo:
+        with delayed_interrupt():
+            if _current is not None:  # only now: what was refused until here has closed nothing
+                _current.close()
+            if processes:
+                fork_server.start()
+            from workbench.runtime.attach import embedded_cluster  # imports Dask, while the server does
 
-    return embedded_cluster(workers, processes=processes, **options)
+            cluster = embedded_cluster(
+                devices.layout,
+                processes=processes,
+                device_kind=devices.kind,
+                on_gpus=devices.gpus,
+                **options,
+            )
+            undo.callback(cluster.close)  # if Ctrl-C was pressed meanwhile
+            _take(cluster, asked)
+        undo.pop_all()
+    return cluster
 
 
 def _forget(cluster: Cluster) -> None:

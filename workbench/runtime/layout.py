@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from workbench import allowance
 from workbench.errors import InvalidArgumentError
 from workbench.runtime.process.gpus import chosen, default
+from workbench.runtime.process.gpus import worker_environment as gpu_environment
+from workbench.runtime.process.tpu import devices_here
+from workbench.runtime.process.tpu import worker_environment as tpu_environment
 
 Layout = dict[str, tuple[str, int]]
 """Worker name -> (host label, devices), in the order of the hosts."""
@@ -87,6 +90,44 @@ def check_minimum(minimum: int | None, replicas: int | None = None) -> None:
             f"minimum_replicas={minimum} is more than the {replicas} that there are; use at most {replicas}, or leave "
             f"it out for a strategy that needs all of its replicas"
         )
+
+
+class EmbeddedDevices(NamedTuple):
+    """The devices of an embedded cluster.
+
+    Attributes:
+      kind: "CPU", "GPU" or "TPU".
+      layout: Which worker has how many of them.
+      environment: Variables that their worker processes need.
+      gpus: One for each worker, as CUDA_VISIBLE_DEVICES names it.
+    """
+
+    kind: str
+    layout: Layout
+    environment: dict[str, str]
+    gpus: tuple[str, ...] = ()
+
+
+def embedded_devices(
+    replicas: int | None,
+    hosts: int | None,
+    per_host: int | None,
+    per_worker: int,
+    processes: bool,
+    *,
+    tpu: int | Literal["auto"] | None,
+    gpus: int | None,
+    gpu_replicas: int | None,
+) -> EmbeddedDevices:
+    """The devices that arguments of `connect` ask for, which do not contradict each other."""
+    if tpu is not None:
+        cores = devices_here() if tpu == "auto" else tpu
+        return EmbeddedDevices("TPU", layout(None, hosts, cores, cores, processes), tpu_environment(cores))
+    laid_out = per_worker > 1 or any(value is not None for value in (replicas, hosts, per_host))
+    if on := gpus_asked(gpus, gpu_replicas, laid_out, processes):
+        workers = {str(index): ("a", gpu_replicas or 1) for index in range(len(on))}
+        return EmbeddedDevices("GPU", workers, gpu_environment(), on)
+    return EmbeddedDevices("CPU", layout(replicas, hosts, per_host, per_worker, processes), {})
 
 
 def layout(
