@@ -61,17 +61,17 @@ class Profile:
 def _events(profile: jax.profiler.ProfileData, began_ns: int) -> Iterator[SampledEvent]:
     # Emulated devices of several hosts are told by numbers that differ on all of them.
     ids = sorted(device.id for device in jax.local_devices())
-    for plane in profile.planes:
-        for line in plane.lines:
-            for event in line.events:
-                if _COLLECTIVE.match(event.name):
-                    facts = dict(event.stats)
-                    if "hlo_op" in facts:
-                        ordinal = int(facts.get("device_ordinal", 0))
-                        yield SampledEvent(
-                            device=ids.index(ordinal) if ordinal in ids else ordinal,
-                            run=int(facts.get("run_id", 0)),
-                            operation=str(facts["hlo_op"]),
-                            start_ns=began_ns + int(event.start_ns),
-                            duration_ns=int(event.duration_ns),
-                        )
+    events = (event for plane in profile.planes for line in plane.lines for event in line.events)
+    for event in events:
+        if not _COLLECTIVE.match(event.name):
+            continue
+        facts = dict(event.stats)
+        if "hlo_op" in facts:
+            ordinal = int(facts.get("device_ordinal", 0))
+            yield SampledEvent(
+                device=ids.index(ordinal) if ordinal in ids else ordinal,
+                run=int(facts.get("run_id", 0)),
+                operation=str(facts["hlo_op"]),
+                start_ns=began_ns + int(event.start_ns),
+                duration_ns=int(event.duration_ns),
+            )

@@ -90,30 +90,8 @@ class Cluster:
             remote_hosts=remote.__contains__,
         )
         client.register_plugin(plugin)
-        described = self._connector.describe()
-        if not described:
-            raise UnavailableError(
-                "the Dask cluster has no workers; start some, or scale it up, then connect again"
-            )
-        self._connector.claim(described)
-        workers: list[WorkerLink] = []
-        try:
-            described = self._connector.describe()  # as the claim has shaped them
-            described = dict(sorted(described.items(), key=_by_host))
-            apart = self._connector.share(described)
-            order = sorted(described.items(), key=_by_host)
-            hosts = list(dict.fromkeys(worker["host"] for _, worker in order))
-            for _, worker in order:
-                task = hosts.index(worker["host"])
-                workers.append(self._connector.open(worker, task))
-            check_minimum(minimum_replicas, sum(worker.device_count for worker in workers))
-        except BaseException:  # or the workers would be held by nobody
-            for link in workers:
-                link.close()
-            with contextlib.suppress(UnavailableError):
-                self._connector.release(list(described))
-            raise
-        self.hosts = tuple(hosts)
+        workers, apart = _claimed(self._connector, minimum_replicas)
+        self.hosts = tuple(dict.fromkeys(worker.host for worker in workers))
         codec = workers[0].steps.codec  # the same for all
         self._succession = Succession(client, self._connector, own_nannies=self.embedded)
         health = LocalHealth(
@@ -128,7 +106,7 @@ class Cluster:
         self.gang.heard = self._on_heartbeat
         self.gang.perished = self._on_perished
         self.gang.lost = self._on_lost
-        for event in links_made(workers, {described[first]["name"]: why for first, why in apart.items()}):
+        for event in links_made(workers, apart):
             self._on_event(event)
         self._watch = WatchThread(self.gang)
         self._watch.start()
@@ -326,6 +304,43 @@ class Cluster:
 def _holder_name() -> str:
     name = os.environ.get("JPY_SESSION_NAME") or os.path.basename(sys.argv[0] or "")
     return encodable(name) or "a Python session"
+
+
+def _claimed(connector: Connector, minimum_replicas: int | None) -> tuple[list[WorkerLink], dict[str, str]]:
+    """Claims all workers of a Dask cluster and opens their links.
+
+    Returns:
+      The workers, host by host; name of a worker -> why it cannot share memory with others whose host has the same
+      name.
+
+    Raises:
+      UnavailableError: if there are none.
+      ClusterBusy: if another driver holds them.
+      InvalidArgumentError: if they have fewer devices than `minimum_replicas`.
+    """
+    described = connector.describe()
+    if not described:
+        raise UnavailableError(
+            "the Dask cluster has no workers; start some, or scale it up, then connect again"
+        )
+    connector.claim(described)
+    workers: list[WorkerLink] = []
+    try:
+        described = connector.describe()  # as the claim has shaped them
+        described = dict(sorted(described.items(), key=_by_host))
+        apart = connector.share(described)
+        order = sorted(described.items(), key=_by_host)
+        hosts = list(dict.fromkeys(worker["host"] for _, worker in order))
+        for _, worker in order:
+            workers.append(connector.open(worker, hosts.index(worker["host"])))
+        check_minimum(minimum_replicas, sum(worker.device_count for worker in workers))
+    except BaseException:  # or the workers would be held by nobody
+        for link in workers:
+            link.close()
+        with contextlib.suppress(UnavailableError):
+            connector.release(list(described))
+        raise
+    return workers, {described[first]["name"]: why for first, why in apart.items()}
 
 
 def _by_host(entry: tuple[str, dict[str, Any]]) -> Any:

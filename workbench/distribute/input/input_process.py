@@ -170,22 +170,21 @@ def _answer(
         try:
             while True:
                 ask, _ = receive(line)
-                if reader is None:
-                    try:
-                        known = plans.get(asked.dataset) or plans.setdefault(
-                            asked.dataset, pipelines.mapped()
-                        )
-                        reader = Reader(
-                            known[asked.host], asked.epoch, asked.replicas, keep_as=share, ahead=True
-                        )
-                    except Exception as error:  # of code that a function of the user brings with it
-                        _send_chunk(line, ([], report(-1, error)), b"")
-                        continue
+                try:
+                    reader = reader or _opened(asked, pipelines, plans)
+                except Exception as error:  # of code that a function of the user brings with it
+                    _send_chunk(line, ([], report(-1, error)), b"")
+                    continue
                 chunk = reader.steps(ask.first, ask.steps, keep=ask.keep)
                 _send_chunk(line, chunk, reader.cost())
         except (EOFError, BrokenPipeError):  # the iterator is gone
             if reader is not None:
                 reader.close()
+
+
+def _opened(asked: Open, pipelines: SharedStep, plans: dict[str, tuple[HostPipeline, ...]]) -> Reader:
+    known = plans.get(asked.dataset) or plans.setdefault(asked.dataset, pipelines.mapped())
+    return Reader(known[asked.host], asked.epoch, asked.replicas, keep_as=share, ahead=True)
 
 
 def _send_chunk(line: socket.socket, chunk: Chunk, cost: bytes) -> None:

@@ -320,19 +320,7 @@ def start(
         }
         if gpus:
             options["gpus"] = tuple(gpus)
-    before_start = blas.environment(workers) | fork_server.MEMORY_ENVIRONMENT
-    # Dask's own web pages have no authentication: none are served.
-    settings = {
-        "distributed.scheduler.http.routes": [],
-        "distributed.worker.http.routes": [],
-        **SHORT_LOGS,
-        # Dask samples the stack of each loop every 10 ms and checks its delay every 20 ms, for a dashboard that nobody
-        # serves here. Both take Python's lock from the replicas: 10 % of a core with two idle workers, 2 % without.
-        "distributed.worker.profile.enabled": False,
-        "distributed.admin.tick.interval": "500ms",
-        "distributed.nanny.pre-spawn-environ": {} if fork_server.AVAILABLE else before_start,
-    }
-    with dask.config.set(settings):
+    with dask.config.set(_settings(workers)):
         return EmbeddedCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -344,6 +332,22 @@ def start(
             silence_logs=logging.CRITICAL,
             **options,
         )
+
+
+def _settings(workers: int) -> dict[str, Any]:
+    """Dask's settings for an embedded cluster of so many workers."""
+    before_start = blas.environment(workers) | fork_server.MEMORY_ENVIRONMENT
+    return {
+        # Dask's own web pages have no authentication: none are served.
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+        **SHORT_LOGS,
+        # Dask samples the stack of each loop every 10 ms and checks its delay every 20 ms, for a dashboard that nobody
+        # serves here. Both take Python's lock from the replicas: 10 % of a core with two idle workers, 2 % without.
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "500ms",
+        "distributed.nanny.pre-spawn-environ": {} if fork_server.AVAILABLE else before_start,
+    }
 
 
 def _ensure_file_size() -> None:

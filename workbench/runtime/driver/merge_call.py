@@ -43,25 +43,16 @@ def run_merge(step: Step) -> None:
         refuse_merge(step, str(error))
         step.merge_error = error
         return
-    first = bodies[min(bodies)]
-    for rank, (_, spec, _, _) in bodies.items():
-        if spec != first[1]:
-            step.merging = requests
-            refuse_merge(step, f"replica {rank} passed arguments of another structure to merge_call")
-            return
-    if step.on_merge is None:
+    if why := _objection(step, bodies):
         step.merging = requests
-        refuse_merge(step, "merge_call is not possible in this program")
+        refuse_merge(step, why)
         return
-    fn, spec, first_leaf, leaves = first
+    fn, spec, first_leaf, leaves = bodies[min(bodies)]
     source = _source(step, bodies)
     handles: list[Any] = [Handle(source, first_leaf - index) for index in range(len(leaves))]
     call: Any = optree.tree_unflatten(spec, handles)
-    args, kwargs = call
-    group.nesting += 1
     try:
-        with group.gang.interrupts.lifted():
-            result = step.on_merge(fn, args, kwargs)
+        result = _called(step, fn, *call)
     except KeyboardInterrupt:
         group.gang.interrupts.pending = True  # for the thread that waits for the step
         _answer(step, (False, "the merge function was interrupted"))
@@ -73,8 +64,6 @@ def run_merge(step: Step) -> None:
     except BaseException:
         _answer(step, (False, "the merge function was interrupted"))
         raise
-    finally:
-        group.nesting -= 1
     try:
         results, result_spec = optree.tree_flatten(result, namespace="workbench")
         by_rank = {rank: (result_spec, [_for_rank(leaf, rank) for leaf in results]) for rank in requests}
@@ -85,6 +74,27 @@ def run_merge(step: Step) -> None:
         _answer(step, (False, "the result of the merge function cannot be sent to the replicas"))
         return
     _post(step, answer)
+
+
+def _objection(step: Step, bodies: dict[int, Any]) -> str:
+    """Why the merge that replicas ask for cannot be made, "" if it can."""
+    expected = bodies[min(bodies)][1]
+    for rank, (_, spec, _, _) in bodies.items():
+        if spec != expected:
+            return f"replica {rank} passed arguments of another structure to merge_call"
+    return "" if step.on_merge is not None else "merge_call is not possible in this program"
+
+
+def _called(step: Step, fn: Any, args: Any, kwargs: Any) -> Any:
+    """What the merge function returns; Ctrl-C reaches it."""
+    assert step.on_merge is not None
+    group = step.group
+    group.nesting += 1
+    try:
+        with group.gang.interrupts.lifted():
+            return step.on_merge(fn, args, kwargs)
+    finally:
+        group.nesting -= 1
 
 
 def _source(step: Step, bodies: dict[int, Any]) -> Step:
