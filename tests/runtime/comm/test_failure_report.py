@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
+import threading
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tblib import pickling_support
@@ -52,3 +55,26 @@ def test_the_frames_of_a_replica_travel_as_text_which_has_the_lines_that_ran() -
     assert place.startswith('  File "')
     assert place.endswith(", in raised")
     assert source == '    raise InvalidArgumentError("told") from Picky(SimpleNamespace(name="x"))'
+
+
+def test_replicas_that_fail_at_once_find_the_same_file_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    error, others = raised(), list[threading.Thread]()
+
+    class Lines(dict[str, Any]):
+        """What `linecache` knows: while one replica looks through it, another one begins to."""
+
+        def __getitem__(self, name: str) -> Any:
+            if not others:
+                others.append(threading.Thread(target=report, args=(2, error)))
+                others[0].start()
+                others[0].join(0.3)
+            return super().__getitem__(name)
+
+    monkeypatch.setattr(linecache, "cache", Lines({"deleted.py": (1, 0.0, ["pass\n"], "deleted.py")}))
+
+    failure = report(1, error)
+    others[0].join(60)
+
+    assert not others[0].is_alive()
+    assert "in raised" in failure.traceback
+    assert "deleted.py" not in linecache.cache

@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 import sysconfig
+import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 
 import cloudpickle
 
+from workbench import forks
 from workbench.backends.users_line import PACKAGE, stands_in
 from workbench.errors import ReplicaError, TracingError, WorkbenchError
 from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cells
@@ -23,6 +25,8 @@ from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cel
 _TEXT_LIMIT = 4_000
 _TRACEBACK_LIMIT = 20_000
 _PICKLE_LIMIT = 1_000_000
+# linecache fails where two threads find the same file changed, as replicas of one process may after it was saved.
+_reading_lines = forks.lock(threading.Lock())
 _NOT_THE_USERS = (
     PACKAGE,
     "<frozen ",
@@ -80,8 +84,9 @@ def safe_text(error: BaseException) -> str:
 
 def _safe_traceback(error: BaseException) -> str:
     """Formatted frames of user code, without evaluating the exception's own text; "" if there are none."""
-    linecache.checkcache()
-    summaries = traceback.extract_tb(error.__traceback__)
+    with _reading_lines:
+        linecache.checkcache()
+        summaries = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     shown = [
         summary
