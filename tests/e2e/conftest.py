@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import select
+import ssl
 import subprocess
 import sys
 import time
@@ -49,18 +50,25 @@ class Lab:
       port: On loopback.
       root: The folder that it serves.
       base: What all its paths begin with, without a slash at the end.
+      scheme: "https" where a proxy stands before it.
     """
 
     port: int
     root: Path
     base: str = ""
+    scheme: str = "http"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}{self.base}"
+        return f"{self.scheme}://127.0.0.1:{self.port}{self.base}"
 
     def request(self, method: str, path: str) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+        if self.scheme == "https":
+            trusting = ssl._create_unverified_context()  # nobody vouches for its certificate but itself
+            connection = http.client.HTTPSConnection(
+                "127.0.0.1", self.port, timeout=PATIENCE_SECONDS, context=trusting
+            )
         try:
             connection.request(method, self.base + path, headers={"Authorization": f"token {TOKEN}"})
             body = connection.getresponse().read()
@@ -92,13 +100,16 @@ TIMING_FIRST = {"openOnFirstCluster": ["collectives", "topology"]}
 
 
 @contextmanager
-def serving(home: Path, bundle: Path, panes: dict[str, Any] = TIMING_FIRST) -> Iterator[Lab]:
+def serving(
+    home: Path, bundle: Path, panes: dict[str, Any] = TIMING_FIRST, *, base: str = "/"
+) -> Iterator[Lab]:
     """A JupyterLab with the built extension `bundle`, which keeps everything in the empty folder `home`.
 
     Args:
       home: The folder.
       bundle: The extension.
       panes: What a person has set for the extension.
+      base: What all its paths begin with.
     """
     root, extensions = home / "root", home / "labextensions"
     root.mkdir()
@@ -124,6 +135,7 @@ def serving(home: Path, bundle: Path, panes: dict[str, Any] = TIMING_FIRST) -> I
     command += [
         f"--IdentityProvider.token={TOKEN}",
         f"--ServerApp.root_dir={root}",
+        f"--ServerApp.base_url={base}",
         "--expose-app-in-browser",
     ]
     command += [f"--LabServerApp.extra_labextensions_path={extensions}", "--LabApp.collaborative=False"]
@@ -180,7 +192,9 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def context(browser: Any) -> Iterator[Any]:
     """What the pages of a module share: JupyterLab's scripts, once fetched. Whatever else it keeps is on the server."""
-    context = browser.new_context()
+    context = browser.new_context(
+        ignore_https_errors=True
+    )  # for those behind a proxy with a certificate of its own
     context.set_default_timeout(1000 * PATIENCE_SECONDS)
     yield context
     context.close()

@@ -18,7 +18,9 @@ import pytest
 import workbench as wb
 from tests.dashboards.conftest import run_file
 from tests.dashboards.test_tls import Identity, identity
+from tests.data.service.servers import free_port
 from tests.e2e.conftest import ARTIFACTS, PATIENCE_SECONDS, ROOT, expect
+from tests.tls_proxy import Route, tls_proxy
 from workbench.dashboards.dashboard import Dashboard
 from workbench.telemetry.runs.recorded_run import Run, open_run
 
@@ -367,6 +369,27 @@ def test_with_tls_everything_of_a_page_is_encrypted(
         assert {url.partition("127.0.0.1")[0] for url in asked} <= {"https://", "wss://", "blob:https://"}
         assert any(url.startswith("wss://") for url in asked)
         context.close()
+
+
+def test_behind_a_proxy_with_tls_and_a_prefix_everything_is_asked_below_that(
+    browser: Any, built: ModuleType, run_file: Path, identity: Identity
+) -> None:
+    context = browser.new_context(ignore_https_errors=True)
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("websocket", lambda socket: asked.append(socket.url.replace("wss://", "https://")))
+    port = free_port()
+    with (
+        tls_proxy(identity.certificate, identity.key) as proxy,
+        wb.dashboard(run_file, port=port, origins=(proxy.origin,)) as dashboard,
+    ):
+        proxy.routes["/user/ann/dashboard/"] = Route(port, strips=True)
+        prefix = f"{proxy.origin}/user/ann/dashboard/"
+        page.goto(f"{prefix}?token={dashboard.url.partition('?token=')[2]}")
+        expect(page.locator(".wb-replay")).to_contain_text("all_reduce")
+        context.close()
+    assert [url for url in asked if not url.startswith((prefix, f"blob:{proxy.origin}", "data:"))] == []
 
 
 @pytest.fixture

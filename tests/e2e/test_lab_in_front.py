@@ -1,4 +1,7 @@
-"""JupyterLab: panes and status bar follow the notebook in front, whatever else this user runs."""
+"""JupyterLab behind a proxy, as on a hub: panes and status bar follow the notebook in front, whatever else runs.
+
+The proxy has TLS, and a prefix for each user: `page` fails if anything is asked outside of it.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import PATIENCE_SECONDS, ROOT, Lab, command, expect, open_notebook
+from tests.chromium import why_not
+from tests.dashboards.test_tls import Identity, identity
+from tests.e2e.conftest import PATIENCE_SECONDS, ROOT, Lab, command, expect, open_notebook, serving
+from tests.tls_proxy import Route, tls_proxy
+
+__all__ = ["identity"]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -25,7 +35,21 @@ def step(x):
 for _ in range(5):
     strategy.run(step, args=(np.ones(1024, np.float32),))
 """
+BASE = "/user/ann/"
 JOB = CELL.format(replicas=3) + "print('ready', flush=True)\nimport sys\nsys.stdin.read()\n"
+
+
+@pytest.fixture(scope="module")
+def lab(built: ModuleType, identity: Identity, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Ann's, as browsers reach it through the proxy."""
+    if why := why_not():
+        pytest.skip(why)
+    with (
+        tls_proxy(identity.certificate, identity.key) as proxy,
+        serving(tmp_path_factory.mktemp("lab"), built.LAB_BUNDLE, base=BASE) as behind,
+    ):
+        proxy.routes[BASE] = Route(behind.port)
+        yield replace(behind, port=proxy.port, scheme="https")
 
 
 @contextmanager
