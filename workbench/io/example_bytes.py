@@ -115,7 +115,7 @@ class Joined:
                     length = rest[here]
                 except IndexError:
                     length = rest.take(here, mode="clip")
-                np.add(here, length, out=following)
+                np.add(here, length, following)
             else:
                 np.add(here, length_in(self.windows(rows, here + ahead, size), 0, size), out=following)
             ahead += size
@@ -261,7 +261,9 @@ def enclosed(examples: ExampleBytes, tag: int) -> tuple[Places, Places]:
     rows = np.arange(len(examples.starts))
     least, most = examples.least, examples.most
     # Mostly the length takes as many bytes in all of them, so that the bytes can be compared with what they must be.
-    header = next(size for size in range(2, _WORD + 1) if most - size < 1 << 7 * (size - 1))
+    header = 2
+    while most - header >= 1 << 7 * (header - 1):
+        header += 1
     if least - header >= 1 << 7 * (header - 2):
         expected = examples.stops - examples.starts - header
         for index in range(1, header - 1):  # makes room for the bit that says that another byte follows

@@ -49,6 +49,8 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
     if not features:
         raise ValueError("parse_example: features is empty; name what you want of the examples")
     for name, wanted in features.items():
+        if type(wanted) is FixedLenFeature:
+            continue
         if not isinstance(wanted, _WANTED):
             raise ValueError(
                 f"parse_example: feature {name!r} is {wanted!r:.80}; use FixedLenFeature, VarLenFeature or "
@@ -99,10 +101,13 @@ def parse_single_example(serialized: Any, features: Mapping[str, Wanted]) -> dic
 def _parsed(name: str, wanted: Wanted, found: list[Column], count: int) -> Values:
     kind = kind_of(wanted.dtype)
     if len(found) == 1 and type(wanted) is FixedLenFeature:
-        _, has, values, counts, each = found[0]
+        rows, has, values, _, each = found[0]
         # All examples are in it, so they are in order.
-        if has == kind and len(counts) == count and each == math.prod(wanted.shape):
-            return values.reshape(count, *wanted.shape) if wanted.shape else values
+        if has == kind and len(rows) == count:
+            if each == 1 and not wanted.shape:
+                return values
+            if each == math.prod(wanted.shape):
+                return values.reshape(count, *wanted.shape)
     for column in found:
         if column.kind != kind:
             raise InvalidArgumentError(

@@ -19,9 +19,9 @@ _OWN: Final = np.array(
     np.uint64,
 ).T.copy()
 _FOLLOWED: Final = _MORE & np.concatenate([_OWN[:, :1], _OWN[:, :-1]], axis=1)
-# Groups of bits, 7, 14 and 28 of them, move together: which ones stay, which ones move, and how far.
+# Groups of bits, 7, 14 and 28 of them, move together: which ones move, and how far.
 _MOVES: Final = [
-    (np.uint64(low), np.uint64(low << (8 << step)), np.uint64(1 << step))
+    (np.uint64(low << (8 << step)), np.uint64(1 << step))
     for step, low in enumerate((0x007F007F007F007F, 0x00003FFF00003FFF, 0x000000000FFFFFFF))
 ]
 
@@ -47,12 +47,16 @@ def short_varints(
     words = examples.windows(rows, starts, width).view(np.uint64).reshape(-1, width // _WORD)
     size = sizes.ravel()
     values = words[:, 0] & _OWN[0].take(size)
-    if ((values & _MORE) != _FOLLOWED[0].take(size)).any():
+    values ^= _FOLLOWED[0].take(size)
+    if (values & _MORE).any():
         return None
-    for step, (stay, move, by) in enumerate(_MOVES):
+    for step, (move, by) in enumerate(_MOVES):
         if longest <= 1 << step:
             break
-        values = (values & stay) | ((values & move) >> by)
+        moved = values & move
+        values ^= moved
+        moved >>= by
+        values |= moved
     if longest > _WORD:
         rest = words[:, 1] & _OWN[1].take(size)
         if ((rest & _MORE) != _FOLLOWED[1].take(size)).any():

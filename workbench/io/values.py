@@ -62,9 +62,11 @@ def decoded(
         columns: list[tuple[str, Column]] = []
         for each in found:
             if len(each.rows):
+                # Rows stand in order and once: as many as there are examples are all of them.
+                inside = slice(None) if len(each.rows) == len(rows) else each.rows
                 read = _texts if each.kind == BYTES else _numbers
-                parts = read(examples, rows[each.rows], each, odd)
-                called = numbers[each.rows]
+                parts = read(examples, rows[inside], each, odd)
+                called = numbers[inside]
                 columns += [
                     (name, Column(called, each.kind, values, counts, number))
                     for name, values, counts, number in parts
@@ -109,7 +111,7 @@ def _floats_of_one_size(
         odd.append(found.rows)
         return ()
     values = examples.equal(rows, found.starts, found.size).view("<f4")
-    return _alike(found, values, np.full(found.starts.shape, found.size >> 2), found.size >> 2)
+    return _alike(found, values, found.size >> 2)
 
 
 def _integers(
@@ -118,7 +120,7 @@ def _integers(
     """Packed numbers of several features, of one to ten bytes."""
     single = short_varints(examples, rows, found.starts, sizes)
     if single is not None:
-        return _alike(found, single, np.ones(sizes.shape, np.int64), 1)
+        return _alike(found, single, 1)
     octets = examples.packed(rows, found.starts, sizes)
     ends = sizes.ravel().cumsum()
     unended = sizes.ravel() > 0
@@ -139,7 +141,7 @@ def _split(found: Found, values: Array, counts: Places) -> Iterable[_Part]:
     """The values of each feature, of which `counts` has a row."""
     first = int(counts[0, 0])
     if (counts == first).all():
-        return _alike(found, values, counts, first)
+        return _alike(found, values, first)
     stops = counts.sum(axis=1).cumsum().tolist()
     same = (counts == counts[:, :1]).all(axis=1)
     each = np.where(same, counts[:, 0], -1).tolist()
@@ -147,25 +149,28 @@ def _split(found: Found, values: Array, counts: Places) -> Iterable[_Part]:
     return zip(found.names, parts, counts, each, strict=True)
 
 
-def _alike(found: Found, values: Array, counts: Places, each: int) -> Iterable[_Part]:
+def _alike(found: Found, values: Array, each: int) -> Iterable[_Part]:
+    """The values of features that have `each` in every example."""
+    counts = np.full(len(found.rows), each)
     by_feature = values.reshape(len(found.names), -1)
-    return zip(found.names, by_feature, counts, [each] * len(found.names), strict=True)
+    return zip(found.names, by_feature, itertools.repeat(counts), itertools.repeat(each), strict=False)
 
 
 def _texts(examples: ExampleBytes, rows: Places, found: Found, odd: list[Places]) -> Iterable[_Part]:
-    shape = found.starts.shape
-    starts, stops, counts = found.starts, found.stops, np.ones(shape, np.int64)
-    if not found.single:
-        owners = np.tile(rows, len(found.names))
-        whose, starts, stops = _items(examples, owners, starts.ravel(), stops.ravel())
-        wrong = starts < 0
-        if wrong.any():
-            odd.append(found.rows[whose[wrong] % len(found.rows)])
-            return ()
-        counts = np.bincount(whose, minlength=counts.size).reshape(shape)
-        rows = owners[whose]
-    texts = examples.texts(rows, starts, stops)
-    return _split(found, np.fromiter(texts, object, len(texts)), counts)
+    if found.single:
+        return _alike(found, _objects(examples.texts(rows, found.starts, found.stops)), 1)
+    owners = np.tile(rows, len(found.names))
+    whose, starts, stops = _items(examples, owners, found.starts.ravel(), found.stops.ravel())
+    wrong = starts < 0
+    if wrong.any():
+        odd.append(found.rows[whose[wrong] % len(found.rows)])
+        return ()
+    counts = np.bincount(whose, minlength=found.starts.size).reshape(found.starts.shape)
+    return _split(found, _objects(examples.texts(owners[whose], starts, stops)), counts)
+
+
+def _objects(texts: list[bytes]) -> Array:
+    return np.fromiter(texts, object, len(texts))
 
 
 def _items(
