@@ -103,23 +103,21 @@ class VaryingHeaders:
             same[index, : len(header.same)] = header.same
             mask[index, : len(header.same)] = 0xFF
             for length in header.lengths:
-                nested = len(header.same) - length.stop
-                bits = 7 * (length.stop - length.start)
-                most[index] = min(int(most[index, 0]), (1 << bits) - 1 - nested)
-                if bits == 7:
-                    same[index, length.start], ones[index, length.start] = nested, 1
-                    continue
                 same[index, length.start : length.stop] &= 0x80  # whether another byte follows
                 mask[index, length.start : length.stop] = 0x80
-                if length is header.lengths[0]:  # by that one the values were found
+                longest = (1 << 7 * (length.stop - length.start)) - 1 - (len(header.same) - length.stop)
+                most[index] = min(int(most[index, 0]), longest)
+            for length in header.lengths[1:]:  # by the first one the values were found
+                nested = len(header.same) - length.stop
+                if length.stop - length.start == 1:
+                    same[index, length.start], mask[index, length.start] = nested, 0xFF
+                    ones[index, length.start] = 1
                     continue
                 for byte in range(length.start, length.stop):
                     more = 0x80 if byte + 1 < length.stop else 0
                     parts.append((index, byte, nested, 7 * (byte - length.start), more))
-        self._same, masks, self._ones = (
-            each.view(np.uint64).T[..., None].copy() for each in (same, mask, ones)
-        )
-        self._masks = [None if (~each == 0).all() else each for each in masks]
+        by_word = zip(*(each.view(np.uint64).T[..., None].copy() for each in (same, mask, ones)), strict=True)
+        self._words = [(*word, bool(word[2].any())) for word in by_word]
         self._most = most
         columns = np.array(parts, np.int64).reshape(-1, 5).T
         self._headers, self._bytes = columns[0], columns[1]
@@ -135,11 +133,10 @@ class VaryingHeaders:
         added = sizes.view(np.uint64)
         wrong = added > self._most
         words = octets.view(np.uint64)
-        for word, (same, mask, ones) in enumerate(zip(self._same, self._masks, self._ones, strict=True)):
-            expected = added * ones
-            expected += same
-            found = words[:, :, word]
-            wrong |= (found if mask is None else found & mask) != expected
+        for index, (expected, mask, ones, varies) in enumerate(self._words):
+            if varies:
+                expected = added * ones + expected
+            wrong |= (words[:, :, index] & mask) != expected
         fit = ~wrong.any(axis=0)
         if len(self._headers):
             inner = sizes[self._headers] + self._nested
