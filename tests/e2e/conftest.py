@@ -62,7 +62,7 @@ class Lab:
     def url(self) -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}{self.base}"
 
-    def request(self, method: str, path: str) -> Any:
+    def request(self, method: str, path: str, content: Any = None) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
         if self.scheme == "https":
             trusting = ssl._create_unverified_context()  # nobody vouches for its certificate but itself
@@ -70,7 +70,8 @@ class Lab:
                 "127.0.0.1", self.port, timeout=PATIENCE_SECONDS, context=trusting
             )
         try:
-            connection.request(method, self.base + path, headers={"Authorization": f"token {TOKEN}"})
+            sent = None if content is None else json.dumps(content)
+            connection.request(method, self.base + path, sent, {"Authorization": f"token {TOKEN}"})
             body = connection.getresponse().read()
             return json.loads(body) if body else None
         finally:
@@ -142,6 +143,9 @@ def serving(
     command += ["--JupyterNotebookApp.expose_app_in_browser=True"]
     # It serves nothing of ours, and takes a second of each start.
     command += ["--ServerApp.jpserver_extensions", "panel.io.jupyter_server_extension=False"]
+    # A kernel that has had worker processes would wait 29 s for the resource tracker of `multiprocessing`, which no
+    # signal removes. The server ends such a kernel after half of this time, which is 5 s where nothing is set.
+    command += ["--KernelManager.shutdown_wait_time=2.0"]
     log = home / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -224,7 +228,9 @@ def page_of(lab: Lab, context: Any, name: str) -> Iterator[Any]:
 
 
 def open_notebook(page: Any, lab: Lab, name: str) -> None:
-    """Opens a notebook in an empty workspace, and waits until its kernel is ready."""
+    """Opens a notebook in an empty workspace; its kernel, which starts while the page loads, is ready then."""
+    kernel = {"path": name, "name": name, "type": "notebook", "kernel": {"name": "python3"}}
+    lab.request("POST", "/api/sessions", kernel)
     page.goto(f"{lab.url}/lab/tree/{name}?reset&token={TOKEN}")
     wait_for_notebook(page)
 

@@ -11,6 +11,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,7 +46,10 @@ def _run(notebook: nbformat.NotebookNode, folder: Path, *, allow_errors: bool = 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # what this process has, the kernel has
         resources = {"metadata": {"path": str(folder)}}
-        client = NotebookClient(notebook, timeout=100, resources=resources, allow_errors=allow_errors)
+        ends = Config({"KernelManager": {"shutdown_wait_time": 2.0}})  # as in `tests/e2e/conftest.py`
+        client = NotebookClient(
+            notebook, timeout=100, resources=resources, allow_errors=allow_errors, config=ends
+        )
         asyncio.run(client.async_execute())  # its `execute` would leave an event loop open
 
 

@@ -93,7 +93,7 @@ print(interrupted)
 def test_nothing_is_left_whenever_connecting_is_interrupted(
     tmp_path: Path, seeds: list[int], moments: int
 ) -> None:
-    with contextlib.ExitStack() as running:  # at the same time: connecting is mostly waiting
+    with contextlib.ExitStack() as running:  # all at the same time
         programs = [running.enter_context(_interrupted(tmp_path, seed, moments)) for seed in seeds]
         for program in programs:
             output, errors = program.communicate(timeout=800)
