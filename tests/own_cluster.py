@@ -64,6 +64,7 @@ class OwnCluster:
         directory: Path,
         *,
         host: str = "127.0.0.1",
+        port: str = "0",
         inside: Sequence[str] = (),
         options: Sequence[str] = (),
     ) -> None:
@@ -72,6 +73,7 @@ class OwnCluster:
         Args:
           directory: For its scheduler file.
           host: Where it listens.
+          port: At which port; one that is free by default.
           inside: What to put before its command, such as ("ip", "netns", "exec", "a").
           options: Further options of all processes, such as those for TLS.
         """
@@ -79,7 +81,7 @@ class OwnCluster:
         self.address = ""
         self.processes: list[subprocess.Popen[bytes]] = []
         self._options = tuple(options)
-        self._start(inside, "dask_scheduler", host, "--port", "0", "--scheduler-file", str(self.file))
+        self._start(inside, "dask_scheduler", host, "--port", port, "--scheduler-file", str(self.file))
 
     def add(
         self, name: str, *, host: str = "127.0.0.1", inside: Sequence[str] = (), nanny: bool = False

@@ -56,3 +56,36 @@ def test_updates_are_exact_when_the_network_is_cut_for_five_seconds(
     joining.join(20)
 
     right(notebook.ask("work"))
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask takes a connection for broken after eleven seconds, the least that it can, and not after thirty."""
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP", "11s")
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("notebook", ["b"], indirect=True)
+def test_updates_are_exact_when_dask_has_given_up_the_host_that_was_cut_off(
+    hosts: TwoHosts, notebook: Driver
+) -> None:
+    cut_for(25.0, hosts, notebook)
+
+
+@pytest.mark.parametrize("notebook", ["a"], indirect=True)
+def test_updates_are_exact_when_the_network_is_cut_for_a_minute(hosts: TwoHosts, notebook: Driver) -> None:
+    cut_for(60.0, hosts, notebook)
+
+
+def cut_for(seconds: float, hosts: TwoHosts, notebook: Driver) -> None:
+    """Cuts the network while functions run, and joins it again."""
+    assert right(notebook.ask("work"))["restarts"] == 0
+
+    joining = threading.Timer(seconds, hosts.join)
+    notebook.tell("work")
+    hosts.cut()
+    joining.start()
+    right(notebook.answer(240.0))
+    joining.join(seconds + 30)
+
+    right(notebook.ask("work"))

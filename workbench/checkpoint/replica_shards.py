@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Any
+import posixpath
+import weakref
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from workbench.errors import WorkbenchError
 
 Entry = tuple[str, Piece]
 """What is in a file: the path in the state, and which piece of a variable it is."""
+_seen: Final[weakref.WeakKeyDictionary[DescribedStrategy, tuple[str, Any, list[bool]]]] = (
+    weakref.WeakKeyDictionary()
+)
+"""By strategy: the folder above that of the last checkpoint, the places of its replicas, and which of them saw it."""
 
 
 class ReplicaShards:
@@ -47,7 +52,8 @@ class ReplicaShards:
         self._save = save
         self._first = first
         self._entries: list[list[Entry]] = [[] for _ in range(strategy.num_replicas_in_sync)]
-        sees = strategy.run_internal(sees_folder, (folder, save)).values()
+        self._handle: Any = None
+        sees = self._which_see()
         self.blind_hosts = sorted(
             {device.host for device, seen in zip(strategy.devices, sees, strict=True) if not seen}
         )
@@ -80,22 +86,33 @@ class ReplicaShards:
             for entries in self._entries
         ]
         self._waiting = [rank for rank, entries in enumerate(self._entries) if entries]
-        self._strategy.run_internal(begin_shard, (self._folder, self._save, self._first, assigned))
+        args = (self._folder, self._save, self._first, assigned)
+        self._handle = self._strategy.run_internal(begin_shard, args, beside_steps=True)
 
-    def poll(self, wait_seconds: float) -> bool:
-        """Asks how far they are; returns whether all have ended.
+    def ask(self, wait_seconds: float) -> None:
+        """Asks how far they are; whoever asks in the midst of steps gives them time before `heard`.
+
+        Args:
+          wait_seconds: How long replicas may wait for their own files before they answer; they run no steps
+            meanwhile.
+        """
+        if self._waiting:
+            for rank in self._waiting:
+                self._handle.value(rank)  # raises what went wrong with the snapshot
+            self._handle = self._strategy.run_internal(
+                shard_report, (self._save, wait_seconds), ranks=self._waiting, beside_steps=True
+            )
+
+    def heard(self) -> bool:
+        """Looks at what they answered; returns whether all have ended.
 
         Raises:
           WorkbenchError: If one has failed, or is lost.
         """
-        if not self._waiting:
-            return True
-        waiting = list(self._waiting)
-        reports = _run_quietly(self._strategy, shard_report, (self._save, wait_seconds), waiting)
         failure: WorkbenchError | None = None
-        for rank, report in zip(waiting, reports, strict=True):
+        for rank in list(self._waiting):
             try:
-                self._written[rank], file = file_in(report)
+                self._written[rank], file = file_in(self._handle.value(rank))
             except WorkbenchError as error:
                 failure = failure or error
                 self._waiting.remove(rank)
@@ -104,6 +121,7 @@ class ReplicaShards:
                 self._files[rank] = file
                 self._waiting.remove(rank)
         if failure is not None:
+            _seen.pop(self._strategy, None)
             raise failure
         return not self._waiting
 
@@ -116,7 +134,25 @@ class ReplicaShards:
         waiting, self._waiting = self._waiting, []
         if waiting:
             with contextlib.suppress(WorkbenchError):  # one that is lost writes nothing
-                _run_quietly(self._strategy, drop_shard, (self._save,), waiting)
+                dropped = self._strategy.run_internal(
+                    drop_shard, (self._save,), ranks=waiting, beside_steps=True
+                )
+                for rank in waiting:
+                    dropped.value(rank)
+
+    def _which_see(self) -> list[bool]:
+        """By rank: whether the replica sees the folder; asked once for all checkpoints of the folder above.
+
+        The answer takes replicas as long as all the steps that they have not run yet. What is not true any more they
+        tell when they write.
+        """
+        group, above = self._strategy.group, posixpath.dirname(self._folder)
+        known = _seen.get(self._strategy)
+        if known is not None and known[:2] == (above, group.places) and not group.stale:
+            return known[2]
+        sees: list[bool] = self._strategy.run_internal(sees_folder, (self._folder, self._save)).values()
+        _seen[self._strategy] = above, group.places, sees
+        return sees
 
 
 def has_components(variable: Variable | ShardedVariable) -> bool:
@@ -137,14 +173,3 @@ def tensor_name(path: str, piece: Piece, state: State) -> str:
         return path
     spans = (f"{start}:{start + size}" for start, size in zip(piece.start, piece.shape, strict=True))
     return f"{path}[{','.join(spans)}]"
-
-
-def _run_quietly(
-    strategy: DescribedStrategy, program: Callable[..., Any], args: tuple[Any, ...], ranks: list[int]
-) -> list[Any]:
-    """Runs a program of its own: the user's next step, not this one, reports that a replica was lost."""
-    group = strategy.group
-    prepared = group.prepare(program)
-    prepared.quiet = True
-    handle = group.run(prepared, args, ranks=ranks)
-    return [None if handle is None else handle.value(rank) for rank in ranks]

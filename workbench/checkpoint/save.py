@@ -195,10 +195,15 @@ class Save:
         stop = stop or threading.Event()
         try:
             for shards in self._replicas:
-                while not shards.poll(wait_seconds):
-                    self._move()
+                ended = False
+                while not ended:
+                    shards.ask(wait_seconds)
+                    # Answers come behind those of steps; whoever waited for them would keep the program from sending
+                    # more steps meanwhile.
                     if stop.wait(0 if wait_seconds else _POLL_SECONDS):
                         raise WorkbenchError(f"saving {self.path!r} was given up: the program ended")
+                    ended = shards.heard()
+                    self._move()
                 for number, file, entries in shards.files():
                     self._add_file(number, shard_name(self._id, number), file, entries)
             if self._writer is not None:

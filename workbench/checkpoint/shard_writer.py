@@ -6,6 +6,7 @@ A store's arrays are replaced and never written to, so that holding them is a sn
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -33,14 +34,24 @@ _under_way: dict[tuple[str, int], ShardWriter] = {}
 class ShardWriter:
     """Writes one file in a thread."""
 
-    def __init__(self, folder: Folder, name: str, arrays: Sequence[tuple[str, Array]]) -> None:
-        """Begins to write `arrays`, by their names."""
+    def __init__(
+        self, folder: Folder, name: str, arrays: Sequence[tuple[str, Array]], *, expected_lock: str = ""
+    ) -> None:
+        """Begins.
+
+        Args:
+          folder: The folder of the checkpoint.
+          name: The name of the file.
+          arrays: What to write, by the names that they have in it.
+          expected_lock: On a replica: what the folder's lock has in it if this is the folder that the notebook sees.
+        """
         self.name = name
         self.written_bytes = 0
         self.file: TensorFile | None = None
         self.error: BaseException | None = None
         self._folder = folder
         self._arrays = arrays
+        self._expected_lock = expected_lock
         self._dropped = False
         self._thread = threading.Thread(target=self._run, name=f"wb-checkpoint-{name}", daemon=True)
         self._thread.start()
@@ -56,6 +67,11 @@ class ShardWriter:
 
     def _run(self) -> None:
         try:
+            if self._expected_lock and not _has_lock(self._folder, self._expected_lock):
+                raise UnavailableError(
+                    f"host {socket.gethostname()} does not see {self._folder.name!r}, although it saw the folder above "
+                    f"it when a checkpoint was saved there before; save again, and another host writes for it"
+                )
             with self._folder.create(self.name) as file:
 
                 def write(data: Any) -> None:
@@ -81,17 +97,13 @@ def sees_folder(env: ReplicaEnv, folder: str, save: str) -> bool:
       folder: The folder of the checkpoint.
       save: The id of the checkpoint, which the folder's lock has in it.
     """
-    try:
-        with folder_at(folder).open(LOCK) as file:
-            return bool(file.read(64) == save.encode())
-    except WorkbenchError:
-        return False
+    return _has_lock(folder_at(folder), save)
 
 
 def begin_shard(
     env: ReplicaEnv, folder: str, save: str, first: int, assigned: Sequence[Sequence[tuple[str, str]]]
-) -> None:
-    """Takes a snapshot of this replica's part of a checkpoint, and begins to write it.
+) -> bool:
+    """Takes a snapshot of this replica's part of a checkpoint, and begins to write it; returns whether it has any.
 
     Args:
       env: The replica.
@@ -103,8 +115,9 @@ def begin_shard(
     mine = assigned[env.rank]
     if mine:
         arrays = [(name, np.asarray(view(fetched(programs.component(env, key))))) for name, key in mine]
-        writer = ShardWriter(folder_at(folder), shard_name(save, first + env.rank), arrays)
-        _under_way[save, env.rank] = writer
+        name = shard_name(save, first + env.rank)
+        _under_way[save, env.rank] = ShardWriter(folder_at(folder), name, arrays, expected_lock=save)
+    return bool(mine)
 
 
 def shard_report(env: ReplicaEnv, save: str, wait_seconds: float) -> bytes:
@@ -126,12 +139,21 @@ def shard_report(env: ReplicaEnv, save: str, wait_seconds: float) -> bytes:
     ).encode()
 
 
-def drop_shard(env: ReplicaEnv, save: str) -> None:
-    """Gives up this replica's part."""
+def drop_shard(env: ReplicaEnv, save: str) -> bool:
+    """Gives up this replica's part; returns whether it had any."""
     writer = _under_way.pop((save, env.rank), None)
     if writer is not None:
         writer.drop()
         writer.wait(10.0)
+    return writer is not None
+
+
+def _has_lock(folder: Folder, save: str) -> bool:
+    try:
+        with folder.open(LOCK) as file:
+            return bool(file.read(64) == save.encode())
+    except WorkbenchError:
+        return False
 
 
 def shard_name(save: str, number: int) -> str:

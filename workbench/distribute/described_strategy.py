@@ -66,7 +66,7 @@ class DescribedStrategy:
         self.merges_reductions = self.cross_device_ops is not None and self.cross_device_ops.is_custom
         self._group = group
         self._size = len(self.devices)
-        self._internal: dict[Callable[..., Any], Prepared] = {}
+        self._internal: dict[tuple[Callable[..., Any], bool], Prepared] = {}
         remember(self)
 
     @property
@@ -141,10 +141,23 @@ class DescribedStrategy:
         return None
 
     def run_internal(
-        self, program: Callable[..., Any], args: tuple[Any, ...] = (), *, ranks: Sequence[int] | None = None
+        self,
+        program: Callable[..., Any],
+        args: tuple[Any, ...] = (),
+        *,
+        ranks: Sequence[int] | None = None,
+        beside_steps: bool = False,
     ) -> Any:
-        """Runs an internal program, `program(env, *args)`, on all replicas or on `ranks`; it must not communicate."""
-        return self._run_ours(program, args, ranks, is_step=False)
+        """Runs an internal program, `program(env, *args)`, which must not communicate.
+
+        Args:
+          program: What runs.
+          args: Its arguments.
+          ranks: On which replicas; all of them by default.
+          beside_steps: As nothing that the user has asked for: once it has run a first time, this returns as soon as
+            it is sent; whoever looks at its results waits, and nobody else learns of its failure.
+        """
+        return self._run_ours(program, args, ranks, is_step=False, beside_steps=beside_steps)
 
     def run_collective(self, program: Callable[..., Any], args: tuple[Any, ...] = ()) -> Any:
         """Runs an internal program that communicates: a step of its own, as collectives are counted by step."""
@@ -157,13 +170,15 @@ class DescribedStrategy:
         ranks: Sequence[int] | None,
         *,
         is_step: bool,
+        beside_steps: bool = False,
     ) -> Any:
         group = self.group
-        prepared = self._internal.get(program)
+        prepared = self._internal.get((program, beside_steps))
         if prepared is None:
             prepared = group.prepare(program, user_function=program if is_step else None)
-            self._internal[program] = prepared
-        return group.run(prepared, args, ranks=ranks)
+            prepared.quiet = beside_steps
+            self._internal[program, beside_steps] = prepared
+        return group.run(prepared, args, ranks=ranks, pipelined=beside_steps)
 
     def all_reduce_arrays(
         self,

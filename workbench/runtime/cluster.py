@@ -207,7 +207,10 @@ class Cluster:
             with contextlib.suppress(Exception):  # a scheduler that is gone has nothing to release
                 self._connector.release(addresses)
         for owned in self._owned:
+            gave_up = isinstance(owned, Client) and owned.status == "closed"
             owned.close()
+            if gave_up:  # when the scheduler stayed away; Dask leaves the thread of its loop behind then
+                owned._loop_runner.stop()
 
     def expect_last_writes(self) -> None:
         """Workers keep something that they have to write before this cluster closes; see `process/last_writes.py`."""

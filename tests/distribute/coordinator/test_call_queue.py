@@ -58,7 +58,7 @@ def test_a_call_that_ends_every_worker_is_given_up() -> None:
     for _ in range(4):
         queue.give_back(queue.take(1, 1), "it was killed by SIGKILL")
 
-    with pytest.raises(UnavailableError, match=r"4 times .it was killed by SIGKILL"):
+    with pytest.raises(UnavailableError, match=r"4 times and never ended: it was killed by SIGKILL"):
         queue.join()
     with pytest.raises(UnavailableError):
         value.fetch()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from workbench.distribute.coordinator.remote_value import RemoteValue
@@ -28,6 +28,7 @@ class Call:
       result: What it will return.
       waits_for: How many results its arguments still lack.
       runs: How often it was sent to a worker.
+      losses: What happened to the workers, or servers, that it was lost with.
     """
 
     number: int
@@ -36,6 +37,7 @@ class Call:
     result: RemoteValue
     waits_for: int = 0
     runs: int = 0
+    losses: list[str] = field(default_factory=list)
 
 
 class CallQueue:
@@ -188,22 +190,22 @@ class CallQueue:
             self.changed.notify_all()
 
     def give_back(self, calls: Iterable[Call], why: str) -> None:
-        """Calls were lost with their worker, or a server: they run again, before others; up to four times."""
+        """Calls were lost: they run again, before others; up to four times.
+
+        Args:
+          calls: Are with a worker.
+          why: What happened to it, or to a server that they needed.
+        """
         with self.changed:
             for call in reversed(list(calls)):
                 if call not in self._running:
                     continue
                 self._running.discard(call)
+                call.losses.append(why)
                 if self._error is not None or self._closed:
                     self._give_up(call, "another function has failed")
                 elif call.runs >= _MOST_RUNS:
-                    self._fail(
-                        call,
-                        UnavailableError(
-                            f"{call.result.name} was lost {call.runs} times ({why}), and may be what ends its "
-                            f"process; it is not run again"
-                        ),
-                    )
+                    self._fail(call, UnavailableError(_lost_too_often(call)))
                 else:
                     self._counts["run_again"] += 1
                     self._waiting.appendleft(call)
@@ -273,3 +275,13 @@ def _in_words(error: BaseException) -> str:
     """The kind of an error, and the first line of what it says."""
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _lost_too_often(call: Call) -> str:
+    told = "; ".join(
+        why if count == 1 else f"{why} ({count} times)" for why, count in Counter(call.losses).items()
+    )
+    return (
+        f"{call.result.name} has begun {call.runs} times and never ended: {told}. It is not run again; if nobody has "
+        f"ended or restarted these processes, look for what ends them in the function, such as memory or C code"
+    )

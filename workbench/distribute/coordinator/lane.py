@@ -28,6 +28,7 @@ _MOST_CALLS: Final = 64
 _BATCH_SECONDS: Final = 0.002
 _CHECK_SECONDS: Final = 1.0
 _AGAIN_SECONDS: Final = 5.0
+_PAUSE_SECONDS: Final = 0.02
 
 
 class Lane:
@@ -71,8 +72,7 @@ class Lane:
                 self._queue.ended(self._ran(calls))
             except OSError as error:
                 self._drop()
-                why = self.service.gone or str(error)
-                self._queue.give_back(calls, f"worker {self.worker} was lost: {why}")
+                self._queue.give_back(calls, self._loss(error))
                 self._bring_back()
             except BaseException as error:  # nothing may end this thread, or calls would wait for ever
                 self._drop()
@@ -146,6 +146,14 @@ class Lane:
         else:
             self._queue.give_back(calls, f"parameter server {server} was lost")
 
+    def _loss(self, error: OSError) -> str:
+        """What happened to the worker, of which at first only the end of the connection is known."""
+        deadline = time.monotonic() + _CHECK_SECONDS
+        while not (gone := self.service.gone) and time.monotonic() < deadline:
+            if self._closed.wait(_PAUSE_SECONDS):
+                break
+        return f"worker {self.worker} on {self.service.device.host} {gone or f'was lost ({error})'}"
+
     def _bring_back(self) -> None:
         """Waits until the worker, or one that takes its place, is there."""
         while not self._closed.is_set():
@@ -169,6 +177,7 @@ class Lane:
     def close(self, timeout_seconds: float) -> None:
         """Ends the thread; the queue is closed."""
         self._closed.set()
+        self.service.stop_waiting()
         connection = self._connection
         if connection is not None:
             connection.wake()

@@ -218,7 +218,10 @@ def _why_not(client: Client, error: Exception) -> str:
     scheduler: Any = client.scheduler
     remedy = "start the cluster again and connect to it with wb.connect(...)"
     if scheduler is None or client.status == "closed":
-        return f"the Dask cluster, or the client that wb.connect was given, was closed: {remedy}"
+        return (
+            f"the Dask scheduler has ended, or was out of reach for too long, or the client that wb.connect was given "
+            f"was closed: {remedy}"
+        )
     return (
         f"the Dask scheduler at {scheduler.address} does not answer any more ({type(error).__name__}): it ended, or "
         f"cannot be reached; {remedy}"

@@ -25,7 +25,7 @@ from workbench.runtime.comm.dask_link import DaskLink
 from workbench.runtime.comm.links import Link, LinkClosed, MemoryLink
 from workbench.runtime.comm.messages import LEAVING, PROTOCOL_VERSION
 from workbench.runtime.comm.unix_endpoint import UnixEndpoint
-from workbench.runtime.deploy import host_probe
+from workbench.runtime.deploy import cut_off, host_probe
 from workbench.runtime.process import blas, gpus, stack_dump, tpu
 from workbench.runtime.worker.host import ReplicaHost
 from workbench.runtime.worker.signals_thread import SignalsThread
@@ -78,6 +78,8 @@ class WorkbenchPlugin(WorkerPlugin):
         worker.handlers["workbench_release"] = side.release
         worker.handlers["workbench_link"] = side.serve_comm
         worker.handlers["workbench_share"] = side.share
+        if worker.nanny and not self.embedded and cut_off.REJOINS not in os.environ:
+            cut_off.outlast(worker, side.close)
         if threading.current_thread() is threading.main_thread():  # a process of its own
             stack_dump.offer()
             # What the environment says of modules that a forked process has loaded already.

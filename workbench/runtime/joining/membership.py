@@ -16,6 +16,7 @@ from distributed.security import Security
 
 from workbench.device_names import SERVICE_JOBS
 from workbench.errors import UnavailableError
+from workbench.runtime.deploy.cut_off import REJOINS
 from workbench.runtime.deploy.embedded import ReportingNanny, first_of
 from workbench.runtime.joining.roster import Roster
 from workbench.runtime.process import blas, fork_server, gpus
@@ -156,6 +157,7 @@ class Membership:
     async def _start(self) -> list[_TaskNanny]:
         variables = self._variables()
         common = dict(os.environ) | blas.environment(len(variables) * self.roster.neighbours)
+        common[REJOINS] = "1"
         names = self.roster.task.worker_names(len(variables))
         if fork_server.AVAILABLE:
             fork_server.start()

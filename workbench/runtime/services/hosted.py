@@ -60,6 +60,8 @@ class HostedService:
         self._start = start
         self._lock = forks.lock(threading.Lock())
         self._closed = threading.Event()
+        self._ended = False
+        self._client = cluster.client
         self._lease: Connection | None = None
         try:
             self.address = self._started()
@@ -128,6 +130,10 @@ class HostedService:
                 self._let_go()
                 if self._closed.is_set():
                     raise ClusterClosed(f"{self.name} was stopped") from error
+                if self._client.status == "closed":  # as Dask's client does where the scheduler stays away
+                    raise UnavailableError(
+                        f"{self.name} on {self.device} is gone and cannot be started again: {error}"
+                    ) from error
                 if time.monotonic() > deadline:
                     raise UnavailableError(
                         f"{self.name} on {self.device} is gone and could not be started again within "
@@ -148,10 +154,15 @@ class HostedService:
         if lease is not None:
             lease.close()
 
+    def stop_waiting(self) -> None:
+        """Ends `restored`, in whatever thread it waits: nobody needs the service any more, and `close` follows."""
+        self._closed.set()
+
     def close(self) -> None:
         """Ends the service, and waits until it has ended. Idempotent."""
-        if not self._closed.is_set():
-            self._closed.set()
+        self._closed.set()
+        if not self._ended:
+            self._ended = True
             lease, self._lease = self._lease, None
             if lease is not None:
                 lease.finish(_CLOSE_SECONDS)

@@ -1,0 +1,59 @@
+"""Workers of a plain Dask cluster whose network is cut: they leave, and come back when the scheduler answers again.
+
+Dask's worker closes when its connection to the scheduler breaks, and has its nanny close, too; so after a cut of some
+thirty seconds nobody is left on that host who could go on. Here the worker waits for the scheduler first, and then ends
+alone: its nanny starts another process, which joins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from distributed import Worker
+from distributed.comm.core import connect
+from distributed.core import Status
+
+REJOINS: Final = "WORKBENCH_REJOINS"
+"""In the environment of workers whose nanny's owner joins again by itself, as `workbench join` does."""
+_BROKEN: Final = ("worker-handle-scheduler-connection-broken", "worker-heartbeat-missing")
+"""What Dask's worker says when it closes because the scheduler is out of reach, or has given it up meanwhile."""
+_PATIENCE_SECONDS: Final = 300.0
+_ANSWER_SECONDS: Final = 5.0
+_PAUSE_SECONDS: Final = 0.5
+
+
+def outlast(worker: Worker, leave: Callable[[], object]) -> None:
+    """Has the nanny of a worker outlive a cut network, for five minutes, or for the worker's death timeout.
+
+    Args:
+      worker: Has a nanny.
+      leave: Ends what runs for drivers there; called on the worker's event loop as soon as the connection breaks.
+    """
+    close = worker.close
+
+    async def close_later(*args: Any, nanny: bool = True, reason: str = "worker-close", **kwargs: Any) -> Any:
+        if nanny and reason in _BROKEN and worker.status is Status.running:
+            leave()
+            nanny = not await _answers_again(worker)
+        return await close(*args, nanny=nanny, reason=reason, **kwargs)
+
+    worker.close = close_later  # type: ignore[method-assign]  # Dask has no other place for this
+
+
+async def _answers_again(worker: Worker) -> bool:
+    """Waits until the scheduler of a worker answers; False where it does not, or somebody closes the worker."""
+    worker.periodic_callbacks["heartbeat"].stop()  # each of them would fail
+    deadline = time.monotonic() + (worker.death_timeout or _PATIENCE_SECONDS)
+    while worker.status is Status.running:
+        with contextlib.suppress(OSError, TimeoutError):
+            comm = await connect(worker.scheduler.address, timeout=_ANSWER_SECONDS, **worker.connection_args)
+            comm.abort()
+            return True
+        if time.monotonic() > deadline:
+            break
+        await asyncio.sleep(_PAUSE_SECONDS)
+    return False
