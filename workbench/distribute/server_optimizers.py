@@ -62,14 +62,17 @@ def apply_gradients(
         for gradient, variable in grads_and_vars
         if gradient is not None
     ]
-    left_out = 0
+    parts: dict[Any, list[tuple[Variable, Any]]] = {}  # by strategy
     for gradient, variable in checked:
-        parts = (
+        shards = (
             variable.by_shard(gradient) if isinstance(variable, ShardedVariable) else [(variable, gradient)]
         )
-        if parts:
-            placement: Any = parts[0][0].placement  # of servers, as was checked
-            left_out += placement.step_all(rule, parts, max_staleness)
+        parts.setdefault(variable.strategy, []).extend(shards)
+    left_out = 0
+    for of_strategy in parts.values():
+        if of_strategy:
+            placement: Any = of_strategy[0][0].placement  # of servers, as was checked
+            left_out += placement.step_all(rule, of_strategy, max_staleness)
     return left_out
 
 

@@ -29,7 +29,9 @@ def _together(servers: Any) -> list[list[int]]:
     return waves
 
 
-def test_all_servers_are_asked_at_once_and_a_second_shard_of_one_after_that(in_three: Any) -> None:
+def test_all_servers_are_asked_at_once_and_get_the_updates_of_all_their_shards_in_a_row(
+    in_three: Any,
+) -> None:
     with in_three.scope():
         table = wb.Variable(np.zeros((6, 2)), name="table")
     waves = _together(in_three)
@@ -39,9 +41,40 @@ def test_all_servers_are_asked_at_once_and_a_second_shard_of_one_after_that(in_t
     table.assign_add(np.ones((6, 2)))
     apply_gradients(SGD(1.0), [(np.ones((6, 2)), table)])
 
-    assert waves == [[0, 1], [0]] * 4
+    assert waves == [[0, 1], [0], *[[0, 1, 0]] * 3]
     assert rows.tolist() == [[0, 0]] * 3
     assert np.asarray(table)[:, 0].tolist() == [1, 0, 0, 1, 0, 1]
+
+
+def test_an_optimizers_step_of_many_variables_is_one_round_of_requests(servers: Any) -> None:
+    with servers.scope():
+        variables = [wb.Variable(np.zeros(3), name=f"v{number}") for number in range(130)]
+    waves = _together(servers)
+
+    apply_gradients(SGD(1.0), [(np.full(3, number), v) for number, v in enumerate(variables)])
+
+    assert [len(wave) for wave in waves] == [128, 2]  # at most 64 of each server before it is listened to
+    assert [v.numpy()[0] for v in variables] == [-number for number in range(130)]
+
+
+@pytest.mark.parametrize("nth", [1, 4])
+def test_updates_in_a_row_count_once_where_their_server_is_killed_amid_them(nth: int, tmp_path: Path) -> None:
+    rule = {
+        "point": "server.before_reply",
+        "nth": 12 + nth,
+        "action": "kill",
+        "once": str(tmp_path / "killed"),
+    }
+    with wb.connect(replicas=2, replace=True, environment={"WB_FAULTS": json.dumps([rule])}):
+        strategy = distribute.ParameterServerStrategy(servers=1)
+        with strategy.scope():
+            variables = [wb.Variable(np.zeros(3)) for _ in range(6)]
+        for _ in range(3):
+            apply_gradients(SGD(1.0), [(np.ones(3), v) for v in variables])
+
+        assert [v.numpy().tolist() for v in variables] == [[-3.0] * 3] * 6
+        assert strategy.hosting.servers[0].restarts == 1
+    assert (tmp_path / "killed").exists()
 
 
 def test_threads_that_ask_the_same_servers_in_other_orders_do_not_wait_for_each_other(in_three: Any) -> None:

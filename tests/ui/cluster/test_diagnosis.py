@@ -123,3 +123,41 @@ def test_a_closed_cluster_is_said_to_be_closed() -> None:
         pass
 
     assert "closed" in repr(wb.diagnose(other))
+
+
+def test_parameter_servers_and_the_functions_on_their_workers_are_told(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    with wb.connect(replicas=3, replace=True) as cluster:
+        strategy = wb.distribute.ParameterServerStrategy(servers=1)
+        with strategy.scope():
+            table = wb.Variable(np.zeros((100, 4)), name="table")
+        coordinator = wb.distribute.coordinator.ClusterCoordinator(strategy)
+
+        def step(go: str) -> None:
+            table.read_value()
+            while not os.path.exists(go):
+                time.sleep(0.005)
+            table.assign_add(np.ones((100, 4)))
+
+        results = [coordinator.schedule(step, (str(go),)) for _ in range(4)]
+        coordinator.schedule(lambda value: None, (results[-1],))
+        eventually(
+            wb.diagnose, "functions: 2 wait for a worker and 1 for results, 2 run, 0 done; worker:0 0 done"
+        )
+        found = wb.diagnose()
+        _, general, held, functions = found.verdict
+        assert "5 functions under way" in general
+        assert re.match(r"ps:0 holds 3\.12 KiB in 1 variable, 0 updates, journal \d\S* KiB in /\S+$", held)
+        assert re.search(r"; worker:1 0 done, 0(\.\d+)?/s, runs \S*step for \S+ s$", functions)
+        go.touch()
+        coordinator.join()
+
+        assert re.search(r", 4 updates, staleness \d \(median \d\), journal", repr(wb.diagnose()))
+        (name,) = strategy.hosting.servers[0]._group.worker_names
+        os.kill(cluster.gang.workers[name].pid, signal.SIGKILL)
+        lost = eventually(wb.diagnose, "ps:0 is lost: was killed by SIGKILL. The next function that needs it")
+        assert "ps:0 (lost) held 3.12 KiB in 1 variable, 4 updates" in lost
+        details = json.loads(json.dumps(wb.diagnose().details))
+        assert details["servers"][0]["status"]["servers"][0]["variables"][0]["name"] == "table"
+        strategy.close()
+        assert wb.diagnose().servers == ()

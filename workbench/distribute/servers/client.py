@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from workbench import faults, forks
 from workbench.communicators.core.tcp import Tls
@@ -20,6 +21,8 @@ from workbench.runtime.services.service import Connection, ServiceAddress
 Request: TypeAlias = tuple[int, Fields, Sequence[Array]]
 """Number of a server, and what it is asked."""
 Reply: TypeAlias = tuple[Fields, list[Array]]
+_MOST_TOGETHER: Final = 64
+"""Updates that a server is sent before their replies are read, which are small enough to wait for that."""
 _clients: weakref.WeakValueDictionary[str, ServerClient] = weakref.WeakValueDictionary()
 
 
@@ -140,60 +143,74 @@ class ServerClient:
         return self._ask([(server, fields, ())], None)[0][0]
 
     def _ask(self, requests: Sequence[Request], stream: Stream | None) -> list[Reply]:
-        """Different servers are asked at once, each of them for one thing at a time."""
+        """Different servers are asked at once, each of them for one thing at a time, or for some updates in a row."""
+        most = 1 if stream is None else _MOST_TOGETHER
         replies: dict[int, Reply] = {}
         left = list(enumerate(requests))
         while left:
-            wave: dict[int, tuple[int, Request]] = {}
+            counts: Counter[int] = Counter()
+            wave: list[tuple[int, Request]] = []
+            later: list[tuple[int, Request]] = []
             for number, request in left:
-                wave.setdefault(request[0], (number, request))
-            asked = {number for number, _ in wave.values()}
-            left = [each for each in left if each[0] not in asked]
+                counts[request[0]] += 1
+                (wave if counts[request[0]] <= most else later).append((number, request))
+            left = later
             with ExitStack() as held:
-                for server in sorted(wave):  # in one order, so that two threads never wait for each other
+                for server in sorted(counts):  # in one order, so that two threads never wait for each other
                     held.enter_context(self._lines[server].lock)
                 numbered = [
                     (server, fields if stream is None else {**fields, **stream.next_origin(server)}, arrays)
-                    for server, fields, arrays in (request for _, request in wave.values())
+                    for _, (server, fields, arrays) in wave
                 ]
                 found = self._wave(numbered)
-            replies |= zip((number for number, _ in wave.values()), found, strict=True)
+            replies |= zip((number for number, _ in wave), found, strict=True)
             for reply, _ in found:
                 if "error" in reply:
                     raise raised_by(reply["error"])
         return [replies[number] for number in range(len(requests))]
 
     def _wave(self, requests: Sequence[Request]) -> list[Reply]:
-        """Asks different servers, whose lines the caller has locked."""
+        """Asks servers whose lines the caller has locked; each answers in the order in which it is asked."""
         replies: dict[int, Reply] = {}
         lost: dict[int, OSError] = {}
         try:
             for server, fields, arrays in requests:
-                try:
-                    self._send(server, fields, arrays)
-                except OSError as error:
-                    lost[server] = error
-            for server in (server for server, _, _ in requests if server not in lost):
-                try:
-                    replies[server] = self._receive(server)
-                except OSError as error:
-                    lost[server] = error
-            for server, fields, arrays in (request for request in requests if request[0] in lost):
-                replies[server] = self._again(server, fields, arrays, lost[server])
+                if server not in lost:
+                    try:
+                        self._send(server, fields, arrays)
+                    except OSError as error:
+                        lost[server] = error
+            for number, (server, _, _) in enumerate(requests):
+                if server not in lost:
+                    try:
+                        replies[number] = self._receive(server)
+                    except OSError as error:
+                        lost[server] = error
+            for number, request in enumerate(requests):
+                if number not in replies:
+                    replies[number] = self._again(*request, lost.pop(request[0], None))
         except BaseException:
             for server, _, _ in requests:  # a reply may still come
                 _drop(self._lines[server])
             raise
-        return [replies[server] for server, _, _ in requests]
+        return [replies[number] for number in range(len(requests))]
 
-    def _again(self, server: int, fields: Fields, arrays: Sequence[Array], error: OSError) -> Reply:
-        """Asks a server that did not answer, once it is restored."""
+    def _again(self, server: int, fields: Fields, arrays: Sequence[Array], error: OSError | None) -> Reply:
+        """Asks a server that did not answer, once it is restored.
+
+        Args:
+          server: Its number.
+          fields: What it is asked.
+          arrays: Those of the request.
+          error: Why it did not answer; None where that was an earlier request, and it is restored.
+        """
         line = self._lines[server]
         while True:
-            _drop(line)
-            if self._restore is None or current_stream() is not None:
-                raise ServerLost(f"{line.address} does not answer: {error}", server=server) from error
-            line.address = self._restore(server, line.address)
+            if error is not None:
+                _drop(line)
+                if self._restore is None or current_stream() is not None:
+                    raise ServerLost(f"{line.address} does not answer: {error}", server=server) from error
+                line.address = self._restore(server, line.address)
             try:
                 self._send(server, fields, arrays)
                 return self._receive(server)

@@ -53,7 +53,7 @@ class Hosting:
         self.workers = tuple(workers)
         self.servers: list[HostedService] = []
         self._closing: list[Callable[[], object]] = []
-        self.watched = Watched(self.servers)
+        self.watched = Watched(cluster, self.servers)
         parent = journal_folder or tempfile.gettempdir()
         try:
             for number, device in enumerate(servers):

@@ -45,6 +45,10 @@ class OnServers(Placement):
         """See `Placement.whereabouts`."""
         return f"on ps:{variable.description.server}"
 
+    def devices_in_words(self, variable: DescribedVariable) -> str:
+        """See `Placement.devices_in_words`: servers have names of their own."""
+        return self.whereabouts(variable)
+
     def component_device(self, variable: DescribedVariable, rank: int) -> str:
         """See `Placement.component_device`."""
         server = variable.description.server

@@ -34,6 +34,8 @@ class VariableServer:
         reply = self._store.answer(fields, arrays)
         if self._journal.superseded:
             raise Superseded("another process has taken the place of this server")
+        if fields["method"] == "describe":
+            reply[0].update(journal_folder=str(self._journal.folder), journal_bytes=self._journal.nbytes)
         faults.fault("server.before_reply")
         return reply
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,12 +19,14 @@ from workbench.distribute.servers.overview import (
 from workbench.runtime.services.service import Connection, ServiceAddress
 
 if TYPE_CHECKING:
+    from workbench.runtime.cluster import Cluster
     from workbench.runtime.services.frames import Fields
     from workbench.runtime.services.hosted import HostedService
 
 Functions = tuple[tuple[WorkerFunctions, ...], FunctionQueue]
 listeners: Final[list[Callable[[Watched], object]]] = []
 """Each is called with every strategy's servers that start in this process; it must return at once."""
+_alive: Final[weakref.WeakSet[Watched]] = weakref.WeakSet()
 _PATIENCE_SECONDS: Final = 1.0
 _LEAST_SECONDS: Final = 0.05
 _MOST_VARIABLES: Final = 32
@@ -35,13 +38,17 @@ class Watched:
     It has connections of its own, so it waits for no variable that travels, and does not restore a lost server.
 
     Attributes:
+      cluster: Which has the servers.
       functions: In the notebook: what a coordinator's workers and queue do; None without a coordinator.
       ended: Whether the servers were stopped.
+      began: When they were started, by `time.monotonic`.
     """
 
-    def __init__(self, servers: Sequence[HostedService]) -> None:
+    def __init__(self, cluster: Cluster, servers: Sequence[HostedService]) -> None:
+        self.cluster = cluster
         self.functions: Callable[[], Functions] | None = None
         self.ended = False
+        self.began = time.monotonic()
         self._servers = servers
         self._lines: dict[int, tuple[ServiceAddress, Connection]] = {}
         self._told: dict[int, Fields] = {}
@@ -55,6 +62,11 @@ class Watched:
                 self._last = self._seen("live", self._ask())
             assert self._last is not None  # as `close` leaves it
             return self._last
+
+    def journals(self) -> tuple[tuple[str, int], ...]:
+        """Folder and bytes of each server's journal, as it told last; "" and 0 of one that has told nothing."""
+        told = (self._told.get(number, {}) for number in range(len(self._servers)))
+        return tuple((each.get("journal_folder", ""), each.get("journal_bytes", 0)) for each in told)
 
     def close(self) -> None:
         """The servers are about to be stopped; what they did stays."""
@@ -116,8 +128,15 @@ class Watched:
             line[1].close()
 
 
+def watched_on(cluster: Cluster) -> list[Watched]:
+    """Those of a cluster that have not ended, the oldest first."""
+    found = [watched for watched in tuple(_alive) if watched.cluster is cluster and not watched.ended]
+    return sorted(found, key=lambda watched: watched.began)
+
+
 def tell(watched: Watched) -> None:
     """Tells of servers that have started."""
+    _alive.add(watched)
     for listener in tuple(listeners):
         listener(watched)
 

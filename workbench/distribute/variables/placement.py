@@ -16,6 +16,7 @@ from workbench import tree
 from workbench.distribute import contexts
 from workbench.distribute.arrays.as_array import Array, is_python_number
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
+from workbench.distribute.placement_log import places
 from workbench.distribute.values.distributed_values import Mirrored, PerReplica, handed_over
 from workbench.distribute.variables.aggregation import VariableAggregation, VariableSynchronization
 from workbench.distribute.variables.checked_values import checked_update, require_scatter
@@ -167,6 +168,10 @@ class Placement(ABC):
         """Where components are, in words, such as "on 2 replicas"."""
         central, count = self.strategy.description.parameter_device, self.strategy.num_replicas_in_sync
         return f"on {count} replicas" if central is None else f"on {central.short} for {count} replicas"
+
+    def devices_in_words(self, variable: DescribedVariable) -> str:
+        """On which devices components are, such as "on CPU:0, CPU:1"."""
+        return f"on {places(self.strategy.parameter_devices)}"
 
     def component_device(self, variable: DescribedVariable, rank: int) -> str:
         """Full name of the device that a component is on."""

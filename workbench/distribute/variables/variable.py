@@ -16,7 +16,7 @@ from workbench.distribute.arrays.as_array import Array, as_array, describe
 from workbench.distribute.arrays.plain_device import device_here
 from workbench.distribute.described_strategy import DescribedStrategy
 from workbench.distribute.identity import new_id
-from workbench.distribute.placement_log import log_placement, places
+from workbench.distribute.placement_log import log_placement
 from workbench.distribute.strategy_description import strategy_of
 from workbench.distribute.values.distributed_values import DistributedValues, Mirrored, PerReplica
 from workbench.distribute.variables import programs
@@ -150,13 +150,10 @@ class Variable(DescribedVariable, DistributedValues):
             self.placement = strategy.description.placement_of(strategy, description.synchronization)
 
     def _placed(self) -> str:
-        d, strategy = self.description, self._strategy
-        assert strategy is not None
+        d, placement = self.description, self.placement
+        assert placement is not None
         shape = ",".join(map(str, d.shape))
-        where = (
-            self.whereabouts if self.kind == "ServerVariable" else f"on {places(strategy.parameter_devices)}"
-        )
-        return f"variable {self.name!r} {d.dtype.name}[{shape}] is {where}"
+        return f"variable {self.name!r} {d.dtype.name}[{shape}] is {placement.devices_in_words(self)}"
 
     def _create_inside(self, array: Array) -> None:
         """In a replica function: all replicas stop, and the driver creates one variable for them."""

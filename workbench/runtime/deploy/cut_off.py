@@ -33,7 +33,7 @@ def outlast(worker: Worker, leave: Callable[[], object]) -> None:
       worker: Has a nanny.
       leave: Ends what runs for drivers there; called on the worker's event loop as soon as the connection breaks.
     """
-    close = worker.close
+    close: Any = worker.close
 
     async def close_later(*args: Any, nanny: bool = True, reason: str = "worker-close", **kwargs: Any) -> Any:
         if nanny and reason in _BROKEN and worker.status is Status.running:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from workbench.distribute.servers.watching import watched_on
 from workbench.errors import FailedPreconditionError, WorkbenchError
 from workbench.runtime import Cluster, current_cluster
 from workbench.runtime.comm.messages import DUMP, ReplicaStatus
@@ -18,7 +19,7 @@ from workbench.runtime.process.process_state import process_state
 from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cells
 from workbench.telemetry.verdicts import Verdict, verdicts
 from workbench.ui.cluster.flight_dump import write_dump
-from workbench.ui.cluster.reports import GroupReport, ReplicaReport, WorkerReport
+from workbench.ui.cluster.reports import GroupReport, ReplicaReport, ServersReport, WorkerReport
 from workbench.ui.cluster.verdict import verdict
 from workbench.ui.render import html
 
@@ -38,6 +39,8 @@ class Diagnosis:
       workers: All of them.
       groups: One per strategy.
       said: What the collectives tell, the most important first; see `telemetry.verdicts`.
+      servers: Parameter servers, one report per strategy: what they hold, their journals, and the functions of the
+        coordinator.
       verdict: The lines: the first of those, then what workers have answered.
     """
 
@@ -49,17 +52,19 @@ class Diagnosis:
         workers: Sequence[WorkerReport],
         groups: Sequence[GroupReport],
         said: Sequence[Verdict],
+        servers: Sequence[ServersReport] = (),
     ) -> None:
         self.run = run
         self.status = status
         self.workers = tuple(workers)
         self.groups = tuple(groups)
         self.said = tuple(said)
+        self.servers = tuple(servers)
         self.verdict = verdict(self)
 
     @property
     def details(self) -> dict[str, Any]:
-        """Everything, as JSON-able values: stacks, the last 2,000 collectives of each replica, heartbeats."""
+        """Everything, as JSON-able values: stacks, the last 2,000 collectives of each replica, heartbeats, servers."""
         return {
             "run": self.run,
             "status": self.status,
@@ -67,6 +72,7 @@ class Diagnosis:
             "said": [each._asdict() for each in self.said],
             "workers": [asdict(worker) for worker in self.workers],
             "groups": [asdict(group) for group in self.groups],
+            "servers": [asdict(servers) for servers in self.servers],
         }
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -96,7 +102,7 @@ class Diagnosis:
 
 
 def diagnose(cluster: Cluster | None = None) -> Diagnosis:
-    """Reports in at most five lines which replicas are stuck, late or lost.
+    """Reports in at most five lines which replicas are stuck, late or lost, and how parameter servers are.
 
     `details` of the result has stacks and the last collectives. Works while a step hangs in another thread: it asks
     workers on their urgent links and gives each two seconds.
@@ -122,6 +128,7 @@ def diagnose(cluster: Cluster | None = None) -> Diagnosis:
         workers=[_worker_report(worker, answers.get(worker.name)) for worker in workers],
         groups=[_group_report(group, answers) for group in list(cluster.gang.groups.values())],
         said=verdicts(cluster.feed.snapshot()),
+        servers=[ServersReport(each.now(), each.journals()) for each in watched_on(cluster)],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from workbench.distribute.servers.overview import ServersStatus
 from workbench.telemetry.verdicts import Verdict
 
 
@@ -95,6 +96,19 @@ class GroupReport:
     failed: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ServersReport:
+    """The parameter servers of one strategy, and the functions on its workers.
+
+    Attributes:
+      status: How they are.
+      journals: Folder and bytes of each server's journal.
+    """
+
+    status: ServersStatus
+    journals: tuple[tuple[str, int], ...]
+
+
 class Findings(Protocol):
     """All of it.
 
@@ -104,6 +118,7 @@ class Findings(Protocol):
       workers: All of them.
       groups: One per strategy.
       said: What the collectives tell, the most important first.
+      servers: One per strategy with parameter servers.
     """
 
     run: str
@@ -111,3 +126,4 @@ class Findings(Protocol):
     workers: tuple[WorkerReport, ...]
     groups: tuple[GroupReport, ...]
     said: tuple[Verdict, ...]
+    servers: tuple[ServersReport, ...]

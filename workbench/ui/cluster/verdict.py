@@ -13,6 +13,7 @@ from workbench.telemetry.formatting import size_text as amount_text
 from workbench.telemetry.snapshot import LastSeen, Stuck
 from workbench.telemetry.verdicts.words import verdict_text
 from workbench.ui.cluster.reports import Findings, GroupReport, ReplicaReport, WorkerReport
+from workbench.ui.cluster.servers_lines import headline, servers_lines
 
 _MAX_LINES: Final = 5
 _SILENT_SECONDS: Final = 2.0
@@ -39,6 +40,7 @@ def verdict(found: Findings) -> tuple[str, ...]:
         for group in found.groups
         if group.missing
     ]
+    lines += [line for servers in found.servers for line in servers_lines(servers)]
     lines += [line for worker in found.workers if (line := _worker_line(worker))]
     lines += [line for group in found.groups for line in _slow_lines(group)]
     lines += [beside_text(BesideStatus(**status)) for worker in found.workers for status in worker.beside]
@@ -50,19 +52,21 @@ def verdict(found: Findings) -> tuple[str, ...]:
 
 
 def _general(found: Findings) -> str:
+    servers = " ".join(map(headline, found.servers))
     active = [group for group in found.groups if group.in_flight]
     if not active:
         last = max((group.committed_step for group in found.groups), default=-1)
         done = f", step {last} was the last" if last >= 0 else ""
         if failed := [group.failed for group in found.groups if group.failed]:
             done += f"; {'; '.join(failed)}"
-        return f"run {found.run}: idle{done}"
-    parts = [
-        f"{group.label} runs step {group.committed_step + 1} ({counted(group.in_flight, 'step')} on the way), "
-        f"generation {group.generation}"
-        for group in active
-    ]
-    return f"run {found.run}: {'; '.join(parts)}"
+        steps = f"idle{done}" if done or not servers else ""
+    else:
+        steps = "; ".join(
+            f"{group.label} runs step {group.committed_step + 1} ({counted(group.in_flight, 'step')} on the way), "
+            f"generation {group.generation}"
+            for group in active
+        )
+    return f"run {found.run}: {'. '.join(filter(None, (steps, servers)))}"
 
 
 def _stuck_lines(group: GroupReport, found: Findings) -> list[str]:
