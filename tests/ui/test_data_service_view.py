@@ -17,7 +17,7 @@ from workbench.ui.models.model_check import misfits
 from workbench.ui.runs.runs_model import replay_of
 from workbench.ui.widgets import shown
 from workbench.ui.widgets.bundle import MIME
-from workbench.ui.widgets.data_service_source import data_service_source
+from workbench.ui.widgets.live_sources import data_service_source
 
 Dataset = wb.data.Dataset
 

@@ -16,7 +16,7 @@ from workbench.ui.models.model_check import misfits
 from workbench.ui.runs.runs_model import replay_of
 from workbench.ui.widgets import shown
 from workbench.ui.widgets.bundle import MIME
-from workbench.ui.widgets.input_source import input_source
+from workbench.ui.widgets.live_sources import input_source
 
 
 def test_an_explained_dataset_gives_text_html_and_the_model() -> None:

@@ -18,7 +18,7 @@ from workbench.ui.models.model_check import misfits
 from workbench.ui.runs.runs_model import replay_of
 from workbench.ui.widgets import shown
 from workbench.ui.widgets.bundle import MIME
-from workbench.ui.widgets.servers_source import servers_source
+from workbench.ui.widgets.live_sources import servers_source
 
 
 def test_a_strategy_a_coordinator_and_a_status_give_text_html_and_the_model() -> None:

@@ -126,7 +126,7 @@ def sharding_bundle(sharding: Sharding, include: Any = None, exclude: Any = None
 def input_bundle(explained: InputExplanation, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """What input pipelines cost: their stages as a flow."""
     from workbench.ui.widgets.bundle import mimebundle
-    from workbench.ui.widgets.input_source import input_source
+    from workbench.ui.widgets.live_sources import input_source
 
     texts = explained._repr_mimebundle_()
     return mimebundle(
@@ -137,7 +137,7 @@ def input_bundle(explained: InputExplanation, include: Any = None, exclude: Any 
 def data_service_bundle(service: Service, include: Any = None, exclude: Any = None) -> dict[str, Any]:
     """A data service: its jobs and workers."""
     from workbench.ui.widgets.bundle import mimebundle
-    from workbench.ui.widgets.data_service_source import data_service_source
+    from workbench.ui.widgets.live_sources import data_service_source
 
     text, html_ = repr(service), service._repr_html_()
     return mimebundle(data_service_source(service.watched), text=text, html=html_, include=include)
@@ -149,7 +149,7 @@ def dispatcher_bundle(
     """A dispatcher: its jobs and workers; its text alone before it was started."""
     from workbench.errors import FailedPreconditionError
     from workbench.ui.widgets.bundle import mimebundle
-    from workbench.ui.widgets.data_service_source import data_service_source
+    from workbench.ui.widgets.live_sources import data_service_source
 
     try:
         watched = server.watched
@@ -174,7 +174,7 @@ def servers_bundle(
 ) -> dict[str, Any]:
     """A strategy with parameter servers: what they hold, and what runs."""
     from workbench.ui.widgets.bundle import mimebundle
-    from workbench.ui.widgets.servers_source import servers_source
+    from workbench.ui.widgets.live_sources import servers_source
 
     if strategy.stands_for_another:
         return {"text/plain": repr(strategy)}

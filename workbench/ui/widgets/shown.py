@@ -8,9 +8,7 @@ from typing import Final
 from workbench.data import explanation
 from workbench.data.service import watching
 from workbench.distribute.servers import watching as watching_servers
-from workbench.ui.widgets.data_service_source import data_service_source
-from workbench.ui.widgets.input_source import input_source
-from workbench.ui.widgets.servers_source import servers_source
+from workbench.ui.widgets.live_sources import data_service_source, input_source, servers_source
 from workbench.ui.widgets.sources import Source
 
 listeners: Final[list[Callable[[str, Callable[[], Source]], object]]] = []
