@@ -14,7 +14,7 @@ from safetensors.numpy import load
 
 import workbench as wb
 from tests.checkpoint.conftest import Arm
-from tests.data.web_server import Web, forget_files, serving
+from tests.data.sources.web_server import Web, forget_files, serving
 from workbench.checkpoint.tensor_file import PIECE_BYTES
 from workbench.data.sources import remote
 from workbench.errors import (

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.data.web_server import Web, forget_files, serving
+from tests.data.sources.web_server import Web, forget_files, serving
 from workbench.data import ImageFolderDataset, ZarrDataset
 from workbench.data.sources import remote
 from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError, UnavailableError

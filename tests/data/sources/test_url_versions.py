@@ -9,7 +9,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from tests.data.web_server import Web, forget_files, serving
+from tests.data.sources.web_server import Web, forget_files, serving
 from workbench.data import Dataset, FixedLengthRecordDataset, TextLineDataset
 from workbench.data.sources import remote
 from workbench.data.sources.remote import version_of

@@ -18,7 +18,7 @@ import pyarrow.parquet
 import pytest
 
 import workbench as wb
-from tests.data.web_server import Web, forget_files, serving
+from tests.data.sources.web_server import Web, forget_files, serving
 from workbench.data import (
     ArrowDataset,
     CsvDataset,
