@@ -19,7 +19,7 @@ class WatchedRuns:
 
     Attributes:
       runs: What is listed.
-      model: The list, see `models.Runs`; None before the first look.
+      model: The list, see `models.runs.Runs`; None before the first look.
       version: How often it has changed.
     """
 

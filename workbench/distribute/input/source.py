@@ -99,7 +99,7 @@ class InputSource:
           elements: What gives them to the user.
 
         Returns:
-          What was asked for, and its leaves: those of `input_programs.fetch`.
+          What was asked for, and its leaves: those of `programs.fetch`.
         """
         self.group.make_ready()
         if self._trouble is not None:

@@ -19,7 +19,7 @@ class Inspections:
         """The model of a new inspection, behind those of earlier ones; of more than 256 values the oldest go.
 
         Args:
-          model: A JSON-able `models.Values`.
+          model: A JSON-able `models.inspected.Values`.
         """
         self._count += 1
         before = len(self._values)

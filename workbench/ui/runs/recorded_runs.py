@@ -123,7 +123,7 @@ class RecordedRuns:
         return self._shelf.name
 
     def all(self, compare: Sequence[str] = ()) -> dict[str, Any]:
-        """All runs, newest first, and two of them compared; see `models.Runs`.
+        """All runs, newest first, and two of them compared; see `models.runs.Runs`.
 
         Raises:
           InvalidArgumentError: if those to compare are not two.
@@ -140,7 +140,7 @@ class RecordedRuns:
         return plain(Runs(self._shelf.name, entries, tuple(Path(path).stem for path in compare), rows))
 
     def replay(self, path: str, steps: range | None = None) -> dict[str, Any]:
-        """What the views draw of a run; see `models.Replay`.
+        """What the views draw of a run; see `models.runs.Replay`.
 
         Args:
           path: A path that `all` lists.

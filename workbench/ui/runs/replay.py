@@ -38,7 +38,7 @@ class RecordedRun(Timings):
         return self._run.events
 
     def model(self) -> dict[str, Any]:
-        """All that its views draw, JSON-able; see `models.Replay`."""
+        """All that its views draw, JSON-able; see `models.runs.Replay`."""
         return replay_of(self._run, self.steps)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _written(path: Path) -> tuple[str, int]:
 
 
 def replay_of(run: Run, steps: range | None = None) -> dict[str, Any]:
-    """A recorded run with all that its views draw, JSON-able; see `models.Replay`.
+    """A recorded run with all that its views draw, JSON-able; see `models.runs.Replay`.
 
     Args:
       run: The run, which reads its file once, however often this is asked for.

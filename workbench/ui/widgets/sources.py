@@ -14,7 +14,7 @@ class Source(Protocol):
     """What a widget shows. Called by several threads, but by one at a time.
 
     Attributes:
-      view: Name of the view, see `models.MODELS`.
+      view: Name of the view, see `models.messages.MODELS`.
       interval_seconds: How often it is worth asking for changes; infinite where there are none.
     """
 
@@ -93,7 +93,7 @@ class Fixed(Given):
 
         Args:
           view: Name of the view.
-          model: One of the classes of `models.MODELS`.
+          model: One of the classes of `models.messages.MODELS`.
           answer: Gives another model for a request, or None.
         """
 
