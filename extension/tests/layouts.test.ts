@@ -11,6 +11,7 @@ import {
   SHIPPED,
   tabGroups,
 } from "../src/lab/layouts/layouts";
+import { layoutIn, Seen } from "../src/lab/layouts/notebook_layouts";
 import { readSaved, VERSION } from "../src/lab/saved/saved_model";
 import { statusWord, titleOf } from "../src/lab/words";
 import { VIEWS, type ViewName } from "../src/views";
@@ -165,4 +166,38 @@ test("one more pane gets a tab that can be read: with few others, else in a part
     ),
     { mode: "tab-after", ref: "i" },
   );
+});
+
+test("a notebook is new once in a workspace, also on the next page, and where nothing can be kept", async () => {
+  const kept = new Map<string, unknown>();
+  const state = {
+    fetch: (id: string) => Promise.resolve(kept.get(id)),
+    save: (id: string, value: unknown) => Promise.resolve(kept.set(id, value)),
+  };
+  const seen = await Seen.of(state);
+
+  assert.deepEqual([seen.add("a.ipynb"), seen.add("a.ipynb")], [true, false]);
+  assert.deepEqual(
+    [(await Seen.of(state)).add("a.ipynb"), (await Seen.of(state)).add("b.ipynb")],
+    [false, true],
+  );
+  for (const damaged of ["text", { length: 3 }, null]) {
+    const broken = {
+      ...state,
+      fetch: () => Promise.resolve(damaged),
+      save: () => Promise.reject(new Error()),
+    };
+    assert.ok((await Seen.of(broken)).add("a.ipynb"));
+  }
+  assert.ok((await Seen.of(null)).add("a.ipynb"));
+});
+
+test("a notebook's metadata hold a layout, or anything else", () => {
+  const layoutOfMetadata = (metadata: unknown) =>
+    layoutIn({ context: { model: { getMetadata: () => metadata } } } as unknown as Parameters<
+      typeof layoutIn
+    >[0]);
+
+  assert.equal(layoutOfMetadata({ layout: "data" }), "data");
+  for (const other of [undefined, null, "data", 3, [], {}]) assert.equal(layoutOfMetadata(other), undefined);
 });

@@ -77,12 +77,14 @@ class Lab:
         finally:
             connection.close()
 
-    def notebook(self, name: str, *cells: str) -> str:
-        """Writes a notebook; returns its name."""
+    def notebook(self, name: str, *cells: str, layout: Any = None) -> str:
+        """Writes a notebook, which may bring a layout of panes; returns its name."""
         import nbformat.v4
 
         content = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
         content.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        if layout is not None:
+            content.metadata["workbench"] = {"layout": layout}
         (self.root / name).write_text(json.dumps(content), encoding="utf-8")
         return name
 

@@ -18,6 +18,9 @@ PANES = """() => [...window.jupyterapp.shell.widgets('main')].filter((one) => on
   .map((one) => one.args.view).sort().join()"""
 
 
+IS_IDLE = "() => window.jupyterapp.shell.currentWidget.sessionContext?.session?.kernel?.status === 'idle'"
+
+
 def expect_panes(page: Any, views: set[str]) -> None:
     page.wait_for_function(f"(views) => ({PANES})() === views", arg=",".join(sorted(views)))
 
@@ -84,9 +87,7 @@ def test_a_cell_opens_a_layout_while_it_goes_on_and_a_saved_output_does_not(page
     expect_panes(page, DATA)
     (lab.root / "enough").touch()
     expect(page.locator(".jp-OutputArea-output")).to_contain_text("<Layout 'data'")
-    page.wait_for_function(
-        "() => window.jupyterapp.shell.currentWidget.sessionContext?.session.kernel.status === 'idle'"
-    )
+    page.wait_for_function(IS_IDLE)
     with page.expect_response(lambda answer: answer.request.method == "PUT" and "contents" in answer.url):
         command(page, "docmanager:save")
 
@@ -147,6 +148,32 @@ def test_the_settings_name_the_layout_at_start(page: Any, lab: Lab) -> None:
         expect_panes_beside_the_notebook(page)
     finally:
         page.evaluate(script, [address, TOKEN, {"raw": "{}"}])
+
+
+def test_a_notebook_brings_its_layout_which_opens_once(page: Any, lab: Lab) -> None:
+    cell = "import workbench as wb\ncluster = wb.connect(replicas=2, processes=False)"
+    name = lab.notebook("brings.ipynb", cell, layout="data")
+    open_notebook(page, lab, name)
+    assert page.evaluate(PANES) == ""  # there is nothing to show yet
+    command(page, "notebook:run-all-cells")
+    expect_panes(page, DATA)
+    expect_panes_beside_the_notebook(page)
+    with page.expect_response(kept):
+        command(page, "workbench:open-layout", name="overview")
+        expect_panes(page, OVERVIEW)
+
+    page.reload()  # the cluster lives on, and panes stay as they were left
+    wait_for_notebook(page)
+    expect(page.locator(".wb-pane .wb-overview")).to_contain_text("No step has run yet")
+    expect_panes(page, OVERVIEW)
+
+    written_out = {"split": "across", "parts": ["others", {"tabs": ["servers", "log"]}]}
+    page.goto(f"{lab.url}/lab/tree/{lab.notebook('another.ipynb', cell, layout=written_out)}?token={TOKEN}")
+    wait_for_notebook(page)
+    page.wait_for_function("() => window.jupyterapp.shell.currentWidget?.context?.path === 'another.ipynb'")
+    page.wait_for_function(IS_IDLE)
+    command(page, "notebook:run-all-cells")
+    expect_panes(page, {"servers", "log"})
 
 
 def test_a_pane_opens_beside_the_notebook_and_the_next_one_among_the_panes(page: Any, lab: Lab) -> None:

@@ -12,6 +12,8 @@ import pytest
 from tests.notebooks import test_collectives
 from tests.notebooks.conftest import OutputsOf
 from tests.notebooks.executed import ROOT, cells_with_outputs, errors_with, stored
+from workbench.ui.layouts import LAYOUTS
+from workbench.ui.models.messages import MODELS
 
 QUICKSTART = "01_quickstart.ipynb"
 SHARDING = "02_data_sharding.ipynb"
@@ -267,6 +269,22 @@ def test_a_lab_begins_with_goals_prerequisites_and_time_and_the_map_agrees(name:
     assert int(begins["number"]) == int(name[:2])
     assert row.groups() == (needs[0] if needs else "–", begins["minutes"])
     assert all(int(lab) < int(name[:2]) for lab in needs)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_a_lab_brings_a_layout_of_panes_that_there_are(name: str) -> None:
+    layout = stored(name).metadata["workbench"]["layout"]
+    views = LAYOUTS[layout] if isinstance(layout, str) else _tabs(layout)
+
+    assert views
+    assert set(views) <= set(MODELS)
+
+
+def _tabs(area: Any) -> list[str]:
+    """The tabs of a layout that is written out, as `readArea` in `extension/src/lab/layouts/layouts.ts` reads it."""
+    if area == "others":
+        return []
+    return list(area["tabs"]) if "tabs" in area else [tab for part in area["parts"] for tab in _tabs(part)]
 
 
 @pytest.mark.parametrize("name", EXERCISES)

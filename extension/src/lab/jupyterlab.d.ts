@@ -249,7 +249,11 @@ declare module "@jupyterlab/notebook" {
   }
   export interface NotebookPanel extends Widget {
     readonly content: Notebook;
-    readonly context: { readonly saveState: ISignal<unknown, string> };
+    readonly context: {
+      readonly path: string;
+      readonly saveState: ISignal<unknown, string>;
+      readonly model: { getMetadata(key: string): unknown };
+    };
     readonly sessionContext: ISessionContext;
   }
   export type INotebookTracker = IWidgetTracker<NotebookPanel>;
@@ -304,6 +308,15 @@ declare module "@jupyterlab/settingregistry" {
     load(plugin: string): Promise<ISettings>;
   }
   export const ISettingRegistry: Token<ISettingRegistry>;
+}
+
+declare module "@jupyterlab/statedb" {
+  import type { Token } from "@lumino/coreutils";
+  export interface IStateDB {
+    fetch(id: string): Promise<unknown>;
+    save(id: string, value: unknown): Promise<unknown>;
+  }
+  export const IStateDB: Token<IStateDB>;
 }
 
 declare module "@jupyterlab/statusbar" {

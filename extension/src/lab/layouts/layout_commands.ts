@@ -115,13 +115,19 @@ export class Layouts {
     if (wanted && isEmpty) open(wanted);
   }
 
+  /** The layout that has a name, or that is written out as the settings hold it; null where there is none. */
+  find(wanted: unknown): Area | null {
+    if (typeof wanted !== "string") return readArea(wanted);
+    if (Object.hasOwn(SHIPPED, wanted)) return SHIPPED[wanted as keyof typeof SHIPPED];
+    return this.#own.get(wanted) ?? null;
+  }
+
   /** Opens a layout; asks which, without a name. */
   async open(name: unknown): Promise<void> {
     const { trans } = this.services;
     const chosen = name === undefined ? await this.#ask(trans.__("Open a layout"), this.names) : textOf(name);
     if (chosen === null) return;
-    const shipped = Object.hasOwn(SHIPPED, chosen) ? SHIPPED[chosen as keyof typeof SHIPPED] : undefined;
-    const area = shipped ?? this.#own.get(chosen);
+    const area = this.find(chosen);
     if (!area) {
       throw new Error(
         trans.__("There is no layout “%1”. There are: %2", chosen.slice(0, 80), this.names.join(", ")),

@@ -2,6 +2,7 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/application";
 import { ICommandPalette } from "@jupyterlab/apputils";
 import { ISettingRegistry } from "@jupyterlab/settingregistry";
+import { IStateDB } from "@jupyterlab/statedb";
 import { Token } from "@lumino/coreutils";
 import { VIEWS, type ViewName } from "../../views";
 import { categoryOf } from "../commands";
@@ -11,6 +12,7 @@ import { IWorkbench, type Workbench } from "../panes/plugin";
 import { ISessions, type Sessions } from "../server/sessions";
 import { optional } from "../tokens";
 import { Layouts } from "./layout_commands";
+import { layoutIn, Seen } from "./notebook_layouts";
 
 /** The settings have the name of this plugin, which keeps what people have set under it. */
 const SETTINGS = "workbench-lab:plugin";
@@ -23,6 +25,7 @@ function activate(
   sessions: Sessions,
   palette: ICommandPalette | null,
   registry: ISettingRegistry | null,
+  state: IStateDB | null,
 ): Layouts {
   const { api, followed, panes, restored, trans } = workbench;
   const layouts = new Layouts({
@@ -35,13 +38,23 @@ function activate(
     current: () => panes.layout(),
     publish: (names) => api.keepLayoutNames(names),
   });
-  void Promise.all([registry?.load(SETTINGS).catch(() => null), app.restored, restored]).then(([loaded]) => {
-    layouts.use(loaded ?? null);
+  const settings = registry ? registry.load(SETTINGS).catch(() => null) : Promise.resolve(null);
+  void Promise.all([settings, Seen.of(state), app.restored, restored]).then(([loaded, seen]) => {
+    layouts.use(loaded);
     layouts.openAtStart(panes.tracker.size === 0, somethingInFront(app.shell));
-    const views = (loaded?.composite["openOnFirstCluster"] as string[] | undefined) ?? [];
-    onFirstCluster(followed, async () => {
+    let isFirst = true;
+    onLiveCluster(followed, async () => {
+      const wasFirst = isFirst;
+      isFirst = false;
+      const { notebook } = sessions;
+      const wanted = loaded?.composite["notebookLayouts"] !== false && notebook && layoutIn(notebook);
+      const area = wanted ? layouts.find(wanted) : null;
+      const isNew = notebook && area && seen.add(notebook.context.path);
       await somethingInFront(app.shell);
-      if (panes.tracker.size === 0) openBeside(panes, views);
+      if (isNew) panes.arrange(area);
+      else if (wasFirst && panes.tracker.size === 0) {
+        openBeside(panes, (loaded?.composite["openOnFirstCluster"] as string[] | undefined) ?? []);
+      }
     });
   });
   return layouts;
@@ -68,16 +81,17 @@ async function somethingInFront(shell: JupyterFrontEnd["shell"]): Promise<void> 
   });
 }
 
-/** Calls `run` once, when a notebook in front drives a live cluster; never for a job that is not the page's. */
-function onFirstCluster(followed: Followed, run: () => Promise<void>): void {
-  const stop = new AbortController();
+/** Calls `run` whenever another notebook in front drives a live cluster; never for a job that is not the page's. */
+function onLiveCluster(followed: Followed, run: () => Promise<void>): void {
+  let last = "";
   const look = () => {
-    const cluster = followed.front && followed.find(IN_FRONT);
-    if (stop.signal.aborted || !cluster || cluster.summary.status === "stopped") return;
-    stop.abort();
+    const { front } = followed;
+    const cluster = front && followed.find(IN_FRONT);
+    if (!cluster || cluster.summary.status === "stopped" || front.kernel === last) return;
+    last = front.kernel;
     void run();
   };
-  followed.listen(look, stop.signal);
+  followed.listen(look, new AbortController().signal);
   look();
 }
 
@@ -87,6 +101,6 @@ export const layouts: JupyterFrontEndPlugin<Layouts> = {
   autoStart: true,
   provides: ILayouts,
   requires: [IWorkbench, ISessions],
-  optional: optional(ICommandPalette, ISettingRegistry),
+  optional: optional(ICommandPalette, ISettingRegistry, IStateDB),
   activate,
 };

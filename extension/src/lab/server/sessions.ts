@@ -18,6 +18,8 @@ export interface Published {
 interface Session {
   name(): string;
   panel: Widget;
+  /** Null for a console. */
+  notebook: NotebookPanel | null;
   rendermime: IRenderMimeRegistry;
   context: ISessionContext;
 }
@@ -34,6 +36,7 @@ export class Sessions {
       this.#add({
         name: () => panel.title.label,
         panel,
+        notebook: panel,
         rendermime: panel.content.rendermime,
         context: panel.sessionContext,
       });
@@ -45,6 +48,7 @@ export class Sessions {
       this.#add({
         name: () => panel.title.label,
         panel,
+        notebook: null,
         rendermime: panel.console.rendermime,
         context: panel.sessionContext,
       });
@@ -65,6 +69,11 @@ export class Sessions {
     const session = this.#front;
     if (!session) return null;
     return { name: session.name(), kernel: session.context.session?.kernel?.id ?? "" };
+  }
+
+  /** The notebook that is in front; null where a console is, or nothing is open. */
+  get notebook(): NotebookPanel | null {
+    return this.#front?.notebook ?? null;
   }
 
   /** What can show the widget with this id live, because its kernel has it; best in the panel that `node` is in. */
