@@ -1,8 +1,16 @@
-"""What people see first: the overview opens beside the notebook, follows the run, and leads to what explains it."""
+"""What people see first: the overview opens beside the notebook, follows the run, and leads to what explains it.
+
+With `WORKBENCH_FILM` in the environment, a stranger's first ten minutes are kept as screenshots in the folder it names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -10,7 +18,9 @@ import pytest
 
 import workbench as wb
 from tests.chromium import why_not
-from tests.e2e.conftest import Lab, command, expect, open_notebook, page_of, serving
+from tests.e2e.conftest import NOTEBOOK_IS_READY, ROOT, Lab, command, expect, open_notebook, page_of, serving
+from tests.notebooks.executed import stored
+from workbench.cli.lab_versions import for_students
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -59,6 +69,76 @@ def test_the_overview_opens_first_and_leads_to_the_pane_that_explains_it(
 
         shown.get_by_role("button", name="Show the").click()
         expect(page.locator("#workbench-pane-heat_map")).to_be_visible()
+
+
+@pytest.fixture
+def scene() -> Callable[[Any, str], None]:
+    """Takes a screenshot of a page, if a film is wanted; the scenes are numbered."""
+    folder, numbers = os.environ.get("WORKBENCH_FILM"), itertools.count(1)
+
+    def take(page: Any, name: str) -> None:
+        if folder:
+            page.screenshot(path=Path(folder) / f"{next(numbers):02}_{name}.png")
+
+    return take
+
+
+@pytest.mark.timeout(300)  # two notebooks, as a person goes through them
+def test_a_strangers_first_ten_minutes(
+    untouched: Lab, context: Any, scene: Callable[[Any, str], None]
+) -> None:
+    quickstart, sharding = "01_quickstart.ipynb", "02_data_sharding.ipynb"
+    shutil.copy(ROOT / "notebooks" / quickstart, untouched.root)
+    lab = for_students(stored(sharding))
+    (untouched.root / sharding).write_text(json.dumps(lab), encoding="utf-8")
+    place = {cell.id: index for index, cell in enumerate(lab.cells)}
+    with page_of(untouched, context, "first_ten_minutes") as page:
+        page.set_viewport_size({"width": 1500, "height": 900})
+        open_notebook(page, untouched, quickstart)
+        scene(page, "the_quickstart_is_open")
+        command(page, "notebook:run-all-cells")
+        expect(page.locator(".wb-pane .wb-overview .wb-figure").first).to_contain_text("Steps per second")
+        scene(page, "it_trains_beside_the_overview")
+        overview = page.locator(".wb-pane .wb-overview")
+        expect(overview.locator(".wb-verdict")).to_contain_text("%")  # waited, or starved, or late
+        page.wait_for_function(NOTEBOOK_IS_READY)  # it has run to its end
+        scene(page, "the_overview_says_what_happened")
+        overview.get_by_role("button", name="Time waited").click()
+        expect(page.locator("#workbench-pane-heat_map .wb-heat-map")).to_contain_text("on time")
+        scene(page, "a_click_explains_the_time_waited")
+
+        open_notebook(page, untouched, sharding)
+        command(page, "notebook:run-all-cells")
+        exercise = cell_at(page, place["batch-size"])
+        expect(exercise.locator(".jp-OutputArea-output")).to_contain_text("NotImplementedError")
+        scene(page, "the_exercise_waits_for_an_answer")
+        question = cell_at(page, place["exercise-batch"])
+        question.locator("summary").click()
+        expect(question.locator("details")).to_contain_text("a divisor of 1440")
+        expect(question.locator("details p").first).to_be_visible()
+        scene(page, "a_hint_helps")
+        exercise = cell_at(page, place["batch-size"])
+        exercise.locator(".cm-content").click()
+        page.keyboard.press("Control+A")
+        asked = "raise NotImplementedError()"
+        page.keyboard.insert_text(lab.cells[place["batch-size"]].source.replace(asked, "batch_size = 120"))
+        page.keyboard.press("Shift+Enter")
+        expect(exercise.locator(".wb-dataset-sharding")).to_contain_text("1,440")
+        page.keyboard.press("Shift+Enter")
+        command(page, "notebook:insert-cell-below")
+        page.keyboard.press("Enter")
+        page.keyboard.insert_text("wb.testing.progress()")
+        page.keyboard.press("Shift+Enter")
+        expect(page.locator(".jp-Notebook")).to_contain_text("1 of 7 done")
+        scene(page, "the_exercise_is_solved")
+
+
+def cell_at(page: Any, index: int) -> Any:
+    """A cell of the notebook in front, brought into sight: JupyterLab draws only those."""
+    page.evaluate(
+        "(index) => window.jupyterapp.shell.currentWidget.content.scrollToItem(index, 'center')", index
+    )
+    return page.locator(f".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell[data-windowed-list-index='{index}']")
 
 
 def test_before_there_is_a_run_the_overview_inserts_the_line_that_begins_one(
