@@ -22,7 +22,7 @@ class DeviceSpec:
     Raises:
       ValueError: If `replica`, `task` or `device_index` is not an integer.
 
-    >>> DeviceSpec(job="worker", device_type="gpu", device_index=1).to_string()
+    >>> wb.DeviceSpec(job="worker", device_type="gpu", device_index=1).to_string()
     '/job:worker/device:GPU:1'
     """
 

@@ -27,6 +27,11 @@ def embedding_lookup(params: Any, ids: Any, max_norm: float | None = None) -> An
 
     Raises:
       InvalidArgumentError: If an id is outside of the table.
+
+    >>> table = np.arange(6.0).reshape(3, 2)
+    >>> wb.nn.embedding_lookup(table, [2, 0])
+    array([[4., 5.],
+           [0., 1.]])
     """
     rows = params.sparse_read(ids) if isinstance(params, Variable | ShardedVariable) else _rows(params, ids)
     if max_norm is None:

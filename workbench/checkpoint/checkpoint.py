@@ -33,9 +33,13 @@ class Checkpoint:
     Args:
       parts: State by name.
 
-    >>> checkpoint = wb.Checkpoint(model=[w, b], batches=iterator, epoch=0)  # doctest: +SKIP
-    >>> path = checkpoint.save("checkpoints/digits")  # doctest: +SKIP
-    >>> checkpoint.restore(path)  # doctest: +SKIP
+    >>> w = wb.Variable([1.0, 2.0])
+    >>> checkpoint = wb.Checkpoint(model=[w], epoch=0)
+    >>> path = checkpoint.save("checkpoints/digits")
+    >>> w = w.assign([5.0, 5.0])
+    >>> status = checkpoint.restore(path)
+    >>> w.numpy()
+    array([1., 2.], dtype=float32)
     """
 
     def __init__(self, **parts: Any) -> None:

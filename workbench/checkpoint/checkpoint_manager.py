@@ -69,8 +69,12 @@ class CheckpointManager:
     Raises:
       InvalidArgumentError: If a number is out of range, or a name is none of a file.
 
-    >>> manager = wb.CheckpointManager(checkpoint, "checkpoints", max_to_keep=3)  # doctest: +SKIP
-    >>> manager.restore_or_initialize()  # doctest: +SKIP
+    >>> checkpoint = wb.Checkpoint(w=wb.Variable([1.0, 2.0]))
+    >>> manager = wb.CheckpointManager(checkpoint, "checkpoints", max_to_keep=3)
+    >>> path = manager.restore_or_initialize()  # None: there is no checkpoint yet
+    >>> path = manager.save()
+    >>> os.path.relpath(path)
+    'checkpoints/ckpt-1'
     """
 
     def __init__(
@@ -344,6 +348,11 @@ def latest_checkpoint(checkpoint_dir: str | os.PathLike[str]) -> str | None:
 
     Args:
       checkpoint_dir: Path or URL of the directory.
+
+    >>> manager = wb.CheckpointManager(wb.Checkpoint(epoch=0), "latest", max_to_keep=3)
+    >>> paths = [manager.save() for _ in range(2)]
+    >>> os.path.relpath(wb.latest_checkpoint("latest"))
+    'latest/ckpt-2'
     """
     name = file_name(checkpoint_dir)
     directory = name.target.rstrip("/") if isinstance(name, Url) else os.path.abspath(name)

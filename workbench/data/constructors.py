@@ -37,6 +37,10 @@ class Constructors(ABC):
 
         Raises:
           ValueError: for scalars, or first dimensions that differ.
+
+        >>> pairs = wb.data.Dataset.from_tensor_slices({"x": [1, 2], "y": ["a", "b"]})
+        >>> [(int(pair["x"]), pair["y"]) for pair in pairs]
+        [(1, b'a'), (2, b'b')]
         """
         return cls.of_source(Slices.of(tensors), name)
 
@@ -53,6 +57,9 @@ class Constructors(ABC):
           *args: `stop`, or `start, stop`, or `start, stop, step`.
           output_type: The dtype of the numbers.
           name: Name of the source.
+
+        >>> [int(x) for x in wb.data.Dataset.range(2, 8, 3)]
+        [2, 5]
         """
         return cls.of_source(Counting.of(args, output_type), name)
 
@@ -78,6 +85,10 @@ class Constructors(ABC):
 
         Raises:
           TypeError: if neither signature nor types are given.
+
+        >>> dataset = wb.data.Dataset.from_generator(lambda: (n / 2 for n in range(3)), output_types="float32")
+        >>> [float(x) for x in dataset]
+        [0.0, 0.5, 1.0]
         """
         if output_signature is None:
             output_signature = signature_of(output_types, output_shapes)
@@ -118,6 +129,10 @@ class Constructors(ABC):
 
         Raises:
           TypeError: if there is none, or something else is among them.
+
+        >>> numbers = wb.data.Dataset.range(2)
+        >>> [(int(a), int(b)) for a, b in wb.data.Dataset.zip(numbers, numbers.map(lambda x: 10 * x))]
+        [(0, 0), (1, 10)]
         """
         if bool(args) == (datasets is not None):
             raise TypeError("zip takes datasets, or a tuple or dict of them, once: zip(a, b) or zip((a, b))")

@@ -42,6 +42,10 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
     Attributes:
       source: Where elements come from.
       stages: What is done to them, in order.
+
+    >>> dataset = wb.data.Dataset.range(6).map(lambda x: x * x).batch(4)
+    >>> list(dataset)
+    [array([0, 1, 4, 9]), array([16, 25])]
     """
 
     def __init__(
@@ -70,6 +74,9 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
 
         Raises:
           TypeError: if the function changes structure or dtype of the state.
+
+        >>> int(wb.data.Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x))
+        10
         """
         return fold(self, initial_state, reduce_func, "reduce" if name is None else f"reduce {name!r}")
 

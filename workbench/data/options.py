@@ -295,6 +295,10 @@ class Options(_Settings):
       experimental_threading: `ThreadingOptions`; also spelled `threading`.
       experimental_warm_start: Kept for the caller: a pass begins when its iterator is made.
       framework_type: Names of frameworks, for readers.
+
+    >>> options = wb.data.Options()
+    >>> options.experimental_distribute.auto_shard_policy = wb.data.AutoShardPolicy.DATA
+    >>> dataset = wb.data.Dataset.range(8).batch(4).with_options(options)
     """
 
     _kinds: ClassVar[dict[str, type]] = {

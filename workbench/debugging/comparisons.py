@@ -49,6 +49,12 @@ def assert_equal(
 
     Raises:
       InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit.
+
+    >>> wb.debugging.assert_equal(np.array([1, 2]), np.array([1, 2]))
+    >>> wb.debugging.assert_equal(np.array([1, 2]), np.array([1, 3]), message="labels")
+    Traceback (most recent call last):
+        ...
+    workbench.errors.InvalidArgumentError: labels: assert_equal: x == y does not hold at 1 of 2 elements, ...
     """
     _compare("assert_equal", operator.eq, x, y, message=message, summarize=summarize)
 
@@ -235,6 +241,8 @@ def assert_near(
 
     Raises:
       InvalidArgumentError: If it does not hold somewhere; dtypes or shapes do not fit, or are not floating.
+
+    >>> wb.debugging.assert_near(np.float32(0.1) + np.float32(0.2), np.float32(0.3))
     """
     if _are_surely_near(_scalar(x), _scalar(y), rtol, atol):
         return

@@ -40,6 +40,13 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
     Raises:
       NotFinite: For NaN and infinity, with how many there are.
       InvalidArgumentError: For other dtypes.
+
+    >>> wb.debugging.check_numerics(np.array([1.0, 2.0]), "loss")
+    array([1., 2.])
+    >>> wb.debugging.check_numerics(np.array([1.0, np.nan]), "loss")
+    Traceback (most recent call last):
+        ...
+    workbench.errors.NotFinite: loss: 1 NaN and 0 infinite of 2 elements of float64[2], the first at [1]
     """
     del name
     array = view(tensor)
@@ -72,6 +79,13 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
     Args:
       stack_height_limit: Taken for compatibility, without effect.
       path_length_limit: Taken for compatibility, without effect.
+
+    >>> wb.debugging.enable_check_numerics()
+    >>> strategy.run(lambda: np.array([1.0, np.inf]))
+    Traceback (most recent call last):
+        ...
+    workbench.errors.NotFinite: what the replica function returned is not finite on replica ...
+    >>> wb.debugging.disable_check_numerics()
     """
     global _enabled
     _enabled = True

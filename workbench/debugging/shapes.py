@@ -127,6 +127,13 @@ def assert_shapes(
 
     Raises:
       InvalidArgumentError: For the first array that does not fit; for `...` that does not lead.
+
+    >>> x, y = np.zeros((5, 2)), np.zeros((5, 3))
+    >>> wb.debugging.assert_shapes([(x, ("N", "Q")), (y, ("N", "D"))])
+    >>> wb.debugging.assert_shapes([(x, ("N", "Q")), (y, ("N", "Q"))])
+    Traceback (most recent call last):
+        ...
+    workbench.errors.InvalidArgumentError: assert_shapes: array 1 has shape (5, 3), where 'Q' is 3; it is 2 in ...
     """
     pairs = list(shapes.items() if isinstance(shapes, dict) else shapes)
     wanted = [_entries(shape) for _, shape in pairs]

@@ -101,7 +101,14 @@ def in_replica_function() -> bool:
 
 
 def in_cross_replica_context() -> bool:
-    """Whether the thread is in cross-replica context; exactly then `get_replica_context()` is None."""
+    """Whether the thread is in cross-replica context; exactly then `get_replica_context()` is None.
+
+    >>> with strategy.scope():
+    ...     wb.distribute.in_cross_replica_context()
+    True
+    >>> strategy.run(wb.distribute.in_cross_replica_context).values
+    (False, False)
+    """
     return type(thread.context) is CrossReplica
 
 

@@ -94,7 +94,12 @@ DEFAULT_STRATEGY = DefaultStrategy()
 
 
 def get_strategy() -> Strategy:
-    """The current strategy; the default strategy (one replica, always the same object) outside of any."""
+    """The current strategy; the default strategy (one replica, always the same object) outside of any.
+
+    >>> with strategy.scope():
+    ...     wb.distribute.get_strategy() is strategy
+    True
+    """
     strategy = contexts.entered_strategy()
     assert strategy is None or isinstance(strategy, Strategy)
     return strategy or DEFAULT_STRATEGY
@@ -104,6 +109,11 @@ def get_replica_context() -> ReplicaContext | None:
     """The ReplicaContext of the running replica function, or None in cross-replica context.
 
     Outside of all scopes it is that of the default strategy: one replica, whose collectives return their input.
+
+    >>> def step():
+    ...     return wb.distribute.get_replica_context().replica_id_in_sync_group
+    >>> strategy.run(step).values
+    (0, 1)
     """
     if contexts.in_cross_replica_context():
         return None

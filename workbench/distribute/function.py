@@ -70,11 +70,11 @@ def function(python_function: None = None) -> Callable[[Callable[..., Any]], Fun
 def function(python_function: Callable[..., Any] | None = None) -> Any:
     """Marks a replica function to be pipelined by `strategy.run`; as `@wb.function` or `@wb.function()`.
 
-    >>> @function
+    >>> @wb.function
     ... def double(x):
     ...     return 2 * x
-    >>> double(3)
-    6
+    >>> strategy.run(double, args=(3,)).values
+    (6, 6)
     """
     return Function if python_function is None else Function(python_function)
 

@@ -41,6 +41,9 @@ class FixedShardsPartitioner(Partitioner):
 
     Attributes:
       num_shards: How many; not checked, as in the reference.
+
+    >>> wb.distribute.partitioners.FixedShardsPartitioner(2)((1000, 16), np.float32)
+    [2, 1]
     """
 
     def __init__(self, num_shards: int) -> None:

@@ -45,6 +45,10 @@ def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, 
       InvalidArgumentError: if an example is damaged, lacks a feature without a default, or has one of another dtype
         or number of values.
       ValueError: if `features` is empty, holds something else, or a sequence that must not be missing.
+
+    >>> batch = [wb.io.encode_example({"label": label}) for label in range(3)]
+    >>> wb.io.parse_example(batch, {"label": wb.io.FixedLenFeature((), np.int64)})
+    {'label': array([0, 1, 2])}
     """
     if not features:
         raise ValueError("parse_example: features is empty; name what you want of the examples")

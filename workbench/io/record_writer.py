@@ -65,6 +65,12 @@ class TFRecordWriter:
     Raises:
       InvalidArgumentError: if the compression is unknown.
       NotFoundError: if the file cannot be made.
+
+    >>> with wb.io.TFRecordWriter("digits.tfrecord") as writer:
+    ...     for label in range(3):
+    ...         writer.write(wb.io.encode_example({"label": label}))
+    >>> len(list(wb.data.TFRecordDataset("digits.tfrecord")))
+    3
     """
 
     def __init__(self, path: str | os.PathLike[str], options: TFRecordOptions | str | None = None) -> None:

@@ -109,6 +109,10 @@ def connect(
       RuntimeError: in a replica function.
       FailedPreconditionError: if an earlier cluster would have to be closed whose strategies are in use; the message
         names them and their variables.
+
+    >>> cluster = wb.connect(replicas=2, processes=False)
+    >>> wb.MirroredStrategy().num_replicas_in_sync
+    2
     """
     asked = _without_defaults({name: value for name, value in locals().items() if name != "checkpoint"})
     if isinstance(address, Resolver):  # a notebook's cell makes a new one each time

@@ -93,6 +93,12 @@ def trace(strategy: Strategy) -> Iterator[Trace]:
 
     Args:
       strategy: The strategy whose steps are traced.
+
+    >>> def step():
+    ...     return wb.distribute.get_replica_context().all_reduce("mean", np.ones(4, "float32"))
+    >>> with wb.testing.trace(strategy) as steps:
+    ...     result = strategy.run(step)
+    >>> wb.testing.assert_collectives(steps, ["all_reduce"])
     """
     group = strategy.group
     first, found = group.number, Trace()
@@ -106,15 +112,19 @@ def trace(strategy: Strategy) -> Iterator[Trace]:
 def assert_collectives(of: Trace | Timings | Strategy, expected: Sequence[Collective | str]) -> None:
     """Checks that replicas asked for exactly these collectives, in this order.
 
-    >>> assert_collectives(steps, ["all_reduce"] * 10)  # doctest: +SKIP
-    >>> assert_collectives(steps, [Collective("all_reduce", redop="mean", bytes=2560)])  # doctest: +SKIP
-
     Args:
       of: A `trace`; or a strategy or what `wb.collectives` or `wb.open_run` gave, for all that is still known.
       expected: One `Collective` each, of which only what matters is filled in, or just the name of the operation.
 
     Raises:
       AssertionError: With both lists next to each other, marked where they part.
+
+    >>> def step():
+    ...     return wb.distribute.get_replica_context().all_reduce("mean", np.ones(4, "float32"))
+    >>> with wb.testing.trace(strategy) as steps:
+    ...     results = [strategy.run(step) for _ in range(10)]
+    >>> wb.testing.assert_collectives(steps, ["all_reduce"] * 10)
+    >>> wb.testing.assert_collectives(steps, [wb.testing.Collective("all_reduce", redop="mean", bytes=16)] * 10)
     """
     __tracebackhide__ = True
     found = _found(of)

@@ -30,6 +30,8 @@ def assert_every_element_once(
     Raises:
       AssertionError: Saying how many elements are left out, and which come twice and where; or that elements
         cannot be followed through the pipeline, or not to its end.
+
+    >>> wb.testing.assert_every_element_once(wb.data.Dataset.range(6).batch(4), 2)
     """
     __tracebackhide__ = True
     found = explain_sharding(dataset, shape, policy=policy, epoch=epoch)
@@ -69,6 +71,8 @@ def assert_sharding(
 
     Raises:
       AssertionError: Naming each point that differs, with what `wb.explain_sharding` says.
+
+    >>> wb.testing.assert_sharding(wb.data.Dataset.range(6).batch(4), 2, rows=[(2, 2), (1, 1)])
     """
     __tracebackhide__ = True
     found = explain_sharding(dataset, shape)

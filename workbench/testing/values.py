@@ -52,6 +52,8 @@ def assert_same_on_all(value: Any, *, rtol: float = 0.0, atol: float = 0.0) -> N
     Raises:
       AssertionError: Naming the first replica and element that differ from replica 0's.
       TypeError: If a leaf of `value` has no component per replica.
+
+    >>> wb.testing.assert_same_on_all(strategy.run(lambda: np.array([1.0, 2.0])))
     """
     __tracebackhide__ = True
     leaves, _ = flatten_distributed(value)
@@ -79,6 +81,8 @@ def assert_finite(value: Any) -> None:
 
     Raises:
       AssertionError: Naming the replicas, how many elements, and since which step, where that is known.
+
+    >>> wb.testing.assert_finite(strategy.run(lambda: np.array([1.0, 2.0])))
     """
     __tracebackhide__ = True
     found = _inspected(value, sys._getframe(1))

@@ -31,8 +31,6 @@ def report(path: str | os.PathLike[str], *shown: Any, title: str = "") -> Path:
     A browser shows it from the disk: the views with all their switches, and without scripts their tables. It asks
     nobody for anything. What is in it is as of now; nothing in the data becomes markup or runs.
 
-    >>> wb.report("report.html", wb.collectives(), wb.inspect(strategy))  # doctest: +SKIP
-
     Args:
       path: The file; it is replaced if it exists.
       shown: What `wb.collectives`, `wb.open_run`, `wb.inspect`, `wb.topology` and such give, strategies, clusters.
@@ -44,6 +42,8 @@ def report(path: str | os.PathLike[str], *shown: Any, title: str = "") -> Path:
     Raises:
       InvalidArgumentError: if there is nothing to show.
       TypeError: if something has no view.
+
+    >>> path = wb.report("report.html", wb.inspect(strategy.run(lambda: 1)), title="One number")
     """
     if not shown:
         raise InvalidArgumentError(

@@ -62,6 +62,9 @@ class Computing(Staged):
 
         Raises:
           InvalidArgumentError: if `synchronous` is to have parallel calls, or their number is less than 1.
+
+        >>> [int(x) for x in wb.data.Dataset.range(4).map(lambda x: x * x)]
+        [0, 1, 4, 9]
         """
         if synchronous and num_parallel_calls is not None:
             raise InvalidArgumentError(
@@ -108,6 +111,9 @@ class Computing(Staged):
 
         Raises:
           TypeError: if it gives something else.
+
+        >>> [int(x) for x in wb.data.Dataset.range(3).flat_map(lambda n: wb.data.Dataset.range(n))]
+        [0, 0, 1]
         """
         stage = Interleave("flat_map", map_func).checked(self)  # type: ignore[arg-type]
         return self.with_stage(stage, name)
@@ -136,6 +142,11 @@ class Computing(Staged):
         Raises:
           InvalidArgumentError: if cycle, block or number of calls is less than 1.
           TypeError: if `map_func` gives something else than datasets.
+
+        >>> files = wb.data.Dataset.from_tensor_slices([10, 20])
+        >>> lines = files.interleave(lambda start: wb.data.Dataset.range(start, start + 3), cycle_length=2)
+        >>> [int(x) for x in lines]
+        [10, 20, 11, 21, 12, 22]
         """
         stage = Interleave.of(map_func, cycle_length, block_length, num_parallel_calls, deterministic)
         return self.with_stage(stage.checked(self), name)  # type: ignore[arg-type]
@@ -150,5 +161,9 @@ class Computing(Staged):
 
         Raises:
           TypeError: in a pass, if the function changes structure or dtype of the state, or returns no pair.
+
+        >>> sums = wb.data.Dataset.range(5).scan(np.int64(0), lambda total, x: (total + x, total + x))
+        >>> [int(x) for x in sums]
+        [0, 1, 3, 6, 10]
         """
         return self.with_stage(Scan(initial_state, scan_func), name)

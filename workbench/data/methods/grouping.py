@@ -45,6 +45,9 @@ class Grouping(Staged):
 
         Raises:
           InvalidArgumentError: if a batch would be empty, or the number of calls is less than 1.
+
+        >>> list(wb.data.Dataset.range(5).batch(2))
+        [array([0, 1]), array([2, 3]), array([4])]
         """
         check_parallel_calls("batch", num_parallel_calls)
         stage = Batch.of(int(batch_size), bool(drop_remainder))
@@ -72,6 +75,12 @@ class Grouping(Staged):
           name: Name of the stage.
           num_parallel_calls: Batches that threads pad at a time, as for `batch`; the reference has no such argument.
           deterministic: See `batch`.
+
+        >>> rows = wb.data.Dataset.range(1, 4).map(lambda n: np.full(int(n), n))
+        >>> next(iter(rows.padded_batch(3)))
+        array([[1, 0, 0],
+               [2, 2, 0],
+               [3, 3, 3]])
         """
         check_parallel_calls("padded_batch", num_parallel_calls)
         stage = PaddedBatch.of(self.element_spec, batch_size, padded_shapes, padding_values, drop_remainder)
@@ -106,7 +115,11 @@ class Grouping(Staged):
         )
 
     def unbatch(self, name: str | None = None) -> Self:
-        """Rows of the elements as elements."""
+        """Rows of the elements as elements.
+
+        >>> [int(x) for x in wb.data.Dataset.range(4).batch(3).unbatch()]
+        [0, 1, 2, 3]
+        """
         with suppress(OutOfRangeError):  # as for `unique`
             Unbatch.check(self.element_spec)
         return self.with_stage(Unbatch(), name)
@@ -142,6 +155,9 @@ class Grouping(Staged):
           stride: From one element of a window to the next.
           drop_remainder: Whether to leave out windows that are not full.
           name: Name of the stage.
+
+        >>> [[int(x) for x in window] for window in wb.data.Dataset.range(5).window(3, shift=2)]
+        [[0, 1, 2], [2, 3, 4], [4]]
         """
         stage = Window.of(size, size if shift is None else shift, stride, drop_remainder)
         return self.with_stage(stage, name)
@@ -204,5 +220,9 @@ class Grouping(Staged):
         return self.with_stage(stage, name)
 
     def enumerate(self, start: int = 0, name: str | None = None) -> Self:
-        """Pairs of a number and the element."""
+        """Pairs of a number and the element.
+
+        >>> [(int(n), int(x)) for n, x in wb.data.Dataset.range(5, 7).enumerate()]
+        [(0, 5), (1, 6)]
+        """
         return self.with_stage(Enumerate(int(start)), name)

@@ -30,6 +30,9 @@ class Ordering(Staged):
 
         Raises:
           TypeError: if structures or dtypes differ.
+
+        >>> [int(x) for x in wb.data.Dataset.range(2).concatenate(wb.data.Dataset.range(5, 7))]
+        [0, 1, 5, 6]
         """
         source = Concatenated((self, dataset))  # type: ignore[arg-type]
         return self.with_source(source.named(name), ()).with_element_spec(source.element_spec())
@@ -51,6 +54,10 @@ class Ordering(Staged):
 
         Raises:
           InvalidArgumentError: if the buffer has no room, or an endless dataset is to be shuffled in full.
+
+        >>> order = [int(x) for x in wb.data.Dataset.range(100).shuffle(100, seed=1)]
+        >>> sorted(order) == list(range(100)) != order
+        True
         """
         if buffer_size == UNKNOWN_CARDINALITY and self.cardinality() == INFINITE_CARDINALITY:
             raise InvalidArgumentError(
@@ -60,11 +67,19 @@ class Ordering(Staged):
         return self.with_stage(stage, name)
 
     def take(self, count: int, name: str | None = None) -> Self:
-        """The first `count` elements; all if negative."""
+        """The first `count` elements; all if negative.
+
+        >>> [int(x) for x in wb.data.Dataset.range(100).take(2)]
+        [0, 1]
+        """
         return self.with_stage(Take(int(count)), name)
 
     def skip(self, count: int, name: str | None = None) -> Self:
-        """All but the first `count` elements; none if negative."""
+        """All but the first `count` elements; none if negative.
+
+        >>> [int(x) for x in wb.data.Dataset.range(5).skip(3)]
+        [3, 4]
+        """
         return self.with_stage(Skip(int(count)), name)
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Self:
@@ -74,11 +89,18 @@ class Ordering(Staged):
           num_shards: The number of parts, at least 1.
           index: The part to keep, from 0 to `num_shards - 1`.
           name: Name of the stage.
+
+        >>> [int(x) for x in wb.data.Dataset.range(7).shard(3, index=1)]
+        [1, 4]
         """
         return self.with_stage(Shard.of(int(num_shards), int(index)), name)
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Self:
-        """The elements `count` times; forever if None or negative."""
+        """The elements `count` times; forever if None or negative.
+
+        >>> [int(x) for x in wb.data.Dataset.range(2).repeat(2)]
+        [0, 1, 0, 1]
+        """
         return self.with_stage(Repeat(-1 if count is None else int(count)), name)
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
@@ -86,6 +108,9 @@ class Ordering(Staged):
 
         Raises:
           ValueError: if it gives something else than one bool, as far as made-up values can tell.
+
+        >>> [int(x) for x in wb.data.Dataset.range(6).filter(lambda x: x % 2 == 0)]
+        [0, 2, 4]
         """
         check_predicate(predicate, self, "filter")  # type: ignore[arg-type]
         return self.with_stage(Filter(predicate), name)
@@ -139,11 +164,19 @@ class Ordering(Staged):
 
         Raises:
           InvalidArgumentError: if the size is below -1.
+
+        >>> [int(x) for x in wb.data.Dataset.range(3).prefetch(wb.data.AUTOTUNE)]
+        [0, 1, 2]
         """
         return self.with_stage(Prefetch.of(buffer_size), name)
 
     def cache(self, filename: str = "", name: str | None = None) -> Self:
-        """Keeps the elements of the first complete pass, and gives those from then on."""
+        """Keeps the elements of the first complete pass, and gives those from then on.
+
+        >>> dataset = wb.data.Dataset.range(3).map(lambda x: x * x).cache()
+        >>> [int(x) for epoch in range(2) for x in dataset]
+        [0, 1, 4, 0, 1, 4]
+        """
         return self.with_stage(Cache(filename), name)
 
     def assert_cardinality(self, expected_cardinality: int, name: str | None = None) -> Self:

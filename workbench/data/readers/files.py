@@ -82,6 +82,12 @@ class TFRecordDataset(Dataset):
     Raises:
       TypeError: if the names are no text.
       InvalidArgumentError: if the compression is unknown.
+
+    >>> with wb.io.TFRecordWriter("words.tfrecord") as writer:
+    ...     for word in (b"one", b"two"):
+    ...         writer.write(word)
+    >>> list(wb.data.TFRecordDataset(["words.tfrecord"]))
+    [b'one', b'two']
     """
 
     def __init__(

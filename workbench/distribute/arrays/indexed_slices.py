@@ -19,6 +19,8 @@ class IndexedSlices:
       values: Shape `(n, ...)`: the rows.
       indices: Shape `(n,)`: which rows they are; where one occurs twice the rows add up.
       dense_shape: Shape of the whole array, or None if unknown.
+
+    >>> rows = wb.IndexedSlices(values=np.ones((2, 3)), indices=np.array([7, 1]))  # rows 7 and 1 of a large array
     """
 
     values: Any

@@ -39,10 +39,17 @@ class ClusterCoordinator:
     Raises:
       ValueError: If it is another strategy.
 
-    >>> coordinator = ClusterCoordinator(strategy)  # doctest: +SKIP
-    >>> for _ in range(100):  # doctest: +SKIP
-    ...     coordinator.schedule(step, args=(iterator,))
-    >>> coordinator.join()  # doctest: +SKIP
+    >>> strategy = wb.distribute.ParameterServerStrategy(servers=1)
+    >>> coordinator = wb.distribute.coordinator.ClusterCoordinator(strategy)
+    >>> with strategy.scope():
+    ...     total = wb.Variable(0.0)
+    >>> def step(number):
+    ...     total.assign_add(number)
+    >>> for number in range(4):
+    ...     result = coordinator.schedule(step, args=(number,))
+    >>> coordinator.join()
+    >>> float(total.numpy())
+    6.0
     """
 
     def __new__(cls, strategy: ParameterServerStrategy) -> ClusterCoordinator:
@@ -110,6 +117,11 @@ class ClusterCoordinator:
           Exception: What a function that was scheduled before has raised; `fn` is not queued then.
           CaptureError: If `fn` or an argument cannot travel.
           ClusterClosed: If the strategy was closed.
+
+        >>> coordinator = wb.distribute.coordinator.ClusterCoordinator(wb.distribute.ParameterServerStrategy(servers=1))
+        >>> later = coordinator.schedule(lambda x: 2 * x, args=(21,))
+        >>> later.fetch()
+        42
         """
         prepared = self._shipment.prepare(fn)
         arguments: Any = b""

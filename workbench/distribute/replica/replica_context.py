@@ -132,6 +132,12 @@ class ReplicaContext:
         Raises:
           CollectiveMismatch: If replicas asked for different things.
           ValueError: If `reduce_op` is unknown.
+
+        >>> def step():
+        ...     ctx = wb.distribute.get_replica_context()
+        ...     return ctx.all_reduce("sum", np.array([1.0, ctx.replica_id_in_sync_group]))
+        >>> strategy.run(step).values[0]
+        array([2., 1.])
         """
         env = self._env
         if env is None or get_ident() != self._thread:
@@ -174,6 +180,12 @@ class ReplicaContext:
           InvalidArgumentError: For scalars and an axis that does not exist.
           NotImplementedError: For IndexedSlices.
           CollectiveMismatch: If replicas differ in dtype, rank, or another dimension.
+
+        >>> def step():
+        ...     ctx = wb.distribute.get_replica_context()
+        ...     return ctx.all_gather(np.full(2, ctx.replica_id_in_sync_group), axis=0)
+        >>> strategy.run(step).values[1]
+        array([0, 0, 1, 1])
         """
         env = self._alive()
         site = call_site(sys._getframe(1))
@@ -200,6 +212,12 @@ class ReplicaContext:
 
         Raises:
           RuntimeError: If not every replica calls it, or it is called inside a merge function.
+
+        >>> def step():
+        ...     ctx = wb.distribute.get_replica_context()
+        ...     return ctx.merge_call(lambda strategy, x: strategy.reduce("SUM", x, axis=None), args=(2,))
+        >>> [int(value) for value in strategy.run(step).values]
+        [4, 4]
         """
         env = self._alive()
         if not env.traced:

@@ -42,7 +42,7 @@ class FunctionOptimizer:
     >>> def rmsprop(values, gradient, slots, step):
     ...     mean = 0.9 * slots["mean"] + 0.1 * gradient**2
     ...     return values - 0.01 * gradient / np.sqrt(mean + 1e-7), {"mean": mean}
-    >>> FunctionOptimizer(rmsprop, slots={"mean": 0.0})
+    >>> wb.distribute.server_optimizers.FunctionOptimizer(rmsprop, slots={"mean": 0.0})
     FunctionOptimizer(rmsprop, slots={'mean': 0.0})
     """
 

@@ -36,9 +36,14 @@ class CentralStorageStrategy(Strategy):
       InvalidArgumentError: If a device does not exist or is given twice, devices are on several hosts, or several
         replicas would need the memory of a GPU.
 
-    >>> strategy = CentralStorageStrategy(["CPU:0", "CPU:1"])  # doctest: +SKIP
-    >>> with strategy.scope():  # doctest: +SKIP
+    >>> strategy = wb.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"])
+    >>> with strategy.scope():
     ...     w = wb.Variable([1.0, 2.0], aggregation="SUM")
+    >>> def step():
+    ...     w.assign_add([1.0, 0.0])
+    >>> strategy.run(step)
+    >>> w.numpy()
+    array([3., 2.], dtype=float32)
     """
 
     def __init__(

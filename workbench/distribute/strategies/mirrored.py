@@ -26,9 +26,11 @@ class MirroredStrategy(Strategy):
       InvalidArgumentError: If a device does not exist, or is given twice.
       BackendUnavailable: If `cross_device_ops` cannot work on the devices.
 
-    >>> strategy = MirroredStrategy(["CPU:0", "CPU:1"])  # doctest: +SKIP
-    >>> with strategy.scope():  # doctest: +SKIP
+    >>> strategy = wb.MirroredStrategy(["CPU:0", "CPU:1"])
+    >>> with strategy.scope():
     ...     w = wb.Variable([1.0, 2.0])
+    >>> strategy.num_replicas_in_sync
+    2
     """
 
     def __init__(

@@ -41,6 +41,10 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     Raises:
       InvalidArgumentError: If hosts have different numbers of devices.
+
+    >>> strategy = wb.MultiWorkerMirroredStrategy()  # on all devices of the cluster
+    >>> int(strategy.reduce("SUM", strategy.run(lambda: 1), axis=None))
+    2
     """
 
     def __init__(

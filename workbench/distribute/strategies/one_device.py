@@ -18,6 +18,10 @@ class OneDeviceStrategy(Strategy):
 
     Raises:
       InvalidArgumentError: If there is no such device.
+
+    >>> strategy = wb.OneDeviceStrategy("CPU:0")
+    >>> strategy.run(lambda x: x + 1, args=(1,)).values
+    (2,)
     """
 
     def __init__(self, device: str | DeviceSpec | Device, *, backend: Library = "numpy") -> None:

@@ -65,9 +65,11 @@ class ParameterServerStrategy(Strategy):
     Raises:
       ValueError: If there are too few devices, or the resolver names another job, or no worker or server.
 
-    >>> strategy = ParameterServerStrategy(servers=2)  # doctest: +SKIP
-    >>> with strategy.scope():  # doctest: +SKIP
+    >>> strategy = wb.distribute.ParameterServerStrategy(servers=1)
+    >>> with strategy.scope():
     ...     table = wb.Variable(np.zeros((1000, 16), "float32"))
+    >>> table.shape
+    (1000, 16)
     """
 
     coordinator: Any = None

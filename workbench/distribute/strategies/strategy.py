@@ -167,6 +167,9 @@ class Strategy(DescribedStrategy):
 
         Raises:
           RuntimeError: Inside the scope of another strategy, or in a replica function.
+
+        >>> with strategy.scope():
+        ...     w = wb.Variable([1.0, 2.0])  # a copy on every replica
         """
         contexts.require_cross_replica(self, "strategy.scope()")
         with contexts.cross_replica(self, "scope"):
@@ -200,6 +203,11 @@ class Strategy(DescribedStrategy):
           CaptureError: If `fn` or an argument cannot be sent to the replicas.
           TypeError: If `args` is not a tuple or list, or `kwargs` not a dictionary; or if `fn` is a generator function
             or an async one, of which a call would run nothing.
+
+        >>> def step(x):
+        ...     return x * wb.distribute.get_replica_context().replica_id_in_sync_group
+        >>> strategy.run(step, args=(10,)).values
+        (0, 10)
         """
         __tracebackhide__ = True  # what notebooks and pytest show of an error is the user's line
         if contexts.thread.context is not None:
@@ -286,6 +294,12 @@ class Strategy(DescribedStrategy):
         Raises:
           InvalidArgumentError: If shapes or dtypes of the components do not fit together.
           RuntimeError: In a replica function.
+
+        >>> values = wb.distribute.PerReplica([np.array([1, 2]), np.array([5])])
+        >>> int(strategy.reduce("SUM", values, axis=0))
+        8
+        >>> float(strategy.reduce("MEAN", strategy.run(lambda: 3.0), axis=None))
+        3.0
         """
         contexts.require_cross_replica(self, "strategy.reduce")
         op, checked = as_reduce_op(reduce_op), as_axis(axis)
@@ -303,6 +317,10 @@ class Strategy(DescribedStrategy):
           InvalidArgumentError: For scalars, an axis that does not exist, or components that do not fit together.
           NotImplementedError: For IndexedSlices that are not distributed; those of a distributed value become dense.
           RuntimeError: In a replica function.
+
+        >>> values = wb.distribute.PerReplica([np.array([1, 2]), np.array([5])])
+        >>> strategy.gather(values, axis=0)
+        array([1, 2, 5])
         """
         contexts.require_cross_replica(self, "strategy.gather")
         leaves, spec = flatten_distributed(value)
@@ -312,6 +330,9 @@ class Strategy(DescribedStrategy):
         """The components of a distributed value, as a tuple; `(value,)` for an ordinary one.
 
         Variables give their component variables, structures one structure per replica.
+
+        >>> strategy.local_results(strategy.run(lambda: "here"))
+        ('here', 'here')
         """
         return parts_of(value, self._size)
 
@@ -325,6 +346,9 @@ class Strategy(DescribedStrategy):
 
         Raises:
           ValueError: If it returns different structures for different replicas.
+
+        >>> strategy.distribute_values_from_function(lambda context: 10 * context.replica_id_in_sync_group).values
+        (0, 10)
         """
         if self._group is not None and self._group.may_grow:
             self._group.grow()
@@ -342,6 +366,10 @@ class Strategy(DescribedStrategy):
 
         Raises:
           ValueError: If its elements have no batch dimension.
+
+        >>> batches = strategy.distribute_dataset(wb.data.Dataset.range(8).batch(4))
+        >>> [int(strategy.reduce("SUM", batch, axis=0)) for batch in batches]
+        [6, 22]
         """
         from workbench.distribute.input.distributed_dataset import (
             distribute_dataset,  # the data pipeline, only when it is used
@@ -358,6 +386,10 @@ class Strategy(DescribedStrategy):
           dataset_fn: Returns a dataset batched by the *per-replica* batch size; it is neither split nor sharded, each
             replica takes one element per step.
           options: How to read; see `InputOptions`.
+
+        >>> batches = strategy.distribute_datasets_from_function(lambda context: wb.data.Dataset.range(4).batch(2))
+        >>> [batch.values for batch in batches]
+        [(array([0, 1]), array([2, 3]))]
         """
         from workbench.distribute.input.distributed_dataset import distribute_datasets_from_function
 

@@ -62,6 +62,14 @@ class Variable(DescribedVariable, DistributedValues):
     Raises:
       ValueError: If synchronization is NONE in a scope, aggregation is MEAN for an integer variable, or `constraint`
         is no function.
+
+    >>> with strategy.scope():
+    ...     w = wb.Variable([1.0, 2.0], name="w", aggregation="MEAN")
+    >>> def step():
+    ...     w.assign_add([1.0, wb.distribute.get_replica_context().replica_id_in_sync_group])
+    >>> strategy.run(step)
+    >>> w.numpy()
+    array([2. , 2.5], dtype=float32)
     """
 
     __slots__ = ("__dict__",)

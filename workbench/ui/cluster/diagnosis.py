@@ -112,6 +112,8 @@ def diagnose(cluster: Cluster | None = None) -> Diagnosis:
 
     Raises:
       FailedPreconditionError: if there is no cluster yet.
+
+    >>> shown = wb.diagnose()  # prints itself as the last line of a cell
     """
     cluster = cluster or current_cluster()
     if cluster is None:

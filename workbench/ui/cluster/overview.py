@@ -75,6 +75,8 @@ def overview(of: Strategy | Cluster | None = None) -> OverviewView:
     Raises:
       FailedPreconditionError: if there is no cluster yet.
       TypeError: if `of` is something else.
+
+    >>> shown = wb.overview(strategy)  # a live view, as the last line of a cell
     """
     cluster = cluster_of(of, "overview")
     if not cluster.closed:

@@ -162,6 +162,11 @@ def inspect(
     Raises:
       InvalidArgumentError: if there are no such elements.
       WorkbenchError: what went wrong in the step that made the value.
+
+    >>> ids = strategy.run(lambda: wb.distribute.get_replica_context().replica_id_in_sync_group)
+    >>> found = wb.inspect(ids, name="ids")  # a live view, as the last line of a cell
+    >>> print(found)
+    PerReplica 'ids' int64 () over 2 replicas ...
     """
     called = name or name_in(sys._getframe(1), value)
     return inspection_of(

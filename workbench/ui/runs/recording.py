@@ -155,9 +155,6 @@ def record(path: str | os.PathLike[str], cluster: Cluster | None = None) -> Reco
 
     Beside them it keeps events, the topology and the use of devices, and what is inspected or explained meanwhile.
 
-    >>> with wb.record("runs/first.parquet"):  # doctest: +SKIP
-    ...     strategy.run(step)
-
     Args:
       path: The file, `….parquet`; it is replaced if it exists, and its folder is made if there is none. Runs in a
         folder named `runs` appear in JupyterLab's panel.
@@ -167,6 +164,11 @@ def record(path: str | os.PathLike[str], cluster: Cluster | None = None) -> Reco
       InvalidArgumentError: if it is no path of a file, or of one that nobody would find.
       FailedPreconditionError: if there is no cluster yet.
       StorageFull: if there is no space.
+
+    >>> def step():
+    ...     return wb.distribute.get_replica_context().all_reduce("sum", np.ones(4))
+    >>> with wb.record("runs/first.parquet"):
+    ...     result = strategy.run(step)
     """
     _check(Path(path))
     cluster = cluster or current_cluster()

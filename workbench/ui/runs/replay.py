@@ -104,5 +104,12 @@ def open_run(
       NotFoundError: if there is no such file.
       DataCorruption: if it is damaged or no recorded run.
       InvalidArgumentError: if `steps` are none of a run.
+
+    >>> def step():
+    ...     return wb.distribute.get_replica_context().all_reduce("sum", np.ones(4))
+    >>> with wb.record("one.parquet"):
+    ...     result = strategy.run(step)
+    >>> wb.open_run("one.parquet")
+    run one: ...
     """
     return RecordedRun(Path(path), internal=internal, steps=steps)

@@ -228,14 +228,18 @@ def _none(folder: Path) -> str:
 def runs(folder: str | os.PathLike[str] = "runs") -> RunList:
     """The runs that `wb.record` wrote to a folder, newest first.
 
-    >>> wb.runs()["first"]  # doctest: +SKIP
-    >>> wb.runs().compare("first", "second")  # doctest: +SKIP
-
     Args:
       folder: Where to look, not below it.
 
     Raises:
       InvalidArgumentError: if it is a file.
+
+    >>> def step():
+    ...     return wb.distribute.get_replica_context().all_reduce("sum", np.ones(4))
+    >>> for name in ("first", "second"):
+    ...     with wb.record(f"runs/{name}.parquet"):
+    ...         result = strategy.run(step)
+    >>> comparison = wb.runs("runs").compare("first", "second")
     """
     if Path(folder).is_file():
         raise InvalidArgumentError(f"{folder} is a file; wb.open_run({str(folder)!r}) opens it")
