@@ -103,13 +103,16 @@ def test_a_browser_draws_the_sample_run_without_a_kernel(site: Path) -> None:
             "Dataset",
             "Input",
         }
-        frame.get_by_role("tab", name="Values", exact=True).click()
+        frame.get_by_role("button", name="Show the values").click()
+        frame.get_by_role("tab", name="Values", exact=True, selected=True).wait_for()
         frame.get_by_text("replica 3 gave it to all_reduce").first.wait_for()
 
         page.goto(
             (site / "guide" / "sample" / "digits.html").as_uri()
         )  # from the disk, as by `workbench docs`
         page.get_by_role("heading", name=verdict).wait_for()
+        page.get_by_role("tab", name="Devices", exact=True).click()
+        page.get_by_role("tabpanel", name="Devices").wait_for()
     assert [url for url in asked if not url.startswith((address, "file:", "data:", "blob:"))] == []
 
 

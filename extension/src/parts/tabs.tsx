@@ -1,6 +1,7 @@
 // Several pages in one place, one of them at a time.
 import type { ComponentChildren } from "preact";
 import { useContext, useState } from "preact/hooks";
+import { OPEN } from "../view";
 import { SavedPage } from "./saved_page";
 
 interface Tab {
@@ -12,6 +13,8 @@ interface Tab {
 }
 
 export interface Page extends Tab {
+  /** The view that it shows, where others may ask for that. */
+  view?: string;
   title: string;
   draw(): ComponentChildren;
 }
@@ -59,13 +62,19 @@ export function TabList({ label, tabs, chosen, onChoose, ...rest }: ListProps) {
 
 /** At least one page; which one is open stays so while pages come and go. */
 export function Tabs({ label, pages }: { label: string; pages: readonly Page[] }) {
-  const first = useContext(SavedPage)?.open;
-  const [chosen, setChosen] = useState(() => pages.find((one) => one.title === first)?.name ?? "");
+  const saved = useContext(SavedPage);
+  const [chosen, setChosen] = useState(() => pages.find((one) => one.title === saved?.open)?.name ?? "");
   const page = pages.find((one) => one.name === chosen) ?? pages[0]!;
+  const onOpen = (event: CustomEvent<{ view: string }>) => {
+    const asked = pages.find((one) => one.view === event.detail.view);
+    if (!saved || !asked) return; // elsewhere a pane opens
+    event.preventDefault();
+    setChosen(asked.name);
+  };
   return (
     <>
       <TabList class="wb-tabs" label={label} tabs={pages} chosen={page.name} onChoose={setChosen} />
-      <div role="tabpanel" aria-label={page.title} key={page.name}>
+      <div role="tabpanel" aria-label={page.title} key={page.name} {...{ [`on${OPEN}`]: onOpen }}>
         {page.draw()}
       </div>
     </>

@@ -4,7 +4,7 @@ import { Exportable } from "../export/scope";
 import { Head } from "../parts/head";
 import { Tabs } from "../parts/tabs";
 import { count, counted, timeText } from "../format";
-import type { Models, Replay } from "../models";
+import type { Replay } from "../models";
 import type { Context, View } from "../view";
 import { arraySharding } from "./array_sharding";
 import { collectives } from "./collectives";
@@ -17,21 +17,36 @@ import { overview } from "./overview";
 import { topology } from "./topology";
 import { values } from "./values";
 
+/** The parts of a model that are drawn on pages, each with the name of its tab. */
+const PAGES = {
+  overview: ["Overview", overview],
+  collectives: ["Collectives", collectives],
+  topology: ["Topology", topology],
+  devices: ["Devices", devices],
+  values: ["Values", values],
+  array_sharding: ["Array", arraySharding],
+  dataset_sharding: ["Dataset", datasetSharding],
+  input: ["Input", input],
+  data_service: ["Data service", dataService],
+  servers: ["Servers", servers],
+} as const;
+
 export const replay: View<Replay> = {
   title: "Recorded run",
   draw({ model, context }) {
-    const pages = [
-      page("overview", "Overview", overview, model.collectives, context),
-      page("collectives", "Collectives", collectives, model.collectives, context),
-      page("topology", "Topology", topology, model.topology, context),
-      page("devices", "Devices", devices, model.devices, context),
-      page("values", "Values", values, model.values, context),
-      page("array_sharding", "Array", arraySharding, model.array_sharding, context),
-      page("dataset_sharding", "Dataset", datasetSharding, model.dataset_sharding, context),
-      page("input", "Input", input, model.input, context),
-      page("data_service", "Data service", dataService, model.data_service, context),
-      page("servers", "Servers", servers, model.servers, context),
-    ].filter((one) => one !== null);
+    // Nobody can be asked for more than was recorded.
+    const looking = { ...context, ask: undefined };
+    const pages = (Object.keys(PAGES) as Part[]).flatMap((view) => {
+      const [name, drawn] = PAGES[view] as readonly [string, View<never>];
+      const shown = view === "overview" ? model.collectives : model[view];
+      const { title } = drawn;
+      const draw = () => (
+        <Exportable view={view} title={title} model={shown!}>
+          <drawn.draw model={shown as never} context={looking} />
+        </Exportable>
+      );
+      return shown ? { view, name, title, draw } : [];
+    });
     const { run } = model;
     return (
       <div class="wb-part">
@@ -58,29 +73,7 @@ export const replay: View<Replay> = {
   },
 };
 
-type Part = Exclude<keyof Models, "replay">;
-
-function page<K extends Part>(
-  key: K,
-  name: string,
-  view: View<Models[K]>,
-  model: Models[K] | null,
-  context: Context,
-) {
-  // Nobody can be asked for more than was recorded.
-  const looking = { ...context, ask: undefined };
-  return (
-    model && {
-      name,
-      title: view.title,
-      draw: () => (
-        <Exportable view={key} title={view.title} model={model}>
-          <view.draw model={model} context={looking} />
-        </Exportable>
-      ),
-    }
-  );
-}
+type Part = keyof typeof PAGES;
 
 function Steps({ model, ask }: { model: Replay; ask: Context["ask"] }) {
   const { first_step, last_step, shown_from, shown_to } = model;
