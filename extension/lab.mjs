@@ -18,18 +18,25 @@ export const styles = {
   },
 };
 
+/** How everything is built. Elements are calls of `h`, as `src/jsx.ts` says; what esbuild reads of tsconfig.json would win. */
+export const settings = {
+  bundle: true,
+  target: "es2022",
+  minify: true,
+  legalComments: "none",
+  plugins: [styles],
+  logLevel: "warning",
+  inject: ["src/jsx.ts"],
+  tsconfigRaw: { compilerOptions: { jsx: "react", jsxFactory: "h", jsxFragmentFactory: "Fragment" } },
+};
+
 export async function buildLab() {
   // JupyterLab's packages are asked for at run time; preact and the views come along.
   const external = ["@jupyterlab/*", "@lumino/*"];
   const done = await build({
+    ...settings,
     entryPoints: ["src/lab/index.ts"],
-    bundle: true,
     format: "cjs",
-    target: "es2022",
-    minify: true,
-    legalComments: "none",
-    plugins: [styles],
-    logLevel: "warning",
     external,
     metafile: true,
     write: false,

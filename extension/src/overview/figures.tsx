@@ -54,7 +54,7 @@ export function Figures({ overview, group, open }: Props) {
         <button key={name} type="button" class="wb-figure" onClick={() => open(view)}>
           <span class="wb-figure-name">{name}</span>
           <span>
-            <b data-tone={"tone" in rest ? rest.tone : undefined}>{value}</b> {unit}
+            <b data-severity={"tone" in rest ? rest.tone : undefined}>{value}</b> {unit}
           </span>
           {course}
         </button>
