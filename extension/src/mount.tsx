@@ -3,7 +3,7 @@ import { type ComponentChildren, render } from "preact";
 import { Exportable } from "./export/scope";
 import { FrameScheduler } from "./frames";
 import type { Models } from "./models";
-import { pageSelection, type Selection } from "./selection";
+import { pageSelection, type PointedStep, type Selection } from "./selection";
 import { SavedPage, type Saved } from "./parts/saved_page";
 import style from "./style.css";
 import { VIEWS, type ViewName } from "./views";
@@ -52,6 +52,7 @@ export function mount<K extends ViewName>(
     const context = {
       selected: selection.now,
       select: (replica: number) => selection.toggle(replica),
+      point: (step: PointedStep | null) => selection.point(step),
       ask: options.ask,
     };
     render(

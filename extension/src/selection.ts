@@ -1,11 +1,20 @@
-// What a person has picked out: a replica, lit up in every view of the page.
+// What a person has picked out, and points at, in every view of the page at once: a replica, and a step.
+
+/** A step of a group of replicas; `of` as `stepsOf` has it. */
+export interface PointedStep {
+  of: string;
+  number: number;
+}
 
 export interface Selected {
+  /** The replica that is lit up. */
   replica: number | null;
+  /** The step that the pointer or the cursor of a chart is at. */
+  step: PointedStep | null;
 }
 
 export class Selection {
-  #now: Selected = { replica: null };
+  #now: Selected = { replica: null, step: null };
   readonly #listeners = new Set<() => void>();
 
   get now(): Selected {
@@ -14,14 +23,24 @@ export class Selection {
 
   /** Selects a replica; the one that is selected already: none. */
   toggle(replica: number): void {
-    this.#now = { replica: this.#now.replica === replica ? null : replica };
-    for (const listener of [...this.#listeners]) listener();
+    this.#set({ replica: this.#now.replica === replica ? null : replica });
+  }
+
+  /** Points at a step, or at none. */
+  point(step: PointedStep | null): void {
+    const before = this.#now.step;
+    if (before?.of !== step?.of || before?.number !== step?.number) this.#set({ step });
   }
 
   /** Calls `listener` after every change, until the returned function is called. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  #set(change: Partial<Selected>): void {
+    this.#now = { ...this.#now, ...change };
+    for (const listener of [...this.#listeners]) listener();
   }
 }
 

@@ -1,15 +1,17 @@
 // What a view is: a function of a model, and what it may use beside it.
 import type { ComponentChildren } from "preact";
 import type { Models } from "./models";
-import type { Selected } from "./selection";
+import type { PointedStep, Selected } from "./selection";
 
 export type ViewName = keyof Models;
 
 export interface Context {
-  /** The replica that is selected on the page. */
+  /** The replica that is selected on the page, and the step that is pointed at. */
   selected: Selected;
   /** Selects a replica in all views, or none if it was selected. */
   select(replica: number): void;
+  /** Marks a step in all views of its run, or none; see `stepsOf`. */
+  point(step: PointedStep | null): void;
   /** Asks whoever owns the model for something, such as another what-if; undefined where nobody can answer. */
   ask: ((request: Request) => void) | undefined;
 }

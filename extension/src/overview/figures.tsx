@@ -1,26 +1,37 @@
 // Four figures with their course over the newest steps.
 import { replicaColour } from "../colours";
 import { NOTHING, count } from "../format";
-import type { GroupView, Overview } from "../models";
+import type { GroupView, Overview, StepTiming } from "../models";
 import { amount } from "../parts/rates";
+import { type Steps } from "../parts/steps";
 import type { ViewName } from "../view";
 
 interface Props {
   overview: Overview;
   group: GroupView;
+  steps: Steps;
   open(view: ViewName): void;
 }
 
-export function Figures({ overview, group, open }: Props) {
+export function Figures({ overview, group, steps, open }: Props) {
   const { steps_per_second, waited_percent, not_finite_steps, live, replicas } = overview;
-  const rates = group.steps.flatMap(({ seconds }) => (seconds ? [1 / seconds] : []));
+  const course = (value: (step: StepTiming) => number | null, top?: number, filled = false) => {
+    const shown = group.steps.filter((step) => value(step) !== null);
+    return (
+      <Course
+        values={shown.map((step) => value(step)!)}
+        pointed={shown.findIndex(({ step }) => step === steps.pointed)}
+        {...{ top, filled }}
+      />
+    );
+  };
   const late = group.lateness.stragglers.length > 0;
   const figures = [
     {
       name: "Steps per second",
       value: steps_per_second === null ? NOTHING : amount(steps_per_second),
       unit: "",
-      course: <Course values={rates} />,
+      course: course(({ seconds }) => (seconds ? 1 / seconds : null)),
       view: "collective_table",
     },
     {
@@ -36,7 +47,7 @@ export function Figures({ overview, group, open }: Props) {
       value: waited_percent === null ? NOTHING : wholePercent(waited_percent),
       unit: "% of a step",
       tone: late ? "warning" : undefined,
-      course: <Course values={group.steps.map((step) => step.waited_percent)} top={100} filled={late} />,
+      course: course((step) => step.waited_percent, 100, late),
       view: "heat_map",
     },
     {
@@ -44,19 +55,19 @@ export function Figures({ overview, group, open }: Props) {
       value: count(not_finite_steps),
       unit: not_finite_steps === 1 ? "step" : "steps",
       tone: not_finite_steps ? "error" : undefined,
-      course: <Course values={group.steps.map((step) => Number(step.not_finite))} top={1} />,
+      course: course((step) => Number(step.not_finite), 1),
       view: "log",
     },
   ] as const;
   return (
     <div class="wb-figures" role="group" aria-label="Figures">
-      {figures.map(({ name, value, unit, course, view, ...rest }) => (
+      {figures.map(({ name, value, unit, course: drawn, view, ...rest }) => (
         <button key={name} type="button" class="wb-figure" onClick={() => open(view)}>
           <span class="wb-figure-name">{name}</span>
           <span>
             <b data-severity={"tone" in rest ? rest.tone : undefined}>{value}</b> {unit}
           </span>
-          {course}
+          {drawn}
         </button>
       ))}
     </div>
@@ -71,16 +82,16 @@ export function wholePercent(value: number): string {
 const WIDTH = 168;
 const HEIGHT = 26;
 
-/** From zero, or up to `top`; the newest at the right end. */
-function Course({
-  values,
-  top,
-  filled = false,
-}: {
+interface CourseProps {
   values: readonly number[];
-  top?: number;
-  filled?: boolean;
-}) {
+  /** Number of the value that is pointed at, or -1. */
+  pointed: number;
+  top: number | undefined;
+  filled: boolean;
+}
+
+/** From zero, or up to `top`; the newest at the right end. */
+function Course({ values, pointed, top, filled }: CourseProps) {
   if (!values.length) return <svg class="wb-course" aria-hidden="true" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} />;
   // The top of what is usual: one short step must not flatten all others.
   const usual = [...values].sort((a, b) => a - b)[Math.floor(0.95 * (values.length - 1))]!;
@@ -102,6 +113,7 @@ function Course({
         <path class="wb-course-ground" d={`${line}V${HEIGHT}H${values.length < 2 ? WIDTH - 4 : 0}Z`} />
       )}
       <path d={line} fill="none" />
+      {pointed >= 0 && <path d={`M${x(pointed).toFixed(1)} 0V${HEIGHT}`} class="wb-course-pointed" />}
       <circle cx={x(last)} cy={y(values[last]!)} r="2.500" />
     </svg>
   );

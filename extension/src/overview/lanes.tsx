@@ -2,8 +2,10 @@
 import { sizeText, timeText } from "../format";
 import type { GroupView, LaneItem } from "../models";
 import { type Cell, hatch, Plane, type Painting } from "../parts/plane";
+import { paintBand, stepsOf } from "../parts/steps";
 import { linear, roundTicks } from "../scale";
 import type { Context } from "../view";
+import { beginOf } from "../views/lanes";
 import { wholePercent } from "./figures";
 import { gutters, paintLabel } from "./gutters";
 import { Swatch } from "./module";
@@ -46,6 +48,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
   const from = ends.get(steps.first - 1) ?? Math.min(...items.map(beginOf));
   const to = Math.max(...items.map((item) => item.last_end_ns));
   const usual = (to - from) / Math.max(1, steps.last - steps.first + 1);
+  const axis = stepsOf(group, context);
   const parts = rows.map((row) => {
     let before = from;
     return items.map((item) => {
@@ -60,7 +63,8 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
     const { left, right } = gutters(width);
     return linear([from, to], [left, width - right]);
   };
-  const paint = ({ canvas, width, palette, cursor }: Painting) => {
+  const paint = (painting: Painting) => {
+    const { canvas, width, palette, cursor } = painting;
     const { left, right } = gutters(width);
     const x = scale(width);
     const foot = TOP + rows.length * height;
@@ -123,6 +127,13 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       }
       canvas.globalAlpha = 1;
     });
+    const { pointed } = axis;
+    if (pointed !== null && pointed >= steps.first && pointed <= steps.last)
+      paintBand(painting, {
+        from: pointed === steps.first ? left : x(ends.get(pointed - 1) ?? from),
+        to: x(ends.get(pointed) ?? to),
+        foot,
+      });
     canvas.fillStyle = palette.text;
     canvas.fillRect(edge - 1.5, 2, 1.5, foot);
     const ms = linear([(from - to) / 1e6, 0], [left, edge]);
@@ -165,6 +176,8 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       height={TOP + rows.length * height + BOTTOM}
       paint={paint}
       at={at}
+      steps={axis}
+      stepOf={({ column }) => items[column]?.step}
       describe={({ row, column }) => told(rows[row]!, items[column]!, parts[row]![column]!)}
       onPick={({ row }) => rows[row]!.replica >= 0 && context.select(rows[row]!.replica)}
     />
@@ -176,10 +189,6 @@ function endsOf(items: readonly LaneItem[]): Map<number, number> {
   const ends = new Map<number, number>();
   for (const { step, last_end_ns } of items) ends.set(step, Math.max(ends.get(step) ?? 0, last_end_ns));
   return ends;
-}
-
-function beginOf(item: LaneItem): number {
-  return Math.min(item.ready_ns, ...item.enter_ns.filter((ns) => ns !== null));
 }
 
 /** What a replica did from the end of its last collective, `before`, to the end of this one. */

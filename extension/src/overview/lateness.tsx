@@ -2,6 +2,7 @@
 import { timeText } from "../format";
 import type { GroupView } from "../models";
 import { type Cell, Plane, type Painting } from "../parts/plane";
+import { paintColumn, stepsOf } from "../parts/steps";
 import type { Context } from "../view";
 import { scaleOf } from "../views/heat_map";
 import { gutters, paintLabel } from "./gutters";
@@ -40,6 +41,7 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
   const { lateness } = group;
   const height = rows.length > 8 ? 16 : 24;
   const { peak } = scaleOf(lateness.late_us);
+  const axis = stepsOf(group, context);
   const late = rows.map((row) => latenessOf(group, row));
   const fitting = (width: number) => {
     const { left, right } = gutters(width);
@@ -54,7 +56,8 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
   };
   const levelOf = (us: number) =>
     us < lateness.enough_us ? 0 : 1 + Math.min(LEVELS - 2, Math.floor((LEVELS - 1) * Math.min(1, us / peak)));
-  const paint = ({ canvas, width, palette, cursor }: Painting) => {
+  const paint = (painting: Painting) => {
+    const { canvas, width, palette, cursor } = painting;
     const { left, right, first, size } = fitting(width);
     const gap = size > 6 ? 1 : 0.5;
     const foot = TOP + rows.length * height;
@@ -110,6 +113,14 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
       canvas.fillText(note, Math.max(end, left + noteWidth), foot + 12);
       canvas.textAlign = "left";
     }
+    const column = steps.indexOf(axis.pointed ?? -1);
+    if (column >= 0)
+      paintColumn(painting, {
+        left: left + column * size - 0.5,
+        top: TOP - 3,
+        width: size,
+        height: foot - TOP + 6,
+      });
     if (cursor && cursor.column >= first) {
       canvas.strokeStyle = palette.text;
       canvas.lineWidth = 2;
@@ -139,6 +150,8 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
       height={TOP + rows.length * height + BOTTOM}
       paint={paint}
       at={at}
+      steps={axis}
+      stepOf={({ column }) => lateness.steps[column]}
       describe={describe}
       onPick={({ row }) => rows[row]!.replica >= 0 && context.select(rows[row]!.replica)}
     />

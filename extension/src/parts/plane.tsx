@@ -2,6 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { paletteOf, type Palette } from "../colours";
 import { drawings } from "../export/svg_canvas";
+import type { Steps } from "./steps";
 import { useWidth } from "./width";
 
 export interface Cell {
@@ -31,6 +32,9 @@ interface Props {
   onPick?(cell: Cell): void;
   /** Dragged from one x to another. */
   onDrag?(from: number, to: number, width: number): void;
+  /** The axis of steps that it shares with other charts, and the step of a cell. */
+  steps?: Steps;
+  stepOf?(cell: Cell): number | undefined;
   /** Other keys; true if it was one of the view's. */
   onKey?(key: string): boolean;
 }
@@ -43,6 +47,7 @@ export function Plane(props: Props) {
   const [cursor, setCursor] = useState<Cell | null>(null);
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   const inside = cursor && cursor.row < rows && cursor.column < columns ? cursor : null;
+  usePointing(props.steps, (inside && props.stepOf?.(inside)) ?? null);
 
   useLayoutEffect(() => {
     const element = canvas.current;
@@ -146,6 +151,17 @@ export function Plane(props: Props) {
       </output>
     </>
   );
+}
+
+/** Points at the step that the cursor is at, for as long as it is at one. */
+function usePointing(steps: Steps | undefined, step: number | null): void {
+  const newest = useRef(steps);
+  newest.current = steps;
+  useLayoutEffect(() => {
+    if (step === null) return undefined;
+    newest.current?.point(step);
+    return () => newest.current?.point(null);
+  }, [step]);
 }
 
 /** Fills a rectangle with diagonal lines of a colour, as a second sign beside the colour itself. */

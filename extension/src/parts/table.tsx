@@ -26,6 +26,10 @@ interface Props<Row> {
   /** Said where there are no rows. */
   empty?: string;
   isSelected?(row: Row): boolean;
+  /** Of the step that is pointed at. */
+  isPointed?(row: Row): boolean;
+  /** The pointer or the focus is on a row, or on none any more. */
+  onPoint?(row: Row | null): void;
   /** Clicked, or Enter. */
   onPick?(row: Row): void;
   /** Keeps the last row in view while nobody has scrolled away from it. */
@@ -37,7 +41,7 @@ const WINDOW = 40;
 let tables = 0;
 
 export function Table<Row>(props: Props<Row>) {
-  const { label, rows, keyOf, isSelected, onPick } = props;
+  const { label, rows, keyOf, isSelected, isPointed, onPoint, onPick } = props;
   const [sorting, setSorting] = useState<{ title: string; down: boolean } | null>(null);
   const [cursor, setCursor] = useState({ row: -1, column: 0 }); // row -1: the headings
   const [hovered, setHovered] = useState(-1);
@@ -153,7 +157,15 @@ export function Table<Row>(props: Props<Row>) {
   const read = shown[hovered] ?? shown[at.row];
   return (
     <>
-      <div class="wb-scroll" ref={scroll} onScroll={onScroll} onPointerLeave={() => setHovered(-1)}>
+      <div
+        class="wb-scroll"
+        ref={scroll}
+        onScroll={onScroll}
+        onPointerLeave={() => {
+          setHovered(-1);
+          onPoint?.(null);
+        }}
+      >
         <table
           class="wb-grid"
           role="grid"
@@ -162,6 +174,7 @@ export function Table<Row>(props: Props<Row>) {
           aria-colcount={folded.size ? props.columns.length : undefined}
           ref={grid}
           onKeyDown={onKeyDown}
+          onBlur={() => onPoint?.(null)}
         >
           <thead>
             <tr aria-rowindex={1}>
@@ -191,8 +204,12 @@ export function Table<Row>(props: Props<Row>) {
                 key={keyOf(row)}
                 aria-rowindex={from + index + 2}
                 aria-selected={isSelected?.(row) ? "true" : undefined}
+                aria-current={isPointed?.(row) ? "step" : undefined}
                 onClick={() => onPick?.(row)}
-                onPointerEnter={() => hidden.length > 0 && setHovered(from + index)}
+                onPointerEnter={() => {
+                  if (hidden.length) setHovered(from + index);
+                  onPoint?.(row);
+                }}
               >
                 {columns.map((column, place) => (
                   <td
@@ -206,7 +223,10 @@ export function Table<Row>(props: Props<Row>) {
                     aria-describedby={
                       hidden.length && !place && at.row === from + index ? id.current : undefined
                     }
-                    onFocus={() => setCursor({ row: from + index, column: place })}
+                    onFocus={() => {
+                      setCursor({ row: from + index, column: place });
+                      onPoint?.(row);
+                    }}
                   >
                     {column.show ? column.show(row) : column.text(row)}
                   </td>

@@ -3,6 +3,7 @@ import { sequential } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Ramp } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
+import { paintColumn, stepsOf } from "../parts/steps";
 import { Table, type Column } from "../parts/table";
 import { counted, NOTHING, runsOf, significant, timeText } from "../format";
 import type { Collectives, GroupView } from "../models";
@@ -35,10 +36,12 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
   const label = (row: number) => labels.get(replicas[row]!) ?? `r${replicas[row]}`;
   const value = ({ row, column }: Cell) => late_us[row]?.[column] ?? null;
   const { peak, most } = scaleOf(late_us);
+  const axis = stepsOf(group, context);
   const margin = 16 + 6.6 * Math.max(...replicas.map((_, row) => label(row).length));
   const cellWidth = (width: number) => Math.min(26, (width - margin - 4) / steps.length);
 
-  const paint = ({ canvas, width, palette, cursor }: Painting) => {
+  const paint = (painting: Painting) => {
+    const { canvas, width, palette, cursor } = painting;
     const w = cellWidth(width);
     const gap = w > 5 ? 1 : 0;
     replicas.forEach((replica, row) => {
@@ -75,6 +78,14 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
       if (column % every === 0) canvas.fillText(String(step), x, foot);
     });
     canvas.textAlign = "left";
+    const pointed = steps.indexOf(axis.pointed ?? -1);
+    if (pointed >= 0)
+      paintColumn(painting, {
+        left: margin + pointed * w - 0.5,
+        top: TOP - 2,
+        width: w,
+        height: replicas.length * ROW + 3,
+      });
     if (cursor) {
       canvas.strokeStyle = palette.text;
       canvas.lineWidth = 2;
@@ -116,6 +127,8 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
             height={TOP + replicas.length * ROW + BOTTOM}
             paint={paint}
             at={at}
+            steps={axis}
+            stepOf={({ column }) => steps[column]}
             describe={describe}
             onPick={(cell) => context.select(replicas[cell.row]!)}
           />

@@ -4,6 +4,7 @@ import { BAD, opColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Key } from "../parts/marks";
 import { hatch, Plane, type Cell, type Painting } from "../parts/plane";
+import { paintBand, stepsOf } from "../parts/steps";
 import { Table, type Column } from "../parts/table";
 import { NOTHING, sizeText, timeText } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
@@ -45,6 +46,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const items = shown.items;
   const margin = 14 + 6.6 * Math.max(0, ...shown.lanes.map((lane) => lane.label.length));
   const time = timeline(items, squeezed);
+  const axis = stepsOf(shown, context);
   const scale = (width: number) => {
     const from = zoom ? time.toAxis(zoom[0]) : 0;
     const to = zoom ? time.toAxis(zoom[1]) : time.length;
@@ -56,7 +58,8 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
     return enter === null ? null : { enter, end: Math.max(end ?? enter, enter) };
   };
 
-  const paint = ({ canvas, width, height, palette, cursor }: Painting) => {
+  const paint = (painting: Painting) => {
+    const { canvas, width, height, palette, cursor } = painting;
     const x = scale(width);
     const at = (ns: number) => x(time.toAxis(ns));
     shown.lanes.forEach((lane, row) => {
@@ -100,6 +103,15 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       canvas.globalAlpha = 1;
     });
     paintAxis(canvas, { time, x, width, y: TOP + shown.lanes.length * ROW, palette });
+    const meant = items.filter(({ step }) => step === axis.pointed);
+    if (meant.length) {
+      const edge = (ns: number) => Math.max(margin, Math.min(width - 6, at(ns)));
+      paintBand(painting, {
+        from: edge(Math.min(...meant.map(beginOf))),
+        to: edge(Math.max(...meant.map((one) => one.last_end_ns))),
+        foot: TOP + shown.lanes.length * ROW,
+      });
+    }
     const item = cursor && items[cursor.column];
     const bar = item && span(item, cursor.row);
     if (bar) {
@@ -156,6 +168,8 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
             height={TOP + shown.lanes.length * ROW + BOTTOM}
             paint={paint}
             at={at}
+            steps={axis}
+            stepOf={({ column }) => items[column]?.step}
             describe={describe}
             onPick={(cell) => context.select(shown.lanes[cell.row]!.replica)}
             onDrag={(from, to, width) => {
@@ -207,7 +221,7 @@ interface Timeline {
 export function timeline(items: readonly LaneItem[], squeezed: boolean): Timeline {
   const spans = items
     .map((item) => ({
-      begin: Math.min(item.ready_ns, ...known(item.enter_ns)),
+      begin: beginOf(item),
       end: Math.max(item.ready_ns, ...known(item.end_ns)),
     }))
     .sort((one, other) => one.begin - other.begin);
@@ -245,6 +259,11 @@ export function timeline(items: readonly LaneItem[], squeezed: boolean): Timelin
     fromAxis: (position) => scale.invert(position),
     breaks,
   };
+}
+
+/** When its first replica entered. */
+export function beginOf(item: LaneItem): number {
+  return Math.min(item.ready_ns, ...known(item.enter_ns));
 }
 
 function known(times: readonly (number | null)[]): number[] {

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { SEVERITY } from "../colours";
 import { Head } from "../parts/head";
 import { Sign } from "../parts/status";
+import { stepsOf } from "../parts/steps";
 import { Table, type Column } from "../parts/table";
 import { count, counted, NOTHING } from "../format";
 import type { Collectives, EventItem } from "../models";
@@ -31,6 +32,9 @@ function Log({ model, context }: { model: Collectives; context: Context }) {
     (event) =>
       FILTERS[filter]!.keeps(event) && (chosen === null || event.replica === chosen || event.replica < 0),
   );
+  // An event knows its step, but not of which replicas: with several strategies that says too little.
+  const { groups } = model.snapshot;
+  const steps = stepsOf(groups.length === 1 ? groups[0]! : null, context);
   const alerts = events.filter((event) => event.kind === "alert").length;
   return (
     <div class="wb-part">
@@ -64,6 +68,8 @@ function Log({ model, context }: { model: Collectives; context: Context }) {
         rows={rows}
         keyOf={(event) => event.key}
         isSelected={(event) => event.replica >= 0 && event.replica === chosen}
+        isPointed={(event) => event.step >= 0 && event.step === steps.pointed}
+        onPoint={(event) => steps.point(event ? event.step : null)}
         onPick={(event) => event.replica >= 0 && context.select(event.replica)}
         follow
       />

@@ -13,6 +13,7 @@ import { newestSteps, rowsOf } from "../overview/rows";
 import { Twin } from "../overview/twin";
 import { VerdictCard } from "../overview/verdict";
 import { StatusWord } from "../parts/status";
+import { stepsOf } from "../parts/steps";
 import { useRoom } from "../parts/width";
 import { type Context, OPEN, type View, type ViewName } from "../view";
 import { collectiveTable } from "./collective_table";
@@ -134,7 +135,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
                 {said}
               </p>
             )}
-            <Figures overview={about} group={group} open={open} />
+            <Figures overview={about} group={group} steps={stepsOf(group, context)} open={open} />
             {asTable ? (
               <Twin overview={about} group={group} rows={rowsOf(group)} />
             ) : (
