@@ -18,7 +18,7 @@ export const styles = {
   },
 };
 
-/** How everything is built. Elements are calls of `h`, as `src/jsx.ts` says; what esbuild reads of tsconfig.json would win. */
+/** How everything is built. Elements are calls of what `src/jsx.ts` has: a name that no view uses, or it would hide it. */
 export const settings = {
   bundle: true,
   target: "es2022",
@@ -27,7 +27,9 @@ export const settings = {
   plugins: [styles],
   logLevel: "warning",
   inject: ["src/jsx.ts"],
-  tsconfigRaw: { compilerOptions: { jsx: "react", jsxFactory: "h", jsxFragmentFactory: "Fragment" } },
+  tsconfigRaw: {
+    compilerOptions: { jsx: "react", jsxFactory: "createElement", jsxFragmentFactory: "Fragment" },
+  },
 };
 
 export async function buildLab() {

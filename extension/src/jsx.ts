@@ -1,2 +1,2 @@
-// What the build makes of an element in a view: a call of `h`, half as long as one of the runtime that `tsc` knows.
-export { Fragment, h } from "preact";
+// What the build makes of an element in a view: a call of `createElement`, half as long as one of the runtime that `tsc` knows.
+export { createElement, Fragment } from "preact";
