@@ -568,11 +568,23 @@ export interface MemoryFacts {
   steps: number;
 }
 
+/** A number that steps return, such as a loss, over the newest steps. */
+export interface ResultCourse {
+  name: string;
+  function: string;
+  steps: number[];
+  mean: (number | null)[];
+  replicas: ((number | null)[])[];
+  low: (number | null)[];
+  high: (number | null)[];
+}
+
 /** What a feed was told of a group. */
 export interface Told {
   cores: number;
   input: InputFacts | null;
   memory: MemoryFacts | null;
+  result: ResultCourse | null;
 }
 
 /** One group of replicas in its newest generation. */

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Collectives, GroupView, LaneItem } from "../src/models";
+import type { Collectives, GroupView, LaneItem, ResultCourse } from "../src/models";
 import { partsOf } from "../src/overview/lanes";
 import { latenessOf, newestSteps, rowsOf, timesOf, waitedOf } from "../src/overview/rows";
+import { Selection } from "../src/selection";
 import { OPEN } from "../src/view";
-import { button, settled, show, textOf } from "./page";
+import { button, press, settled, show, textOf } from "./page";
 import * as recorded from "./recorded";
 
 const model = recorded.collectives;
@@ -186,3 +187,63 @@ const late = {
   replica: 2,
   step: -1,
 };
+
+/** The recorded model, of which steps have returned a number. */
+function returning(result: Partial<ResultCourse>): Collectives {
+  const { steps } = group.lateness;
+  const mean = steps.map((_, index) => 1 + 1 / (index + 1));
+  const replicas = [0, 1, 2, 3].map((replica) => mean.map((value) => value + replica / 100));
+  const course = { name: "loss", function: "train", steps, mean, replicas, low: [], high: [], ...result };
+  const told = { ...group.told, result: course };
+  const groups = model.snapshot.groups.map((one) => (one === group ? { ...group, told } : one));
+  return { ...model, snapshot: { ...model.snapshot, groups } };
+}
+
+function loss(root: Element): Element {
+  return root.querySelector(".wb-module-loss")!;
+}
+
+test("without a loss the overview says with which line it would have one", () => {
+  const shown = show("overview", model);
+  assert.match(textOf(loss(shown.root)), /return \{"loss": loss\}/);
+  shown.unmount();
+});
+
+test("the loss of a step is said by replica, and its step is pointed at", async () => {
+  const selection = new Selection();
+  const shown = show("overview", returning({}), { selection });
+  press("ArrowLeft", loss(shown.root).querySelector(".wb-chart")!);
+  await settled();
+
+  const newest = group.lateness.steps.at(-1)!;
+  assert.match(
+    textOf(loss(shown.root).querySelector("output")),
+    new RegExp(`step ${newest}: mean 1\\.02 · 0: 1\\.02, 1: 1\\.03, 2: 1\\.04, 3: 1\\.05`),
+  );
+  assert.equal(selection.now.step?.number, newest);
+  shown.unmount();
+});
+
+test("of many replicas the spread is said, and what is not finite as such", async () => {
+  const n = group.lateness.steps.length;
+  const few = { replicas: [], low: Array(n).fill(1), high: Array(n).fill(null), mean: Array(n).fill(null) };
+  const shown = show("overview", returning({ ...few, name: "", function: "train <b>" }));
+  assert.match(
+    textOf(loss(shown.root)),
+    /Resultwhat train <b> returns: mean, and 10 to 90 % of the replicas/,
+  );
+  press("ArrowLeft", loss(shown.root).querySelector(".wb-chart")!);
+  await settled();
+
+  assert.match(textOf(loss(shown.root)), /mean not finite · 10 to 90 %: 1.00 to not finite/);
+  shown.unmount();
+});
+
+test("the table has the newest loss of each replica", async () => {
+  const shown = show("overview", returning({}));
+  shown.root.querySelector<HTMLElement>("[aria-label=Table]")!.click();
+  await settled();
+  assert.match(textOf(shown.root), /loss1\.02/);
+  assert.match(textOf(shown.root.querySelector("[aria-label=Replicas]")), /replica 3.*1\.05/);
+  shown.unmount();
+});

@@ -32,6 +32,30 @@ def test_it_says_what_is_to_be_said_first_and_four_figures(cluster: wb.Cluster) 
     assert bundle[MIME]["model"]["overview"]["replicas"] == 2
 
 
+def train(batch: float) -> dict[str, np.float64]:
+    """A step that returns its loss, another one on each replica."""
+    context = wb.distribute.get_replica_context()
+    context.all_reduce("sum", np.ones(8, np.float32))
+    return {"accuracy": np.float64(1), "loss": np.float64(batch + context.replica_id_in_sync_group)}
+
+
+def test_the_loss_that_steps_return_has_its_course_by_step_and_replica(cluster: wb.Cluster) -> None:
+    strategy = wb.MirroredStrategy()
+    for k in range(4):
+        strategy.run(train, args=(4.0 - k,))
+    shown = wb.overview(strategy)
+
+    course = cluster.feed.snapshot().groups[0].told.result
+    assert course is not None
+    assert (course.name, course.function, course.steps) == ("loss", "train", (0, 1, 2, 3))
+    assert course.mean == (4.5, 3.5, 2.5, 1.5)
+    assert course.replicas == ((4.0, 3.0, 2.0, 1.0), (5.0, 4.0, 3.0, 2.0))
+    assert "loss              1.50" in repr(shown)
+
+    model = shown._repr_mimebundle_(include={MIME})[MIME]["model"]
+    assert list(model["snapshot"]["groups"][0]["told"]["result"]["mean"]) == [4.5, 3.5, 2.5, 1.5]
+
+
 def test_without_a_cluster_it_says_what_to_do() -> None:
     with pytest.raises(FailedPreconditionError, match=r"wb.overview\(\)"):
         wb.overview(wb.distribute.get_strategy())

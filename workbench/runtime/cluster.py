@@ -175,6 +175,7 @@ class Cluster:
             else:
                 for batch in batches:
                     self._take_telemetry(batch)
+        self._tell_results()  # of the last step they may come after its records
         return tuple(silent)
 
     def close(self) -> None:
@@ -260,6 +261,7 @@ class Cluster:
 
     def _on_heartbeat(self, worker: WorkerLink) -> None:
         """Tells the feed where replicas are that others may wait for: by their heartbeat, or as they have none."""
+        self._tell_results()
         if worker.standing:
             # The last heartbeat need not tell of the step that they are in by now.
             for each in list(self.gang.groups.values()):
@@ -272,6 +274,12 @@ class Cluster:
             if group is not None:
                 place = row.site if row.busy and row.phase == "running" else ""
                 self.feed.set_place(self.name, group.name, row.rank, place)
+
+    def _tell_results(self) -> None:
+        """Tells the feed what the newest steps have returned; they came with the steps' ends."""
+        for group in list(self.gang.groups.values()):
+            if (course := group.recent.course()) is not None:
+                self.feed.set_result(group.name, course)
 
     def _on_perished(self, worker: WorkerLink) -> None:
         """Takes in what the replicas of a lost worker had recorded of completed steps and not sent."""
@@ -300,6 +308,7 @@ class Cluster:
         """
         if not self.feed.ingest(batch):
             return
+        self._tell_results()
         for listener in tuple(self.telemetry_listeners):
             listener(batch)
 

@@ -44,6 +44,28 @@ class MemoryFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultCourse:
+    """A number that steps return, such as a loss, over the newest steps.
+
+    Attributes:
+      name: Its key in what they return, such as "loss"; "" where they return nothing else.
+      function: The function that returns it.
+      steps: Numbers of the steps, ascending.
+      mean: Its mean over the replicas, by step; None where it is not finite.
+      replicas: By replica and step, None where it is not finite; empty with more than 16 replicas.
+      low, high: With more, by step what a tenth of the replicas are below, and above; else empty.
+    """
+
+    name: str
+    function: str
+    steps: tuple[int, ...]
+    mean: tuple[float | None, ...]
+    replicas: tuple[tuple[float | None, ...], ...]
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """What a feed was told of a group.
 
@@ -51,8 +73,10 @@ class Told:
       cores: How many cores its replicas have together; 0 if that is not known.
       input: How they get their input; None where they get none of distributed datasets.
       memory: The fullest memory; None if nobody has looked.
+      result: A number that its steps return; None if they return none.
     """
 
     cores: int = 0
     input: InputFacts | None = None
     memory: MemoryFacts | None = None
+    result: ResultCourse | None = None

@@ -8,6 +8,7 @@ import { reportOf } from "./report";
 import { ExportScope, type Scope } from "./scope";
 import { sheetOf } from "./sheet";
 import { csv, ncclTests, ncclTestsJson, perfetto } from "./text";
+import { Button } from "../parts/small";
 
 interface Format {
   name: string;
@@ -119,16 +120,16 @@ export function ExportMenu() {
   };
   return (
     <span class="wb-export" ref={box} onKeyDown={onKeyDown} onFocusOut={onFocusOut}>
-      <button type="button" aria-haspopup="menu" aria-expanded={open} onClick={() => setOpen(!open)}>
+      <Button aria-haspopup="menu" aria-expanded={open} onClick={() => setOpen(!open)}>
         Export
-      </button>
+      </Button>
       {open && (
         <ul role="menu" aria-label="Export">
           {formatsOf(scope).map((format) => (
             <li key={format.name} role="none">
-              <button type="button" role="menuitem" tabIndex={-1} onClick={() => void save(format)}>
+              <Button role="menuitem" tabIndex={-1} onClick={() => void save(format)}>
                 {format.name}
-              </button>
+              </Button>
             </li>
           ))}
         </ul>

@@ -5,6 +5,7 @@ import type { GroupView, Overview, StepTiming } from "../models";
 import { amount } from "../parts/rates";
 import { type Steps } from "../parts/steps";
 import type { ViewName } from "../view";
+import { Button } from "../parts/small";
 
 interface Props {
   overview: Overview;
@@ -62,13 +63,13 @@ export function Figures({ overview, group, steps, open }: Props) {
   return (
     <div class="wb-figures" role="group" aria-label="Figures">
       {figures.map(({ name, value, unit, course: drawn, view, ...rest }) => (
-        <button key={name} type="button" class="wb-figure" onClick={() => open(view)}>
+        <Button key={name} class="wb-figure" onClick={() => open(view)}>
           <span class="wb-figure-name">{name}</span>
           <span>
             <b data-severity={"tone" in rest ? rest.tone : undefined}>{value}</b> {unit}
           </span>
           {drawn}
-        </button>
+        </Button>
       ))}
     </div>
   );
@@ -92,7 +93,7 @@ interface CourseProps {
 
 /** From zero, or up to `top`; the newest at the right end. */
 function Course({ values, pointed, top, filled }: CourseProps) {
-  if (!values.length) return <svg class="wb-course" aria-hidden="true" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} />;
+  if (!values.length) return <svg class="wb-course" aria-hidden viewBox={`0 0 ${WIDTH} ${HEIGHT}`} />;
   // The top of what is usual: one short step must not flatten all others.
   const usual = [...values].sort((a, b) => a - b)[Math.floor(0.95 * (values.length - 1))]!;
   const peak = top ?? Math.max(1e-12, 1.25 * usual);
@@ -106,7 +107,7 @@ function Course({ values, pointed, top, filled }: CourseProps) {
     <svg
       class="wb-course"
       data-tone={filled ? "warning" : undefined}
-      aria-hidden="true"
+      aria-hidden
       viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
     >
       {filled && (
@@ -124,7 +125,7 @@ function Replicas({ live, of }: { live: number; of: number }) {
   const lines = of <= 8 ? of : 1;
   const share = of ? live / of : 0;
   return (
-    <svg class="wb-course" aria-hidden="true" viewBox={`0 0 ${WIDTH} ${HEIGHT}`}>
+    <svg class="wb-course" aria-hidden viewBox={`0 0 ${WIDTH} ${HEIGHT}`}>
       {Array.from({ length: lines }, (_, line) => (
         <rect
           key={line}

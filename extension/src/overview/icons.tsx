@@ -1,4 +1,6 @@
 // Small pictures on a grid of 16 × 16, drawn with lines in the colour of the text.
+import { Button } from "../parts/small";
+
 const SHAPES = {
   overview: "M1.7 2.2h12.6v5H1.7zM1.7 9.800h5.400v4H1.700zM9 9.800h5.300v4H9z",
   pause: "M5.500 3v10M10.500 3v10",
@@ -10,7 +12,7 @@ const SHAPES = {
 
 export function Icon({ name }: { name: keyof typeof SHAPES }) {
   return (
-    <svg class="wb-icon" aria-hidden="true" viewBox="0 0 16 16" width="16" height="16">
+    <svg class="wb-icon" aria-hidden viewBox="0 0 16 16" width="16" height="16">
       <path d={SHAPES[name]} />
     </svg>
   );
@@ -25,16 +27,9 @@ interface ButtonProps {
 
 export function IconButton({ name, label, pressed, onClick }: ButtonProps) {
   return (
-    <button
-      type="button"
-      class="wb-icon-button"
-      title={label}
-      aria-label={label}
-      aria-pressed={pressed}
-      onClick={onClick}
-    >
+    <Button class="wb-icon-button" title={label} aria-label={label} aria-pressed={pressed} onClick={onClick}>
       <Icon name={name} />
-    </button>
+    </Button>
   );
 }
 
@@ -50,7 +45,7 @@ export function SeveritySign({ severity }: { severity: string }) {
     "M9 1.300a7.200 7.200 0 1 0 .010 0zM9 7.500v4.500M9 4.800v.300"
   ).split(/(?<=z)/);
   return (
-    <svg class="wb-severity" aria-hidden="true" viewBox="0 0 18 17" width="22" height="21">
+    <svg class="wb-severity" aria-hidden viewBox="0 0 18 17" width="22" height="21">
       <path d={outline} fill="currentColor" />
       <path d={marks.join("")} class="wb-severity-mark" />
     </svg>

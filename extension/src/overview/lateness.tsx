@@ -5,21 +5,19 @@ import { type Cell, Plane, type Painting } from "../parts/plane";
 import { paintColumn, stepsOf } from "../parts/steps";
 import type { Context } from "../view";
 import { scaleOf } from "../views/heat_map";
-import { gutters, paintLabel } from "./gutters";
+import { cellsOf, paintLabel, paintSteps } from "./gutters";
 import { latenessOf, lateSteps, type Row } from "./rows";
 
 const TOP = 5;
 const BOTTOM = 22;
 const LEVELS = 6;
-const WIDEST = 24;
-const LEAST = 4;
 
 export function LatenessLegend({ group }: { group: GroupView }) {
   const { peak } = scaleOf(group.lateness.late_us);
   return (
     <>
       on time
-      <span class="wb-levels" aria-hidden="true">
+      <span class="wb-levels" aria-hidden>
         {Array.from({ length: LEVELS }, (_, level) => (
           <i key={level} style={{ background: `var(--wb-lateness-${level})` }} />
         ))}
@@ -43,22 +41,11 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
   const { peak } = scaleOf(lateness.late_us);
   const axis = stepsOf(group, context);
   const late = rows.map((row) => latenessOf(group, row));
-  const fitting = (width: number) => {
-    const { left, right } = gutters(width);
-    const room = width - left - right;
-    const columns = Math.min(lateness.steps.length, Math.floor(room / LEAST));
-    return {
-      left,
-      right,
-      first: lateness.steps.length - columns,
-      size: Math.min(WIDEST, room / Math.max(1, columns)),
-    };
-  };
   const levelOf = (us: number) =>
     us < lateness.enough_us ? 0 : 1 + Math.min(LEVELS - 2, Math.floor((LEVELS - 1) * Math.min(1, us / peak)));
   const paint = (painting: Painting) => {
     const { canvas, width, palette, cursor } = painting;
-    const { left, right, first, size } = fitting(width);
+    const { left, right, first, size } = cellsOf(lateness.steps.length, width);
     const gap = size > 6 ? 1 : 0.5;
     const foot = TOP + rows.length * height;
     rows.forEach((row, index) => {
@@ -82,38 +69,8 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
       }
       canvas.globalAlpha = 1;
     });
-    const steps = lateness.steps.slice(first);
-    const x = (step: number) => left + steps.findIndex((one) => one >= step) * size;
-    const from = x(shown.first);
-    const end = left + steps.length * size;
-    const note = `${shown.first} to ${shown.last}: in Lanes`;
-    const noteWidth = canvas.measureText(note).width;
-    const hasNote = shown.last > shown.first && steps.length > shown.last - shown.first + 1;
-    canvas.fillStyle = palette.quiet;
-    canvas.textAlign = "center";
-    let free = -Infinity;
-    steps.forEach((step, column) => {
-      const label = column ? String(step) : `step ${step}`;
-      const middle = left + (column + 0.5) * size;
-      const half = canvas.measureText(label).width / 2;
-      if (column && (step % 10 || middle - half < free)) return;
-      if (hasNote && middle + half > end - noteWidth - 10) return;
-      const centre = Math.max(middle, left + half);
-      canvas.fillText(label, centre, foot + 12);
-      free = centre + half + 12;
-    });
-    canvas.textAlign = "left";
-    if (hasNote) {
-      canvas.strokeStyle = palette.accent;
-      canvas.lineWidth = 1.5;
-      canvas.strokeRect(from - 0.5, TOP - 2, end - from, foot - TOP + 4);
-      canvas.fillStyle = palette.accent;
-      canvas.fillRect(from - 1, TOP - 4, end - from + 1, 3);
-      canvas.textAlign = "right";
-      canvas.fillText(note, Math.max(end, left + noteWidth), foot + 12);
-      canvas.textAlign = "left";
-    }
-    const column = steps.indexOf(axis.pointed ?? -1);
+    paintSteps(painting, { steps: lateness.steps, first, size, left, shown, top: TOP, foot });
+    const column = lateness.steps.indexOf(axis.pointed ?? -1) - first;
     if (column >= 0)
       paintColumn(painting, {
         left: left + column * size - 0.5,
@@ -128,7 +85,7 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
     }
   };
   const at = (px: number, py: number, width: number): Cell | null => {
-    const { left, first, size } = fitting(width);
+    const { left, first, size } = cellsOf(lateness.steps.length, width);
     const row = Math.floor((py - TOP) / height);
     const column = first + Math.floor((px - left) / size);
     return row >= 0 && row < rows.length && column >= first && column < lateness.steps.length

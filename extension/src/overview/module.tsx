@@ -6,21 +6,25 @@ import { IconButton } from "./icons";
 interface Props {
   name: string;
   about: string;
+  /** Its class, where its name is of the user. */
+  kind?: string;
   legend?: ComponentChildren;
-  /** The pane that shows more. */
-  pane: ViewName;
-  open(view: ViewName): void;
+  /** The pane that shows more, and what opens it. */
+  pane?: ViewName;
+  open?(view: ViewName): void;
   children: ComponentChildren;
 }
 
-export function Module({ name, about, legend, pane, open, children }: Props) {
+export function Module({ name, about, kind = name.toLowerCase(), legend, pane, open, children }: Props) {
   return (
-    <div class={`wb-module wb-module-${name.toLowerCase()}`} role="group" aria-label={name}>
+    <div class={`wb-module wb-module-${kind}`} role="group" aria-label={name}>
       <div class="wb-module-head">
         <h4>{name}</h4>
         <span class="wb-about">{about}</span>
         <span class="wb-keys">{legend}</span>
-        <IconButton name="open" label={`More of ${name.toLowerCase()}`} onClick={() => open(pane)} />
+        {pane && (
+          <IconButton name="open" label={`More of ${name.toLowerCase()}`} onClick={() => open?.(pane)} />
+        )}
       </div>
       {children}
     </div>
@@ -31,7 +35,7 @@ export function Module({ name, about, legend, pane, open, children }: Props) {
 export function Swatch({ kind, name }: { kind: string; name: string }) {
   return (
     <span class="wb-key">
-      <i aria-hidden="true" data-kind={kind} />
+      <i aria-hidden data-kind={kind} />
       {name}
     </span>
   );

@@ -1,7 +1,7 @@
 // The numbers of the overview as tables.
-import { NOTHING, percent, significant } from "../format";
+import { figure, NOTHING, percent, significant } from "../format";
 import type { GroupView, Overview } from "../models";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { lateSteps, type Row, waitedOf } from "./rows";
 
 export function Twin({ overview, group, rows }: { overview: Overview; group: GroupView; rows: Row[] }) {
@@ -13,19 +13,23 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
       order: (row) => lateSteps(group, row),
     },
     { title: "of steps", text: () => String(group.lateness.steps.length) },
-    {
-      title: "waited",
+    numeric("waited", (row) => waitedOf(group, row), percent, {
       help: "share of its steps that it waited for the last one",
-      text: (row) => percent(waitedOf(group, row)),
-      order: (row) => waitedOf(group, row) ?? -1,
-    },
+    }),
   ];
+  const course = group.told.result;
+  if (course?.replicas.length)
+    columns.push(
+      numeric(course.name || "result", ({ replica }) => course.replicas[replica]?.at(-1) ?? null, figure),
+    );
   const figures = [
     { name: "steps per second", value: significant(overview.steps_per_second) },
     { name: "replicas live", value: `${overview.live} of ${overview.replicas}` },
     { name: "time waited", value: percent(overview.waited_percent) },
     { name: "steps not finite", value: String(overview.not_finite_steps) },
   ];
+  if (course)
+    figures.push({ name: course.name || course.function, value: figure(course.mean.at(-1) ?? null) });
   const shown: Column<(typeof figures)[number]>[] = [
     { title: "figure", left: true, text: ({ name }) => name },
     { title: "now", text: ({ value }) => value },

@@ -2,6 +2,7 @@
 import type { Verdict } from "../models";
 import type { ViewName } from "../view";
 import { SeveritySign } from "./icons";
+import { Button } from "../parts/small";
 
 const LINKS: Partial<Record<string, string>> = {
   lanes: "Show the lanes",
@@ -25,9 +26,9 @@ export function VerdictCard({ verdict, open }: { verdict: Verdict; open(view: Vi
         <p>
           {verdict.evidence && `${verdict.evidence.charAt(0).toUpperCase()}${verdict.evidence.slice(1)}. `}
           {link && (
-            <button type="button" class="wb-link" onClick={() => open(verdict.link as ViewName)}>
+            <Button class="wb-link" onClick={() => open(verdict.link as ViewName)}>
               {link} →
-            </button>
+            </Button>
           )}
         </p>
       </div>

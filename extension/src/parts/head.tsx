@@ -3,12 +3,13 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { ExportMenu } from "../export/menu";
 import { StatusWord } from "./status";
+import { Button, Quiet } from "./small";
 
 /** What stands beside a title; of some, people can ask what it means: by pointer, key or finger. */
 export type Fact = string | { text: string; help: string };
 
 function FactText({ fact }: { fact: Fact }) {
-  if (typeof fact === "string") return <span class="wb-quiet">{fact}</span>;
+  if (typeof fact === "string") return <Quiet>{fact}</Quiet>;
   return (
     <details class="wb-quiet wb-explained">
       <summary title={fact.help}>{fact.text}</summary>
@@ -50,9 +51,9 @@ export function ChartOrTable({ chart, table, children, ...head }: ChartProps) {
     <div class="wb-part">
       <Head {...head}>
         {children}
-        <button type="button" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
+        <Button aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
           Table
-        </button>
+        </Button>
       </Head>
       {asTable ? table : chart}
     </div>

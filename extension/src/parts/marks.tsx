@@ -5,7 +5,7 @@ import { sequential } from "../colours";
 export function Bar({ share, colour }: { share: number; colour?: string }) {
   const width = `${Math.round(100 * Math.min(1, Math.max(0, share)))}%`;
   return (
-    <span class="wb-bar" aria-hidden="true" style={{ color: colour }}>
+    <span class="wb-bar" aria-hidden style={{ color: colour }}>
       <i style={{ width }} />
     </span>
   );
@@ -51,7 +51,7 @@ export function Spark({ values, label, top, width = 72, columns = false }: Spark
 /** The colours of a scale from its low to its high end. */
 export function Ramp() {
   return (
-    <svg aria-hidden="true" width="140" height="10" viewBox="0 0 140 10">
+    <svg aria-hidden width="140" height="10" viewBox="0 0 140 10">
       {Array.from({ length: 35 }, (_, index) => (
         <rect key={index} x={4 * index} width={4} height={10} fill={sequential(index / 34)} />
       ))}
@@ -64,7 +64,7 @@ export function Key({ colour, name, hatched = false }: { colour?: string; name: 
   return (
     <span>
       {hatched ? (
-        <svg class="wb-swatch" aria-hidden="true" viewBox="0 0 12 10">
+        <svg class="wb-swatch" aria-hidden viewBox="0 0 12 10">
           <path
             d="M0 4L4 0M0 8L8 0M2 10L12 0M6 10L12 4M10 10L12 8M.5 .5H11.5V9.5H.5Z"
             fill="none"
@@ -72,7 +72,7 @@ export function Key({ colour, name, hatched = false }: { colour?: string; name: 
           />
         </svg>
       ) : (
-        <span class="wb-swatch" aria-hidden="true" style={colour ? { background: colour } : undefined} />
+        <span class="wb-swatch" aria-hidden style={colour ? { background: colour } : undefined} />
       )}
       {name}
     </span>

@@ -137,7 +137,7 @@ export function Plane(props: Props) {
       >
         <canvas
           ref={canvas}
-          aria-hidden="true"
+          aria-hidden
           style={{ height: `${height}px` }}
           onPointerMove={onPointerMove}
           onPointerDown={onPointerDown}

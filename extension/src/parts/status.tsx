@@ -8,7 +8,7 @@ const MOMENTARY = new Set(["live", "stale", "replay"]);
 
 export function Sign({ sign, colour }: { sign: string; colour: string }) {
   return (
-    <i class="wb-sign" aria-hidden="true" style={{ color: colour }}>
+    <i class="wb-sign" aria-hidden style={{ color: colour }}>
       {sign}
     </i>
   );

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { counted } from "../format";
 import { type Foldable, useFolding } from "./folding";
+import { Button } from "./small";
 
 export interface Column<Row> extends Foldable {
   /** What is in the cell, as text. */
@@ -16,6 +17,16 @@ export interface Column<Row> extends Foldable {
   left?: boolean;
   /** Says more of the column. */
   help?: string;
+}
+
+/** A column of numbers, which it is sorted by; null, which `as` says in its way, is the least. */
+export function numeric<Row, Value extends number | null>(
+  title: string,
+  of: (row: Row) => Value,
+  as: (value: Value) => string = String,
+  more: Partial<Column<Row>> = {},
+): Column<Row> {
+  return { title, text: (row) => as(of(row)), order: (row) => of(row) ?? -1, ...more };
 }
 
 interface Props<Row> {
@@ -240,9 +251,9 @@ export function Table<Row>(props: Props<Row>) {
       {(hidden.length > 0 || whole) && (
         <div class="wb-folded">
           {(folded.size > 0 || whole) && (
-            <button type="button" aria-expanded={whole} onClick={() => setWhole(!whole)}>
+            <Button aria-expanded={whole} onClick={() => setWhole(!whole)}>
               {whole ? "Fewer columns" : counted(folded.size, "more column")}
-            </button>
+            </Button>
           )}
           <span
             id={id.current}
@@ -262,7 +273,7 @@ export function Table<Row>(props: Props<Row>) {
 /** Stands for rows that are not in the page. */
 function Gap({ rows, columns }: { rows: number; columns: number }) {
   return (
-    <tr class="wb-gap" aria-hidden="true">
+    <tr class="wb-gap" aria-hidden>
       <td colSpan={columns} style={{ height: `${rows * ROW_HEIGHT}px` }} />
     </tr>
   );

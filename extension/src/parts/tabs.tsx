@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useContext, useState } from "preact/hooks";
 import { OPEN } from "../view";
 import { SavedPage } from "./saved_page";
+import { Button } from "./small";
 
 interface Tab {
   name: string;
@@ -43,9 +44,8 @@ export function TabList({ label, tabs, chosen, onChoose, ...rest }: ListProps) {
   return (
     <div class={rest.class} role="tablist" aria-label={label} onKeyDown={onKeyDown}>
       {tabs.map(({ name, title, mark }) => (
-        <button
+        <Button
           key={name}
-          type="button"
           role="tab"
           aria-selected={name === chosen}
           tabIndex={name === chosen ? 0 : -1}
@@ -54,7 +54,7 @@ export function TabList({ label, tabs, chosen, onChoose, ...rest }: ListProps) {
         >
           {name}
           {mark && ` ${mark}`}
-        </button>
+        </Button>
       ))}
     </div>
   );

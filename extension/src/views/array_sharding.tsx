@@ -2,11 +2,12 @@
 import { useRef, useState } from "preact/hooks";
 import { replicaColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { useWidth } from "../parts/width";
 import { count, dtypeText, NOTHING, percent, runsOf, sizeText } from "../format";
 import type { ArrayPart, ArraySharding } from "../models";
 import type { Context, View } from "../view";
+import { Button } from "../parts/small";
 
 const WIDTH = 480;
 const BESIDE = 60;
@@ -239,15 +240,14 @@ function Holders({ parts, context }: { parts: readonly ArrayPart[]; context: Con
   return (
     <>
       {shown.map((part) => (
-        <button
+        <Button
           key={part.replica}
-          type="button"
           aria-pressed={context.selected.replica === part.replica}
           onClick={() => context.select(part.replica)}
         >
-          <span class="wb-swatch" aria-hidden="true" style={{ background: replicaColour(part.replica) }} />r
+          <span class="wb-swatch" aria-hidden style={{ background: replicaColour(part.replica) }} />r
           {part.replica} {[part.host, part.device].filter(Boolean).join(":")} · {sizeText(part.size_bytes)}
-        </button>
+        </Button>
       ))}
       {parts.length > shown.length && <span>… and {parts.length - shown.length} more, see the table</span>}
     </>
@@ -264,7 +264,7 @@ function sliceText(start: readonly number[], stop: readonly number[]): string {
 
 function Twin({ model, context }: { model: ArraySharding; context: Context }) {
   const columns: Column<ArrayPart>[] = [
-    { title: "replica", text: (part) => String(part.replica), order: (part) => part.replica },
+    numeric("replica", (part) => part.replica),
     {
       title: "host:device",
       left: true,
@@ -280,7 +280,7 @@ function Twin({ model, context }: { model: ArraySharding; context: Context }) {
       least: 80,
       text: (part) => `(${part.start.map((first, axis) => part.stop[axis]! - first).join(", ")})`,
     },
-    { title: "size", text: (part) => sizeText(part.size_bytes), order: (part) => part.size_bytes },
+    numeric("size", (part) => part.size_bytes, sizeText),
   ];
   return (
     <Table

@@ -1,7 +1,7 @@
 // The timing table: one row per operation, size, element type and group; columns in the order of nccl-tests.
 import { type Fact, Head } from "../parts/head";
 import { Bar, Spark } from "../parts/marks";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import {
   count,
   counted,
@@ -87,8 +87,8 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
   });
   const columns: Column<TableRow>[] = [
     { title: "op", left: true, text: (row) => row.op },
-    { title: "size", text: (row) => sizeText(row.size_bytes), order: (row) => row.size_bytes },
-    { title: "elements", rank: 13, text: (row) => count(row.count), order: (row) => row.count },
+    numeric("size", (row) => row.size_bytes, sizeText),
+    numeric("elements", (row) => row.count, count, { rank: 13 }),
     { title: "type", left: true, rank: telling((row) => row.dtype, 5), text: (row) => dtypeText(row.dtype) },
     {
       title: "red",
@@ -97,32 +97,20 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
       help: "how values are combined",
       text: (row) => row.redop || NOTHING,
     },
-    {
-      title: "n",
-      rank: telling((row) => row.n, 7),
-      help: "replicas",
-      text: (row) => String(row.n),
-      order: (row) => row.n,
-    },
+    numeric("n", (row) => row.n, String, { rank: telling((row) => row.n, 7), help: "replicas" }),
     time("last", "transfer time of the latest", (row) => row.last_us, { rank: 8 }),
     time("p50", "median transfer time", (row) => row.p50_us),
     time("p99", "transfer time of the slowest hundredth", (row) => row.p99_us, { rank: 3 }),
-    {
-      title: "cv",
+    numeric("cv", (row) => row.cv_percent, percent, {
       rank: 12,
       help: "standard deviation of the transfer time over its mean",
-      text: (row) => percent(row.cv_percent),
-      order: (row) => row.cv_percent,
-    },
+    }),
     rate("algbw", "algorithm bandwidth", (row) => row.algbw, { rank: 10 }),
     rate("busbw", "bus bandwidth", (row) => row.busbw),
-    {
-      title: "limit",
+    numeric("limit", (row) => row.limit_percent, percent, {
       rank: 9,
       help: "bus bandwidth as a share of the measured limit",
-      text: (row) => percent(row.limit_percent),
-      order: (row) => row.limit_percent ?? -1,
-    },
+    }),
     {
       title: "wait",
       rank: 1,

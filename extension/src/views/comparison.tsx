@@ -4,7 +4,7 @@ import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Key } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { apart, logTicks } from "../parts/ticks";
 import {
   count,
@@ -189,9 +189,9 @@ function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
   const columns: Column<ComparedRow>[] = [
     { title: "op", left: true, text: (row) => row.op },
     { title: "red", left: true, help: "how values are combined", text: (row) => row.redop || NOTHING },
-    { title: "size", text: (row) => sizeText(row.size_bytes), order: (row) => row.size_bytes },
+    numeric("size", (row) => row.size_bytes, sizeText),
     { title: "type", left: true, rank: 3, text: (row) => dtypeText(row.dtype) },
-    { title: "n", rank: 3, text: (row) => String(row.n), order: (row) => row.n },
+    numeric("n", (row) => row.n, String, { rank: 3 }),
     {
       title: "time ratio",
       help: "second median over first",

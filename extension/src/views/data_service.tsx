@@ -6,9 +6,10 @@ import { ChartOrTable } from "../parts/head";
 import { Bar } from "../parts/marks";
 import { amount, Course, perSecond, useRates } from "../parts/rates";
 import { Sign } from "../parts/status";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { Verdict } from "../parts/verdict";
 import type { View } from "../view";
+import { Quiet } from "../parts/small";
 
 const STATUSES = ["live", "stopped", "replay"];
 const MOST_JOBS = 16;
@@ -63,9 +64,9 @@ function Picture({ model }: { model: ServiceStatus }) {
                   rates={rates.get(worker.address)}
                   label={`elements per second of ${worker.address}, lately`}
                 />
-                <span class="wb-quiet">
+                <Quiet>
                   {counted(worker.lanes, "lane")} · {counted(worker.elements, "element")} sent
-                </span>
+                </Quiet>
               </li>
             ))}
           </ul>
@@ -88,7 +89,7 @@ function Job({ job, rates }: { job: JobStatus; rates: readonly number[] }) {
       data-complete={job.complete ? "yes" : undefined}
     >
       <h4>
-        {titleOf(job)} <span class="wb-quiet">{modeOf(job)}</span>
+        {titleOf(job)} <Quiet>{modeOf(job)}</Quiet>
       </h4>
       <div class="wb-job-facts">
         <b>{job.complete ? "✓ complete" : job.cached ? "shared" : perSecond(job.elements_per_second)}</b>
@@ -126,7 +127,7 @@ function Splits({ job }: { job: JobStatus }) {
   ].filter(({ n }) => n > 0);
   return (
     <>
-      <div class="wb-splits" aria-hidden="true">
+      <div class="wb-splits" aria-hidden>
         {parts.map(({ kind, n }) => (
           <i key={kind} data-kind={kind} style={{ flexGrow: n }} />
         ))}
@@ -196,29 +197,17 @@ const JOBS: Column<JobStatus>[] = [
     text: (job) => `${job.lanes_complete} of ${job.lanes}`,
     order: (job) => job.lanes,
   },
-  {
-    title: "taken over",
+  numeric("taken over", (job) => job.moves, count, {
     help: "how often a lane went to another worker because its own was lost",
     rank: 7,
-    text: (job) => count(job.moves),
-    order: (job) => job.moves,
-  },
+  }),
 ];
 
 const WORKERS: Column<WorkerStatus>[] = [
   { title: "worker", left: true, least: 90, text: (worker) => worker.address },
-  {
-    title: "elements/s",
-    text: (worker) => amount(worker.elements_per_second),
-    order: (worker) => worker.elements_per_second,
-  },
-  {
-    title: "elements sent",
-    rank: 1,
-    text: (worker) => count(worker.elements),
-    order: (worker) => worker.elements,
-  },
-  { title: "lanes", rank: 2, text: (worker) => count(worker.lanes), order: (worker) => worker.lanes },
+  numeric("elements/s", (worker) => worker.elements_per_second, amount),
+  numeric("elements sent", (worker) => worker.elements, count, { rank: 1 }),
+  numeric("lanes", (worker) => worker.lanes, count, { rank: 2 }),
 ];
 
 function keyOf(job: JobStatus): string {

@@ -5,11 +5,12 @@ import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Ramp } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { apart } from "../parts/ticks";
 import { count, counted, NOTHING, percent, runsOf, timeText } from "../format";
 import type { DatasetSharding, InputProgress, Reader, Reading } from "../models";
 import type { Context, View } from "../view";
+import { Quiet } from "../parts/small";
 
 const ROW = 22;
 const TOP = 18;
@@ -296,7 +297,7 @@ function WhatIf({ model, context }: { model: DatasetSharding; context: Context }
   };
   return (
     <fieldset class="wb-form" style={{ border: "none", padding: 0, margin: "8px 0 0" }}>
-      <span class="wb-quiet">What if</span>
+      <Quiet>What if</Quiet>
       {number("batch_size", "global batch", Math.max(64, 2 * batch))}
       {number("hosts", "hosts", 8)}
       {number("replicas_per_host", "replicas per host", 8)}
@@ -336,14 +337,9 @@ function ProgressTwin({
     share: waitedShare(progress, reader.replica),
   }));
   const columns: Column<ReplicaLine>[] = [
-    { title: "replica", text: ({ reader }) => String(reader.replica), order: ({ reader }) => reader.replica },
+    numeric("replica", ({ reader }) => reader.replica),
     { title: "at step", text: ({ step }) => (step < 0 ? NOTHING : count(step)), order: ({ step }) => step },
-    {
-      title: "rows in all",
-      rank: 2,
-      text: ({ reader }) => count(reader.rows),
-      order: ({ reader }) => reader.rows,
-    },
+    numeric("rows in all", ({ reader }) => reader.rows, count, { rank: 2 }),
     {
       title: "waited for input",
       rank: 1,
@@ -374,15 +370,10 @@ function Twin({ model, context }: { model: DatasetSharding; context: Context }) 
     reader.readings.map((reading) => ({ reader, reading })),
   );
   const columns: Column<Line>[] = [
-    { title: "step", text: ({ reading }) => String(reading.step), order: ({ reading }) => reading.step },
-    { title: "replica", text: ({ reader }) => String(reader.replica), order: ({ reader }) => reader.replica },
-    { title: "host", rank: 2, text: ({ reader }) => String(reader.host), order: ({ reader }) => reader.host },
-    {
-      title: "rows",
-      rank: 1,
-      text: ({ reading }) => count(reading.rows),
-      order: ({ reading }) => reading.rows,
-    },
+    numeric("step", ({ reading }) => reading.step),
+    numeric("replica", ({ reader }) => reader.replica),
+    numeric("host", ({ reader }) => reader.host, String, { rank: 2 }),
+    numeric("rows", ({ reading }) => reading.rows, count, { rank: 1 }),
     { title: "elements", left: true, least: 120, text: ({ reading }) => reading.text || NOTHING },
   ];
   return (

@@ -3,7 +3,7 @@ import { WARNING } from "../colours";
 import { Head } from "../parts/head";
 import { StatusWord } from "../parts/status";
 import { Bar, Spark } from "../parts/marks";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { counted, memoryText, NOTHING, percent } from "../format";
 import type { Devices, DeviceUse } from "../models";
 import type { View } from "../view";
@@ -78,13 +78,10 @@ const COLUMNS: Column<DeviceUse>[] = [
     show: (device) => <Memory device={device} />,
     order: (device) => device.memory_bytes ?? -1,
   },
-  {
-    title: "limit",
+  numeric("limit", (device) => device.memory_limit_bytes, memoryText, {
     help: "how much memory there is",
     rank: 4,
-    text: (device) => memoryText(device.memory_limit_bytes),
-    order: (device) => device.memory_limit_bytes ?? -1,
-  },
+  }),
 ];
 
 function rangeText(values: readonly (number | null)[]): string {

@@ -8,6 +8,7 @@ import { Table, type Column } from "../parts/table";
 import { counted, figure } from "../format";
 import type { Elements, InspectedValue } from "../models";
 import type { Context, Request } from "../view";
+import { Button } from "../parts/small";
 
 const LEFT = 46;
 const TOP = 16;
@@ -178,11 +179,7 @@ function Controls({ elements, value, ask }: ControlsProps) {
           </label>
         ),
       )}
-      {windowed && (
-        <button type="button" onClick={() => change(whole({}))}>
-          Zoom out
-        </button>
-      )}
+      {windowed && <Button onClick={() => change(whole({}))}>Zoom out</Button>}
     </fieldset>
   );
 }

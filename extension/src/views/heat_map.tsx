@@ -4,7 +4,7 @@ import { ChartOrTable } from "../parts/head";
 import { Ramp } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
 import { paintColumn, stepsOf } from "../parts/steps";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { counted, NOTHING, runsOf, significant, timeText } from "../format";
 import type { Collectives, GroupView } from "../models";
 import type { Context, View } from "../view";
@@ -191,11 +191,7 @@ function Twin({
   });
   const columns: Column<Line>[] = [
     { title: "replica", left: true, text: (line) => line.label, order: (line) => line.replica },
-    {
-      title: "mean µs",
-      text: (line) => significant(line.mean),
-      order: (line) => line.mean ?? -1,
-    },
+    numeric("mean µs", (line) => line.mean, significant),
     ...steps.map((step, column) => ({
       title: `step ${step}`,
       text: (line: Line) => (line.late[column] == null ? NOTHING : significant(line.late[column])),

@@ -4,11 +4,12 @@ import { Bar } from "../parts/marks";
 import { ChartOrTable } from "../parts/head";
 import { amount, perSecond } from "../parts/rates";
 import { Sign } from "../parts/status";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { Verdict } from "../parts/verdict";
 import { count, counted, NOTHING, percent, rateText, significant, sizeText, timeText } from "../format";
 import type { InputFlow, PipelineFlow, ReplicaWait, StageFlow } from "../models";
 import type { Context, View } from "../view";
+import { Button, Quiet } from "../parts/small";
 
 const STATUSES = ["live", "stopped", "replay"];
 
@@ -45,10 +46,10 @@ function Picture({ model, context }: { model: InputFlow; context: Context }) {
           {many && (
             <h4>
               {pipeline.name}{" "}
-              <span class="wb-quiet">
+              <Quiet>
                 {perSecond(pipeline.elements_per_second)}
                 {nowOf(pipeline)}
-              </span>
+              </Quiet>
             </h4>
           )}
           <Flow stages={nested(pipeline)} />
@@ -113,10 +114,10 @@ function Card({ step: { stage, bottleneck } }: { step: Step }) {
         <Bar share={stage.busy_share} {...(bottleneck ? { colour: BAD } : {})} />
         {share(stage.busy_share)} busy
       </span>
-      <span class="wb-quiet">
+      <Quiet>
         {stage.own_us === null ? NOTHING : timeText(stage.own_us)} each
         {stage.bytes_per_second !== null && ` · ${rateText(stage.bytes_per_second / 1e9)}`}
-      </span>
+      </Quiet>
       {stage.workers > 0 && <span>{workersOf(stage)}</span>}
       {stage.queue_capacity !== null && (
         <span>
@@ -130,7 +131,7 @@ function Card({ step: { stage, bottleneck } }: { step: Step }) {
           {counted(stage.failures, "failure")}
         </span>
       )}
-      {stage.note && <span class="wb-quiet">{stage.note}</span>}
+      {stage.note && <Quiet>{stage.note}</Quiet>}
       {bottleneck && (
         <strong>
           <Sign sign="▲" colour={BAD} />
@@ -148,13 +149,12 @@ function Waits({ model, context }: { model: InputFlow; context: Context }) {
       <ul class="wb-waits">
         {model.replicas.map((wait) => (
           <li key={wait.replica}>
-            <button
-              type="button"
+            <Button
               aria-pressed={wait.replica === context.selected.replica}
               onClick={() => context.select(wait.replica)}
             >
               r{wait.replica}
-            </button>
+            </Button>
             <Bar share={wait.waited_share} {...(wait.starving ? { colour: BAD } : {})} />
             {share(wait.waited_share)}
             {wait.starving && (
@@ -223,11 +223,7 @@ const STAGES: Column<Line>[] = [
     text: ({ stage, bottleneck }) =>
       `${"  ".repeat(stage.depth)}${stage.name}${bottleneck ? " ▲ bottleneck" : ""}`,
   },
-  {
-    title: "elements/s",
-    text: ({ stage }) => amount(stage.elements_per_second),
-    order: ({ stage }) => stage.elements_per_second,
-  },
+  numeric("elements/s", ({ stage }) => stage.elements_per_second, amount),
   {
     title: "now/s",
     help: "elements per second in the last seconds",
@@ -241,32 +237,21 @@ const STAGES: Column<Line>[] = [
     text: ({ stage }) => rateText(stage.bytes_per_second === null ? null : stage.bytes_per_second / 1e9),
     order: ({ stage }) => stage.bytes_per_second ?? -1,
   },
-  {
-    title: "busy",
+  numeric("busy", ({ stage }) => stage.busy_share, share, {
     help: "part of the time in which its workers worked, on average",
-    text: ({ stage }) => share(stage.busy_share),
-    order: ({ stage }) => stage.busy_share,
-  },
-  {
-    title: "own time each",
+  }),
+  numeric("own time each", ({ stage }) => stage.own_us, timeText, {
     help: "time of its own work per element, without the stages before it",
     rank: 1,
-    text: ({ stage }) => timeText(stage.own_us),
-    order: ({ stage }) => stage.own_us ?? -1,
-  },
+  }),
   { title: "queue", rank: 2, text: ({ stage }) => queueOf(stage) },
   { title: "workers", rank: 3, text: ({ stage }) => workersOf(stage) },
-  {
-    title: "failures",
-    rank: 5,
-    text: ({ stage }) => count(stage.failures),
-    order: ({ stage }) => stage.failures,
-  },
+  numeric("failures", ({ stage }) => stage.failures, count, { rank: 5 }),
 ];
 
 const WAITS: Column<ReplicaWait>[] = [
-  { title: "replica", text: (wait) => String(wait.replica), order: (wait) => wait.replica },
-  { title: "host", rank: 2, text: (wait) => String(wait.host), order: (wait) => wait.host },
+  numeric("replica", (wait) => wait.replica),
+  numeric("host", (wait) => wait.host, String, { rank: 2 }),
   {
     title: "waited",
     rank: 1,

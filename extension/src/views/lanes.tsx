@@ -5,11 +5,12 @@ import { ChartOrTable } from "../parts/head";
 import { Key } from "../parts/marks";
 import { hatch, Plane, type Cell, type Painting } from "../parts/plane";
 import { paintBand, stepsOf } from "../parts/steps";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { NOTHING, sizeText, timeText } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { linear } from "../scale";
 import type { Context, View } from "../view";
+import { Button } from "../parts/small";
 
 const ROW = 22;
 const TOP = 4;
@@ -193,17 +194,13 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
       }
       table={<Twin group={shown} />}
     >
-      {zoom && (
-        <button type="button" onClick={() => setZoom(null)}>
-          Show all
-        </button>
-      )}
-      <button type="button" aria-pressed={squeezed} onClick={() => setSqueezed(!squeezed)}>
+      {zoom && <Button onClick={() => setZoom(null)}>Show all</Button>}
+      <Button aria-pressed={squeezed} onClick={() => setSqueezed(!squeezed)}>
         Shorten pauses
-      </button>
-      <button type="button" aria-pressed={paused} onClick={pause}>
+      </Button>
+      <Button aria-pressed={paused} onClick={pause}>
         {paused ? "Go on" : "Pause"}
-      </button>
+      </Button>
     </ChartOrTable>
   );
 }
@@ -346,15 +343,10 @@ function Twin({ group }: { group: GroupView }) {
     ),
   );
   const columns: Column<Line>[] = [
-    { title: "step", rank: 2, text: ({ item }) => String(item.step), order: ({ item }) => item.step },
-    { title: "seq", rank: 4, text: ({ item }) => String(item.seq), order: ({ item }) => item.seq },
+    numeric("step", ({ item }) => item.step, String, { rank: 2 }),
+    numeric("seq", ({ item }) => item.seq, String, { rank: 4 }),
     { title: "op", left: true, text: ({ item }) => item.op },
-    {
-      title: "size",
-      rank: 3,
-      text: ({ item }) => sizeText(item.size_bytes),
-      order: ({ item }) => item.size_bytes,
-    },
+    numeric("size", ({ item }) => item.size_bytes, sizeText, { rank: 3 }),
     { title: "replica", left: true, least: 90, text: ({ label }) => label },
     {
       title: "wait",

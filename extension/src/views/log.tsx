@@ -4,11 +4,12 @@ import { SEVERITY } from "../colours";
 import { Head } from "../parts/head";
 import { Sign } from "../parts/status";
 import { stepsOf } from "../parts/steps";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { count, counted, NOTHING } from "../format";
 import type { Collectives, EventItem } from "../models";
 import type { Context, View } from "../view";
 import { DROPPED_EVENTS } from "./collective_table";
+import { Button } from "../parts/small";
 
 const FILTERS: { name: string; keeps(event: EventItem): boolean }[] = [
   { name: "All", keeps: () => true },
@@ -51,15 +52,11 @@ function Log({ model, context }: { model: Collectives; context: Context }) {
         status={model.status}
       >
         {FILTERS.map(({ name }, index) => (
-          <button key={name} type="button" aria-pressed={filter === index} onClick={() => setFilter(index)}>
+          <Button key={name} aria-pressed={filter === index} onClick={() => setFilter(index)}>
             {name}
-          </button>
+          </Button>
         ))}
-        {chosen !== null && (
-          <button type="button" onClick={() => context.select(chosen)}>
-            Every replica
-          </button>
-        )}
+        {chosen !== null && <Button onClick={() => context.select(chosen)}>Every replica</Button>}
       </Head>
       <Table
         label="Alerts and log"
@@ -98,9 +95,9 @@ function columnsOf(startNs: number): Column<EventItem>[] {
         </>
       ),
     },
-    { title: "replica", text: (event) => or(event.replica), order: (event) => event.replica },
+    numeric("replica", (event) => event.replica, or),
     { title: "host", left: true, rank: 1, text: (event) => event.host || NOTHING },
-    { title: "step", text: (event) => or(event.step), order: (event) => event.step },
+    numeric("step", (event) => event.step, or),
     { title: "message", left: true, least: 110, text: (event) => event.message },
     { title: "call site", left: true, least: 70, text: (event) => event.site || NOTHING },
   ];

@@ -1,4 +1,4 @@
-// The run at a glance: what is to be said first, four figures, what each replica does, and who comes last.
+// The run at a glance: what is to be said first, four figures, what each replica does, who comes last, and the loss.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ExportMenu } from "../export/menu";
 import { counted } from "../format";
@@ -7,6 +7,7 @@ import { Figures } from "../overview/figures";
 import { Icon, IconButton } from "../overview/icons";
 import { LaneStrip, lanesLegend } from "../overview/lanes";
 import { LatenessCells, LatenessLegend } from "../overview/lateness";
+import { Loss } from "../overview/loss";
 import { Module } from "../overview/module";
 import { Nothing } from "../overview/nothing";
 import { newestSteps, rowsOf } from "../overview/rows";
@@ -187,6 +188,7 @@ function Charts({ group, room, now, context, open }: ChartsProps) {
       >
         <LatenessCells group={group} rows={rows} shown={steps} context={context} />
       </Module>
+      <Loss group={group} rows={rows} shown={steps} context={context} />
     </>
   );
 }

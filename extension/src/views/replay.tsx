@@ -16,6 +16,7 @@ import { servers } from "./servers";
 import { overview } from "./overview";
 import { topology } from "./topology";
 import { values } from "./values";
+import { Button, Quiet } from "../parts/small";
 
 /** The parts of a model that are drawn on pages, each with the name of its tab. */
 const PAGES = {
@@ -114,14 +115,10 @@ function Steps({ model, ask }: { model: Replay; ask: Context["ask"] }) {
       {number("steps from", first, setFirst)}
       {number("to", last, setLast)}
       <button type="submit">Show</button>
-      {!whole && (
-        <button type="button" onClick={() => show(first_step, last_step)}>
-          All steps
-        </button>
-      )}
-      <span class="wb-quiet">
+      {!whole && <Button onClick={() => show(first_step, last_step)}>All steps</Button>}
+      <Quiet>
         of {count(first_step)} to {count(last_step)}; views show the newest of what is chosen
-      </span>
+      </Quiet>
     </form>
   );
 }

@@ -3,11 +3,12 @@ import { useState } from "preact/hooks";
 import { BAD } from "../colours";
 import { Head } from "../parts/head";
 import { Sign } from "../parts/status";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { count, counted, NOTHING, sizeText, timeText } from "../format";
 import type { RunEntry, Runs } from "../models";
 import type { Context, View } from "../view";
 import { Comparison } from "./comparison";
+import { Button } from "../parts/small";
 
 export const runs: View<Runs> = {
   title: "Runs",
@@ -44,14 +45,12 @@ function RunList({ model, context }: { model: Runs; context: Context }) {
         status="replay"
       >
         {ask && first !== undefined && second === undefined && (
-          <button type="button" onClick={() => ask({ kind: "open_run", path: first })}>
-            Open {nameOf(first)}
-          </button>
+          <Button onClick={() => ask({ kind: "open_run", path: first })}>Open {nameOf(first)}</Button>
         )}
         {ask && first !== undefined && second !== undefined && (
-          <button type="button" onClick={() => ask({ kind: "compare_runs", first, second })}>
+          <Button onClick={() => ask({ kind: "compare_runs", first, second })}>
             Compare {nameOf(second)} with {nameOf(first)}
-          </button>
+          </Button>
         )}
       </Head>
       <Table
@@ -107,7 +106,7 @@ const COLUMNS: Column<RunEntry>[] = [
     show: (run) => (run.alerts ? `▲ ${count(run.alerts)}` : counts(run, run.alerts)),
     order: (run) => run.alerts,
   },
-  { title: "file", rank: 6, text: (run) => sizeText(run.size_bytes), order: (run) => run.size_bytes },
+  numeric("file", (run) => run.size_bytes, sizeText, { rank: 6 }),
   {
     title: "problem",
     left: true,

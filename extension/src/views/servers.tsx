@@ -6,9 +6,10 @@ import { ChartOrTable } from "../parts/head";
 import { Bar } from "../parts/marks";
 import { amount, Course, perSecond, useRates } from "../parts/rates";
 import { Sign, StatusWord } from "../parts/status";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { Verdict } from "../parts/verdict";
 import type { View } from "../view";
+import { Quiet } from "../parts/small";
 
 const MOST_SERVERS = 12;
 const MOST_WORKERS = 24;
@@ -123,10 +124,10 @@ function Lane({ worker, fastest, rates }: LaneProps) {
       <span class="wb-runs" title={worker.detail || undefined}>
         {worker.detail || runsText(worker)}
       </span>
-      <span class="wb-quiet">
+      <Quiet>
         {counted(worker.done, "function")}
         {worker.restarts > 0 && ` · restarted ${worker.restarts}×`}
-      </span>
+      </Quiet>
     </li>
   );
 }
@@ -143,9 +144,9 @@ function Server({ server, largest, rates }: ServerProps) {
     <div class="wb-job" role="group" aria-label={server.name} data-state={server.state}>
       <h4>
         {server.name} <StatusWord word={server.state} />{" "}
-        <span class="wb-quiet">
+        <Quiet>
           {server.host}, {server.address}
-        </span>
+        </Quiet>
       </h4>
       <div class="wb-job-facts">
         {server.detail && <span>{server.detail}</span>}
@@ -168,12 +169,12 @@ function Server({ server, largest, rates }: ServerProps) {
           {server.variables.slice(0, MOST_VARIABLES).map((variable) => (
             <li key={variable.name}>
               <code title={variable.name}>{variable.name}</code>
-              <span class="wb-quiet">{extentOf(variable)}</span>
+              <Quiet>{extentOf(variable)}</Quiet>
               <span class="wb-rate">
                 <Bar share={memoryOf(variable) / largest} />
                 {memoryText(variable)}
               </span>
-              <span class="wb-quiet">{counted(variable.updates, "update")}</span>
+              <Quiet>{counted(variable.updates, "update")}</Quiet>
             </li>
           ))}
         </ul>
@@ -227,21 +228,15 @@ const WORKERS: Column<WorkerFunctions>[] = [
     text: (worker) => worker.state,
     show: (worker) => <StatusWord word={worker.state} />,
   },
-  {
-    title: "functions/s",
+  numeric("functions/s", (worker) => worker.functions_per_second, amount, {
     help: "in the last five seconds",
-    text: (worker) => amount(worker.functions_per_second),
-    order: (worker) => worker.functions_per_second,
-  },
-  { title: "functions", text: (worker) => count(worker.done), order: (worker) => worker.done },
+  }),
+  numeric("functions", (worker) => worker.done, count),
   { title: "runs", left: true, rank: 2, text: (worker) => worker.detail || runsText(worker) },
-  {
-    title: "restarted",
+  numeric("restarted", (worker) => worker.restarts, count, {
     help: "how often another process took its place",
     rank: 5,
-    text: (worker) => count(worker.restarts),
-    order: (worker) => worker.restarts,
-  },
+  }),
 ];
 
 const SERVERS: Column<ServerStatus>[] = [
@@ -254,14 +249,9 @@ const SERVERS: Column<ServerStatus>[] = [
     text: (server) => server.state,
     show: (server) => <StatusWord word={server.state} />,
   },
-  { title: "holds", text: (server) => sizeText(server.size_bytes), order: (server) => server.size_bytes },
-  {
-    title: "updates/s",
-    help: "in the last five seconds",
-    text: (server) => amount(server.updates_per_second),
-    order: (server) => server.updates_per_second,
-  },
-  { title: "updates", rank: 2, text: (server) => count(server.updates), order: (server) => server.updates },
+  numeric("holds", (server) => server.size_bytes, sizeText),
+  numeric("updates/s", (server) => server.updates_per_second, amount, { help: "in the last five seconds" }),
+  numeric("updates", (server) => server.updates, count, { rank: 2 }),
   {
     title: "staleness",
     help: "updates of a variable between a function's read of it and the function's own update",
@@ -269,51 +259,27 @@ const SERVERS: Column<ServerStatus>[] = [
     text: stalenessText,
     order: (server) => server.typical_staleness ?? -1,
   },
-  {
-    title: "left out",
-    help: "updates that were too stale",
-    rank: 4,
-    text: (server) => count(server.left_out),
-    order: (server) => server.left_out,
-  },
-  {
-    title: "came again",
+  numeric("left out", (server) => server.left_out, count, { help: "updates that were too stale", rank: 4 }),
+  numeric("came again", (server) => server.repeated, count, {
     help: "updates that were sent again, and applied once",
     rank: 6,
-    text: (server) => count(server.repeated),
-    order: (server) => server.repeated,
-  },
-  {
-    title: "restarted",
+  }),
+  numeric("restarted", (server) => server.restarts, count, {
     help: "how often another process took its place, with all updates",
     rank: 6,
-    text: (server) => count(server.restarts),
-    order: (server) => server.restarts,
-  },
+  }),
 ];
 
 const VARIABLES: Column<HeldVariable & { server: string }>[] = [
   { title: "variable", left: true, least: 90, text: (variable) => variable.name },
   { title: "on", left: true, text: (variable) => variable.server },
   { title: "shape", left: true, rank: 1, text: extentOf },
-  {
-    title: "size",
-    text: (variable) => sizeText(variable.size_bytes),
-    order: (variable) => variable.size_bytes,
-  },
-  {
-    title: "slots",
+  numeric("size", (variable) => variable.size_bytes, sizeText),
+  numeric("slots", (variable) => variable.slot_bytes, sizeText, {
     help: "what optimizers keep for it",
     rank: 3,
-    text: (variable) => sizeText(variable.slot_bytes),
-    order: (variable) => variable.slot_bytes,
-  },
-  {
-    title: "updates",
-    rank: 2,
-    text: (variable) => count(variable.updates),
-    order: (variable) => variable.updates,
-  },
+  }),
+  numeric("updates", (variable) => variable.updates, count, { rank: 2 }),
 ];
 
 function memoryOf(variable: HeldVariable): number {

@@ -5,6 +5,7 @@ import { BAD, GOOD } from "../colours";
 import { runsOf } from "../format";
 import type { Collectives, EventItem, GroupView, LastSeen, Snapshot, Stuck } from "../models";
 import type { View } from "../view";
+import { Quiet } from "../parts/small";
 
 const MAX_LAST = 4;
 
@@ -60,11 +61,11 @@ function Banner({ group, stuck, events }: BannerProps) {
         <strong>
           step {stuck.step} {stuck.op} #{stuck.seq + 1}: {howText(stuck)}
         </strong>{" "}
-        <span class="wb-quiet">
+        <Quiet>
           {group.group}
           {stuck.site && ` · entered at ${stuck.site}`} by replica{stuck.waiting.length > 1 ? "s " : " "}
           {runsOf(stuck.waiting)}
-        </span>
+        </Quiet>
         <ul>
           {lost.slice(0, MAX_LAST).map((event) => (
             <li key={event.key}>{`replica ${event.replica} is lost: ${event.message}`}</li>

@@ -2,7 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { category } from "../colours";
 import { ChartOrTable } from "../parts/head";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { logTicks } from "../parts/ticks";
 import { useWidth } from "../parts/width";
 import { counted, dtypeText, rateText, significant, sizeText, timeText, timeUnit } from "../format";
@@ -134,7 +134,7 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
         onKeyDown={onKeyDown}
         style={{ maxWidth: "820px" }}
       >
-        <svg viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true" onMouseLeave={() => setCursor(null)}>
+        <svg viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden onMouseLeave={() => setCursor(null)}>
           {logTicks(low, high).map((tick) => (
             <g key={tick}>
               <line x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} stroke="var(--wb-line)" />
@@ -270,8 +270,8 @@ function Twin({ sweep }: { sweep: Sweep }) {
     order: (point) => of(point) ?? -1,
   });
   const columns: Column<SweepPoint>[] = [
-    { title: "size", text: (point) => sizeText(point.size_bytes), order: (point) => point.size_bytes },
-    { title: "samples", rank: 6, text: (point) => String(point.samples), order: (point) => point.samples },
+    numeric("size", (point) => point.size_bytes, sizeText),
+    numeric("samples", (point) => point.samples, String, { rank: 6 }),
     time("p10", 4, (point) => point.p10_us),
     time("p50", 0, (point) => point.p50_us),
     time("p90", 3, (point) => point.p90_us),
@@ -281,13 +281,10 @@ function Twin({ sweep }: { sweep: Sweep }) {
     rate("fit", 2, (point) => fittedBusbw(sweep, point.size_bytes)),
     ...(sweep.baseline
       ? [
-          {
-            title: "× baseline",
+          numeric("× baseline", (point: SweepPoint) => timesAsFast(sweep, point), significant, {
             rank: 1,
             help: `median time of ${sweep.baseline.name} over that of this sweep; above 1 this one is faster`,
-            text: (point: SweepPoint) => significant(timesAsFast(sweep, point)),
-            order: (point: SweepPoint) => timesAsFast(sweep, point) ?? -1,
-          },
+          }),
         ]
       : []),
   ];

@@ -2,10 +2,11 @@
 // drawn, small, and all of them are counted by what they do.
 import { ChartOrTable } from "../parts/head";
 import { StatusWord } from "../parts/status";
-import { Table, type Column } from "../parts/table";
+import { numeric, Table, type Column } from "../parts/table";
 import { count, counted, memoryText, NOTHING } from "../format";
 import type { DeviceNode, HostNode, ReplicaNode, StrategyNode, Topology, WorkerNode } from "../models";
 import type { Context, View } from "../view";
+import { Button, Quiet } from "../parts/small";
 
 const MAX_DEVICES = 32;
 const MAX_REPLICAS = 8;
@@ -189,7 +190,7 @@ function Host({ host, shown, context }: { host: HostNode; shown: Drawn; context:
   return (
     <div class="wb-host" role="group" aria-label={`host ${host.name}`}>
       <div>
-        <strong>{host.name}</strong> <span class="wb-quiet">{counted(host.workers.length, "worker")}</span>
+        <strong>{host.name}</strong> <Quiet>{counted(host.workers.length, "worker")}</Quiet>
       </div>
       <div class="wb-workers">
         {here.map((worker) => (
@@ -228,20 +229,19 @@ function Device({ device, context }: { device: DeviceNode; context: Context }) {
   return (
     <div>
       {device.replicas.slice(0, MAX_REPLICAS).map((replica) => (
-        <button
+        <Button
           key={`${replica.group}|${replica.replica}`}
-          type="button"
           class="wb-replica"
           aria-pressed={context.selected.replica === replica.replica}
           title={`${replica.group}, replica ${replica.replica}${replica.doing && `: ${replica.doing}`}`}
           onClick={() => context.select(replica.replica)}
         >
-          <b>r{replica.replica}</b> <span class="wb-quiet">{device.name}</span>
+          <b>r{replica.replica}</b> <Quiet>{device.name}</Quiet>
           <span class="wb-doing">
             {replica.busy ? "▶ " : replica.doing === "lost" ? "✖ " : ""}
             {replica.doing}
           </span>
-        </button>
+        </Button>
       ))}
       {device.replicas.length > MAX_REPLICAS && (
         <div class="wb-quiet">… {device.replicas.length - MAX_REPLICAS} more on it</div>
@@ -276,13 +276,8 @@ function Twin({ model, context }: { model: Topology; context: Context }) {
     { title: "host", left: true, rank: 3, least: 60, text: (line) => line.host },
     { title: "worker", left: true, least: 70, text: (line) => line.worker.name },
     { title: "status", left: true, rank: 1, text: (line) => line.worker.status },
-    { title: "pid", rank: 7, text: (line) => String(line.worker.pid), order: (line) => line.worker.pid },
-    {
-      title: "memory",
-      rank: 4,
-      text: (line) => memoryText(line.worker.memory_bytes),
-      order: (line) => line.worker.memory_bytes ?? -1,
-    },
+    numeric("pid", (line) => line.worker.pid, String, { rank: 7 }),
+    numeric("memory", (line) => line.worker.memory_bytes, memoryText, { rank: 4 }),
     {
       title: "heartbeat",
       rank: 5,

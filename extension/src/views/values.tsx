@@ -22,6 +22,7 @@ import type {
 } from "../models";
 import type { Context, View } from "../view";
 import { closeUp, ElementsMap, placeOf, wholeOf } from "./elements";
+import { Button, Quiet } from "../parts/small";
 
 export const values: View<Values> = {
   title: "Values",
@@ -68,9 +69,9 @@ function StepChoice({ steps: { steps, shown }, ask }: { steps: Steps; ask: Conte
         />
       )}
       <span>{named(steps[shown])}</span>{" "}
-      <span class="wb-quiet">
+      <Quiet>
         {counted(steps.length, "step")} from {named(steps[0])} to {named(steps[last])}
-      </span>
+      </Quiet>
     </div>
   );
 }
@@ -99,19 +100,15 @@ function Actions({ model, context, parts }: ActionsProps) {
   return (
     <div class="wb-head">
       {bad && (
-        <button type="button" onClick={() => go(bad)}>
+        <Button onClick={() => go(bad)}>
           <Sign sign="✖" colour={BAD} /> {bad.text}
-        </button>
+        </Button>
       )}
-      {ask && !model.steps && (
-        <button type="button" onClick={() => ask({ kind: "again" })}>
-          Look again
-        </button>
-      )}
+      {ask && !model.steps && <Button onClick={() => ask({ kind: "again" })}>Look again</Button>}
       {at > 0 && (
-        <span class="wb-quiet">
+        <Quiet>
           looked at <Age seconds={0} at={at} /> ago
-        </span>
+        </Quiet>
       )}
     </div>
   );
@@ -151,16 +148,14 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
             {text}
           </span>
         ))}
-        {replicas.length > 1 && <span class="wb-quiet">{counted(replicas.length, "replica")}</span>}
+        {replicas.length > 1 && <Quiet>{counted(replicas.length, "replica")}</Quiet>}
         {agreement ? (
           <AgreementText agreement={agreement} />
         ) : (
-          replicas.length > 1 && <span class="wb-quiet">not synchronised</span>
+          replicas.length > 1 && <Quiet>not synchronised</Quiet>
         )}
         {ask && shape && !children && (
-          <button type="button" onClick={() => ask(wholeOf(index, shown!.replica, shape))}>
-            Elements
-          </button>
+          <Button onClick={() => ask(wholeOf(index, shown!.replica, shape))}>Elements</Button>
         )}
       </div>
       {some && <Quantile spread={spread} name={`${value.kind} ${value.name}`} />}
@@ -175,10 +170,10 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
       />
       {spread && !same && (
         <div class="wb-folded">
-          <button type="button" aria-expanded={all} onClick={() => setAll(!all)}>
+          <Button aria-expanded={all} onClick={() => setAll(!all)}>
             {all ? "Summary" : `All ${count(replicas.length)} replicas`}
-          </button>
-          {some && <span class="wb-quiet">{restText(spread, rows.length, replicas.length)}</span>}
+          </Button>
+          {some && <Quiet>{restText(spread, rows.length, replicas.length)}</Quiet>}
         </div>
       )}
       {children}
@@ -230,8 +225,7 @@ function AgreementText({ agreement }: { agreement: Agreement }) {
   if (agreement.in_sync) {
     return (
       <span>
-        <StatusWord word="in sync" />{" "}
-        <span class="wb-quiet">sha {agreement.sha256.slice(0, 8)}…, max|Δ| = 0</span>
+        <StatusWord word="in sync" /> <Quiet>sha {agreement.sha256.slice(0, 8)}…, max|Δ| = 0</Quiet>
       </span>
     );
   }

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import optree
 
 from workbench.runtime.comm.messages import RemoteLeaf
 from workbench.runtime.driver.recent_results import RecentResults
@@ -17,7 +18,8 @@ NAN = math.nan
 def step(number: int, *values: Any, site: str = "a.py:1") -> Any:
     """A step whose result on each replica is one of `values`."""
     leaves = [[value if type(value) is RemoteLeaf else (value,)] for value in values]
-    return SimpleNamespace(number=number, site=site, name="step", leaves=leaves)
+    structures = [optree.tree_structure(0)] * len(leaves)
+    return SimpleNamespace(number=number, site=site, name="step", leaves=leaves, structures=structures)
 
 
 def recent(*steps: Any) -> RecentResults:
@@ -68,3 +70,24 @@ def test_memory_is_bounded_in_steps_and_places() -> None:
     assert len(results._places) == 16
     endless = recent(*(step(k, 1.0) for k in range(3000)))
     assert [len(steps) for steps in endless._places.values()] == [1024]
+
+
+def test_the_course_is_that_of_the_function_that_ran_in_most_of_the_newest_steps() -> None:
+    train = [step(k, float(k), site="a.py:1") for k in range(20) if k % 5]
+    look = [step(k, -1.0, site="a.py:9") for k in range(0, 20, 5)]
+    course = recent(*sorted(train + look, key=lambda each: each.number)).course()
+    assert course is not None
+    assert course.steps == tuple(each.number for each in train)
+    assert course.mean == course.steps
+
+    later = recent(
+        *(step(k, 1.0) for k in range(100)), *(step(k, 2.0, site="b.py:1") for k in range(100, 200))
+    )
+    newest = later.course()
+    assert newest is not None
+    assert set(newest.mean) == {2.0}
+
+
+def test_without_a_number_there_is_no_course() -> None:
+    assert RecentResults().course() is None
+    assert recent(step(0, np.ones(3)), step(1, "text", site="b.py:1")).course() is None

@@ -8,6 +8,7 @@ import pickle
 import stat
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,15 @@ from workbench.telemetry.runs import run_metadata
 from workbench.telemetry.runs.checksummed import sealed
 from workbench.telemetry.runs.recorded_run import open_run
 from workbench.telemetry.runs.recorder import Recorder
-from workbench.telemetry.runs.saved_models import LOOKS_KEY, MAX_MODEL_BYTES
-from workbench.telemetry.told import InputFacts, MemoryFacts, Told
+from workbench.telemetry.runs.saved_models import LOOKS_KEY, MAX_MODEL_BYTES, Looks
+from workbench.telemetry.told import InputFacts, MemoryFacts, ResultCourse, Told
 
-TOLD = Told(1, InputFacts((0.4, 0.1), 40, 2500.0, (8, 0), (0, 3)), MemoryFacts(1, 90, 100, 5, 2))
+TOLD = Told(
+    1,
+    InputFacts((0.4, 0.1), 40, 2500.0, (8, 0), (0, 3)),
+    MemoryFacts(1, 90, 100, 5, 2),
+    ResultCourse("loss", "train", (3, 4), (1.5, None), ((1.0, 2.0), (2.0, None))),
+)
 LATE = 91 * MS + STUCK_AFTER_NS
 
 
@@ -395,6 +401,12 @@ def test_what_views_have_shown_and_measured_limits_come_back(tmp_path: Path) -> 
     assert run.snapshot().groups[0].told == TOLD
     (row,) = run.table()
     assert row.limit_percent == pytest.approx(10.0 * (row.busbw or 0))
+
+
+def test_a_number_of_the_steps_that_is_not_known_by_step_is_damage() -> None:
+    course = replace(TOLD.result, mean=(1.0,)) if TOLD.result else None
+    with pytest.raises(DataCorruption, match="by step"):
+        Looks.decode(Looks(told={"g": replace(TOLD, result=course)}).encode())
 
 
 def test_a_run_of_a_version_that_kept_no_views_still_opens(tmp_path: Path) -> None:

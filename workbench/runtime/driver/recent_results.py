@@ -1,4 +1,4 @@
-"""Small results of the newest steps, such as losses: what tells since when one of them has been NaN."""
+"""Small results of the newest steps, such as losses: their course, and since when one of them has been NaN."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from workbench.errors import CaptureError
 from workbench.runtime.comm.messages import PickledLeaf, unpickled
+from workbench.runtime.driver.result_course import STEPS, NumberLog, number_in
 from workbench.runtime.driver.step import Step
+from workbench.telemetry.told import ResultCourse
 
 _MAX_STEPS: Final = 1024
 _MAX_PLACES: Final = 16
@@ -24,6 +26,7 @@ class RecentResults:
 
     def __init__(self) -> None:
         self._places: OrderedDict[tuple[str, str], deque[tuple[int, list[Any]]]] = OrderedDict()
+        self._logs: dict[tuple[str, str], NumberLog] = {}
 
     def add(self, step: Step) -> None:
         """Takes note of a step that succeeded."""
@@ -31,10 +34,39 @@ class RecentResults:
         try:
             steps = self._places[place]
         except KeyError:
-            steps = self._places[place] = deque(maxlen=_MAX_STEPS if _are_small(step.leaves[0]) else 0)
+            small = _are_small(step.leaves[0])
+            steps = self._places[place] = deque(maxlen=_MAX_STEPS if small else 0)
+            if small and (number := number_in(step.structures[0], step.leaves[0])):
+                name, leaf = number
+                self._logs[place] = NumberLog(name, step.name, leaf)
             if len(self._places) > _MAX_PLACES:
-                self._places.popitem(last=False)
+                oldest, _ = self._places.popitem(last=False)
+                self._logs.pop(oldest, None)
         steps.append((step.number, step.leaves))  # a fifth of the cost of looking at each step's results
+
+    def course(self) -> ResultCourse | None:
+        """The number that tells how the training goes, over the newest steps; None if no step has returned one.
+
+        Of several the one that is called a loss, else the one that most of the newest steps have returned, so that a
+        look at test data in between changes nothing. Any thread may ask.
+        """
+        found = [
+            (log, steps)
+            for place, log in list(self._logs.items())
+            if (steps := list(self._places.get(place, ()))[-STEPS:])
+        ]
+        if not found:
+            return None
+        since = max(steps[-1][0] for _, steps in found) - STEPS
+        log, steps = max(
+            found,
+            key=lambda each: (
+                bool(each[0].name),
+                sum(number > since for number, _ in each[1]),
+                each[1][-1][0],
+            ),
+        )
+        return log.course(steps)
 
     def bad_since(self, step: Step, leaf: int, rank: int) -> tuple[int, bool]:
         """Since when a result has not been finite.

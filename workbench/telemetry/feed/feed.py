@@ -38,7 +38,7 @@ from workbench.telemetry.limits import Limit
 from workbench.telemetry.recording import batches
 from workbench.telemetry.recording.batches import with_named_sites
 from workbench.telemetry.snapshot import Counters, EventItem, LastSeen, Onset, Snapshot, TableRow
-from workbench.telemetry.told import MemoryFacts, Told
+from workbench.telemetry.told import MemoryFacts, ResultCourse, Told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,6 +212,12 @@ class Feed:
         """
         with self._lock:
             if self._told.set_memory(group, memory, step):
+                self._changed = True
+
+    def set_result(self, group: str, course: ResultCourse) -> None:
+        """Tells of a number that the steps of a group return."""
+        with self._lock:
+            if self._told.set_result(group, course):
                 self._changed = True
 
     def set_told(self, group: str, told: Told) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from workbench.telemetry.feed.input_log import InputLog
-from workbench.telemetry.told import MemoryFacts, Told
+from workbench.telemetry.told import MemoryFacts, ResultCourse, Told
 
 
 class ToldOfGroups:
@@ -41,6 +41,14 @@ class ToldOfGroups:
         if log is None or log.replicas != len(rows):  # others take part since the last time
             log = self._input[group] = InputLog(len(rows))
         log.add(now_ns, waited_ns=waited_ns, elements=elements, rows=rows)
+
+    def set_result(self, group: str, course: ResultCourse) -> bool:
+        """As `Feed.set_result`; gives whether that is news."""
+        before = self._told.get(group, Told())
+        if course == before.result:
+            return False
+        self._told[group] = replace(before, result=course)
+        return True
 
     def set_memory(self, group: str, memory: MemoryFacts | None, step: int) -> bool:
         """As `Feed.set_memory`; gives whether that is news."""

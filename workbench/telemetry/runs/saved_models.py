@@ -10,7 +10,7 @@ from typing import Any, Final
 from workbench.errors import DataCorruption
 from workbench.telemetry.limits import Limit
 from workbench.telemetry.runs.checksummed import opened, sealed
-from workbench.telemetry.told import InputFacts, MemoryFacts, Told
+from workbench.telemetry.told import InputFacts, MemoryFacts, ResultCourse, Told
 
 LOOKS_KEY: Final = b"workbench.looks"
 MAX_MODEL_BYTES: Final = 4 * 1024 * 1024
@@ -95,7 +95,7 @@ def _told_in(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _told(fields: dict[str, Any]) -> Told:
-    given, memory = fields.get("input"), fields.get("memory")
+    given, memory, result = fields.get("input"), fields.get("memory"), fields.get("result")
     return Told(
         cores=int(fields["cores"]),
         input=None
@@ -110,4 +110,31 @@ def _told(fields: dict[str, Any]) -> Told:
         memory=None
         if memory is None
         else MemoryFacts(**{name: int(value) for name, value in memory.items()}),
+        result=None if result is None else _result(result),
     )
+
+
+def _result(fields: dict[str, Any]) -> ResultCourse:
+    """Lists that do not belong together would make views draw nonsense.
+
+    Raises:
+      ValueError: if they do not.
+    """
+    replicas = tuple(map(_numbers, fields["replicas"]))
+    course = ResultCourse(
+        name=str(fields["name"]),
+        function=str(fields["function"]),
+        steps=tuple(map(int, fields["steps"])),
+        mean=_numbers(fields["mean"]),
+        replicas=replicas,
+        low=_numbers(fields["low"]),
+        high=_numbers(fields["high"]),
+    )
+    lines = course.mean, *replicas, *((course.low, course.high) if not replicas else ())
+    if any(len(line) != len(course.steps) for line in lines):
+        raise ValueError("a number of the steps is not known by step")
+    return course
+
+
+def _numbers(values: list[Any]) -> tuple[float | None, ...]:
+    return tuple(None if value is None else float(value) for value in values)

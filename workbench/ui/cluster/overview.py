@@ -41,14 +41,14 @@ class OverviewView:
         if verdict.evidence:
             lines.append(f"  {verdict.evidence}")
         if model.group:
-            lines += [f"  {name:<17} {value}" for name, value in _figures(model)]
+            lines += [f"  {name:<17} {value}" for name, value in self._figures(model)]
         return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
         model = self._model()
         verdict = model.verdict
         say = html.alert if verdict.severity in ("error", "warning") else html.remark
-        rows = [list(figure) for figure in _figures(model)]
+        rows = [list(figure) for figure in self._figures(model)]
         parts = [
             say(f"{_SIGNS[verdict.severity]} {verdict.sentence}"),
             *([html.remark(verdict.evidence)] if verdict.evidence else []),
@@ -58,6 +58,15 @@ class OverviewView:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return mimebundle(self._source, text=repr(self), html=self._repr_html_(), include=include)
+
+    def _figures(self, model: Overview) -> list[tuple[str, str]]:
+        """The four, and the loss where steps return it."""
+        course = self.cluster.feed.told(model.group).result
+        figures = _figures(model)
+        if course is not None:
+            mean = course.mean[-1]
+            figures.append((course.name or course.function, NOTHING if mean is None else significant(mean)))
+        return figures
 
     def _model(self) -> Overview:
         return overview_model(self.cluster.feed.snapshot(), status=self.cluster.status)

@@ -1,0 +1,156 @@
+// A number that steps return, such as a loss: its mean over the replicas, and a dot for each.
+import { figure, NOTHING } from "../format";
+import type { GroupView, ResultCourse } from "../models";
+import { type Cell, Plane, type Painting } from "../parts/plane";
+import { paintBand, stepsOf } from "../parts/steps";
+import { replicaColour } from "../colours";
+import { linear, roundTicks } from "../scale";
+import type { Context } from "../view";
+import { cellsOf, paintSteps } from "./gutters";
+import { Module } from "./module";
+import type { Row } from "./rows";
+
+const TOP = 8;
+const BODY = 104;
+
+interface Props {
+  group: GroupView;
+  rows: readonly Row[];
+  /** The steps that the lanes show. */
+  shown: { first: number; last: number };
+  context: Context;
+}
+
+export function Loss({ group, rows, shown, context }: Props) {
+  const course = group.told.result;
+  if (!course)
+    return (
+      <Module name="Loss" about="how the training goes">
+        <p class="wb-quiet">
+          Its course appears here as soon as steps return it: <code>return {'{"loss": loss}'}</code>
+        </p>
+      </Module>
+    );
+  const { name, function: of, replicas } = course;
+  const about = `${name ? "" : `what ${of} returns: `}mean, and ${replicas.length ? "a dot per replica" : "10 to 90 % of the replicas"}`;
+  const legend =
+    replicas.length <= 8 && replicas.map((_, replica) => <Dot key={replica} replica={replica} />);
+  return (
+    <Module
+      name={name ? name[0]!.toUpperCase() + name.slice(1) : "Result"}
+      kind="loss"
+      about={about}
+      legend={legend}
+    >
+      <Course {...{ group, course, rows, shown, context }} />
+    </Module>
+  );
+}
+
+function Dot({ replica }: { replica: number }) {
+  return (
+    <span class="wb-key">
+      <i aria-hidden data-kind="replica" style={{ background: replicaColour(replica) }} />
+      {replica}
+    </span>
+  );
+}
+
+function Course({ group, course, rows, shown, context }: Props & { course: ResultCourse }) {
+  const { replicas, mean, low, high } = course;
+  const steps = group.lateness.steps;
+  // By column of the axis, which all charts of steps share: number of the value, or -1.
+  const at = steps.map((step) => course.steps.indexOf(step));
+  const axis = stepsOf(group, context);
+  const finite = [mean, low, high, ...replicas].flat().filter((value) => value !== null);
+  const known = finite.length ? finite : [0];
+  const most = Math.max(...known);
+  const least = Math.min(...known);
+  const ground = least >= 0 && least < 0.6 * most ? 0 : least;
+  const y = linear([ground, most > ground ? most : ground + 1], [TOP + BODY, TOP]);
+  const paint = (painting: Painting) => {
+    const { canvas, width, palette } = painting;
+    const { left, right, first, size } = cellsOf(steps.length, width);
+    const edge = left + (steps.length - first) * size;
+    const x = (column: number) => left + (column - first + 0.5) * size;
+    canvas.textAlign = "right";
+    for (const tick of roundTicks(ground, most, 3)) {
+      canvas.fillStyle = palette.line;
+      canvas.fillRect(left, Math.round(y(tick)), edge - left, 1);
+      canvas.fillStyle = palette.quiet;
+      canvas.fillText(figure(tick), left - 8, y(tick));
+    }
+    canvas.textAlign = "left";
+    const line = (values: readonly (number | null)[]) => {
+      let isOpen = false;
+      canvas.beginPath();
+      for (let column = first; column < steps.length; column++) {
+        const value = values[at[column]!] ?? null;
+        if (value !== null) canvas[isOpen ? "lineTo" : "moveTo"](x(column), y(value));
+        isOpen = value !== null;
+      }
+      canvas.stroke();
+    };
+    rows.forEach(({ replica, colour }) => {
+      canvas.fillStyle = palette.replicas[colour] ?? palette.quiet;
+      canvas.globalAlpha = [null, replica].includes(context.selected.replica) ? 1 : 0.2;
+      for (let column = first; column < steps.length; column++) {
+        const value = replicas[replica]?.[at[column]!] ?? null;
+        if (value === null) continue;
+        canvas.beginPath();
+        canvas.arc(x(column), y(value), 2.3, 0, 7);
+        canvas.fill();
+      }
+    });
+    canvas.globalAlpha = 1;
+    canvas.strokeStyle = palette.quiet;
+    canvas.lineWidth = 1;
+    line(low);
+    line(high);
+    canvas.strokeStyle = palette.text;
+    canvas.lineWidth = 1.6;
+    line(mean);
+    const last = mean.at(-1) ?? null;
+    if (right) {
+      canvas.textAlign = "right";
+      canvas.fillStyle = palette.text;
+      canvas.font = palette.strong;
+      canvas.fillText(last === null ? "not finite" : figure(last), width - 2, y(last ?? ground) - 7);
+      canvas.font = palette.font;
+      canvas.fillStyle = palette.quiet;
+      canvas.fillText("mean", width - 2, y(last ?? ground) + 7);
+      canvas.textAlign = "left";
+    }
+    paintSteps(painting, { steps, first, size, left, shown, top: TOP, foot: TOP + BODY });
+    const pointed = steps.indexOf(axis.pointed ?? -1);
+    if (pointed >= first)
+      paintBand(painting, { from: x(pointed) - size / 2, to: x(pointed) + size / 2, foot: TOP + BODY });
+  };
+  const describe = ({ column }: Cell) => {
+    const text = (value: number | null | undefined) => (value == null ? "not finite" : figure(value));
+    const index = at[column]!;
+    if (index < 0) return `step ${steps[column]}: ${NOTHING}`;
+    const each = replicas.length
+      ? rows.map(({ replica }) => `${replica}: ${text(replicas[replica]?.[index])}`)
+      : [`10 to 90 %: ${text(low[index])} to ${text(high[index])}`];
+    return `step ${steps[column]}: mean ${text(mean[index])} · ${each.join(", ")}`;
+  };
+  return (
+    <Plane
+      label={`${course.name || "Result"} in ${steps.length} steps`}
+      hint="arrow keys or pointer: the values of a step"
+      rows={1}
+      columns={steps.length}
+      height={TOP + BODY + 22}
+      paint={paint}
+      at={(px, _, width) => {
+        const { left, first, size } = cellsOf(steps.length, width);
+        const column = first + Math.floor((px - left) / size);
+        return column >= first && column < steps.length ? { row: 0, column } : null;
+      }}
+      steps={axis}
+      stepOf={({ column }) => steps[column]}
+      describe={describe}
+    />
+  );
+}

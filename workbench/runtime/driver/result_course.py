@@ -1,0 +1,127 @@
+"""The course of a number that steps return, such as a loss, from their small results."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from workbench.telemetry.told import ResultCourse
+
+STEPS: Final = 64
+"""So many steps have views on their axes, too."""
+_MOST_LINES: Final = 16
+"""Of more replicas their spread says more than each of them."""
+_MAX_NAME: Final = 40
+
+
+def number_in(structure: Any, leaves: Sequence[Any]) -> tuple[str, int] | None:
+    """Which of the numbers that a step returned tells how the training goes.
+
+    Args:
+      structure: The structure of the result.
+      leaves: Its leaves, as DONE carries them.
+
+    Returns:
+      The key and the leaf of the first number with "loss" in its key; ("", 0) where the result is one number; None
+      where there is neither.
+    """
+    for leaf, path in enumerate(structure.accessors()):
+        key = _key(path[-1]) if path else ""
+        if "loss" in key.lower() and _is_number(leaves[leaf]):
+            return key[:_MAX_NAME], leaf
+    return ("", 0) if len(leaves) == 1 and _is_number(leaves[0]) else None
+
+
+class NumberLog:
+    """One number of the newest steps by replica. Any thread may ask; the lock is held for one look at most."""
+
+    def __init__(self, name: str, function: str, leaf: int) -> None:
+        self.name = name
+        self._function = function
+        self._leaf = leaf
+        self._lock = threading.Lock()
+        self._rows: deque[tuple[int, np.ndarray[Any, Any]]] = deque(maxlen=STEPS)
+        self._newest: Any = None
+        self._course: ResultCourse | None = None
+
+    def course(self, steps: Sequence[tuple[int, list[Any]]]) -> ResultCourse:
+        """The course up to the newest of these steps, of which only those that are new are looked at.
+
+        Args:
+          steps: (number, leaves by rank) of some steps, oldest first; one at least.
+        """
+        with self._lock:
+            fresh = []
+            for number, leaves in reversed(steps[-STEPS:]):
+                if leaves is self._newest:
+                    break
+                fresh.append((number, np.array([_number(each, self._leaf) for each in leaves])))
+            for number, row in reversed(fresh):
+                while self._rows and self._rows[-1][0] >= number:
+                    self._rows.pop()  # it was done again after a failure
+                self._rows.append((number, row))
+            if fresh or self._course is None:
+                self._newest = steps[-1][1]
+                self._course = self._summed_up()
+            return self._course
+
+    def _summed_up(self) -> ResultCourse:
+        size = len(self._rows[-1][1])
+        kept = [(number, row) for number, row in self._rows if len(row) == size]  # others took part before
+        matrix = np.stack([row for _, row in kept])
+        few = size <= _MOST_LINES
+        with np.errstate(all="ignore"):  # what is not finite is said by None
+            mean = matrix.mean(axis=1)
+            low, high = ((), ()) if few else np.percentile(matrix, (10, 90), axis=1)
+        return ResultCourse(
+            name=self.name,
+            function=self._function[:_MAX_NAME],
+            steps=tuple(number for number, _ in kept),
+            mean=_finite(mean),
+            replicas=tuple(_finite(line) for line in matrix.T) if few else (),
+            low=_finite(low),
+            high=_finite(high),
+        )
+
+
+def _key(entry: Any) -> str:
+    """A key of a dictionary or the name of a field; "" for a place in a list."""
+    for name in ("key", "field", "name"):
+        key = getattr(entry, name, None)
+        if isinstance(key, str):
+            return key
+    return ""
+
+
+def _is_number(held: Any) -> bool:
+    """Whether a leaf is here, and a real number."""
+    return type(held) is tuple and _real(held[0]) is not None
+
+
+def _number(leaves: Any, leaf: int) -> float:
+    """One number of a replica; NaN where it is none, or not here."""
+    held = leaves[leaf] if leaves is not None and leaf < len(leaves) else None
+    found = _real(held[0]) if type(held) is tuple else None
+    return math.nan if found is None else found
+
+
+def _real(value: Any) -> float | None:
+    """A real number, of an array with one element its element; None for all else."""
+    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # of an int
+        return math.inf
+
+
+def _finite(values: Sequence[float] | np.ndarray[Any, Any]) -> tuple[float | None, ...]:
+    """With the six digits that a chart needs; None where a number is not finite."""
+    return tuple(float(f"{value:.6g}") if math.isfinite(value) else None for value in values)
