@@ -1,8 +1,8 @@
 // The elements that views are full of.
-import type { ComponentChildren, JSX } from "preact";
+import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
 
 /** A button that sends no form, wherever a page puts it. */
-export function Button(props: JSX.ButtonHTMLAttributes<HTMLButtonElement>) {
+export function Button(props: ButtonHTMLAttributes) {
   return <button type="button" {...props} />;
 }
 

@@ -35,7 +35,7 @@ interface Props<Row> {
   rows: readonly Row[];
   keyOf(row: Row): string;
   /** Said where there are no rows. */
-  empty?: string;
+  empty?: string | undefined;
   isSelected?(row: Row): boolean;
   /** Of the step that is pointed at. */
   isPointed?(row: Row): boolean;

@@ -15,7 +15,7 @@ import {
   type TimeUnit,
 } from "../format";
 import type { Collectives, Counters, TableRow } from "../models";
-import type { View } from "../view";
+import type { Context, View } from "../view";
 
 const MAX_SILENT = 4;
 
@@ -23,7 +23,7 @@ export const collectiveTable: View<Collectives> = {
   title: "Collective timing",
   draw({ model, context }) {
     const { table, counters } = model.snapshot;
-    const unit = timeUnit(table.map((row) => row.p50_us));
+    const unit = unitOf(table);
     return (
       <div class="wb-part">
         <Head
@@ -36,23 +36,45 @@ export const collectiveTable: View<Collectives> = {
           ]}
           status={model.status}
         />
-        <Table
-          label="Collective timing"
+        <CollectiveRows
+          table={table}
           empty={
             counters.internal > 0
               ? "only collectives that workbench itself needed were recorded"
               : "no collectives recorded yet"
           }
-          columns={columnsOf(unit, table)}
-          rows={table}
-          keyOf={(row) => row.key}
-          isSelected={(row) => row.late_replica !== null && row.late_replica === context.selected.replica}
-          onPick={(row) => row.late_replica !== null && context.select(row.late_replica)}
+          context={context}
         />
       </div>
     );
   },
 };
+
+/** Of the times in the table. */
+export function unitOf(table: readonly TableRow[]): TimeUnit {
+  return timeUnit(table.map((row) => row.p50_us));
+}
+
+interface RowsProps {
+  table: readonly TableRow[];
+  empty?: string | undefined;
+  context: Context;
+}
+
+/** The rows alone. */
+export function CollectiveRows({ table, empty, context }: RowsProps) {
+  return (
+    <Table
+      label="Collective timing"
+      empty={empty}
+      columns={columnsOf(unitOf(table), table)}
+      rows={table}
+      keyOf={(row) => row.key}
+      isSelected={(row) => row.late_replica !== null && row.late_replica === context.selected.replica}
+      onPick={(row) => row.late_replica !== null && context.select(row.late_replica)}
+    />
+  );
+}
 
 /** Whether rows of one operation and size differ in something. */
 export function tellsApart(rows: readonly TableRow[], of: (row: TableRow) => string | number): boolean {

@@ -33,9 +33,6 @@ function Log({ model, context }: { model: Collectives; context: Context }) {
     (event) =>
       FILTERS[filter]!.keeps(event) && (chosen === null || event.replica === chosen || event.replica < 0),
   );
-  // An event knows its step, but not of which replicas: with several strategies that says too little.
-  const { groups } = model.snapshot;
-  const steps = stepsOf(groups.length === 1 ? groups[0]! : null, context);
   const alerts = events.filter((event) => event.kind === "alert").length;
   return (
     <div class="wb-part">
@@ -58,19 +55,37 @@ function Log({ model, context }: { model: Collectives; context: Context }) {
         ))}
         {chosen !== null && <Button onClick={() => context.select(chosen)}>Every replica</Button>}
       </Head>
-      <Table
-        label="Alerts and log"
-        empty={model.status === "live" ? "nothing happened yet" : "nothing happened"}
-        columns={columnsOf(events[0]?.t_ns ?? 0)}
-        rows={rows}
-        keyOf={(event) => event.key}
-        isSelected={(event) => event.replica >= 0 && event.replica === chosen}
-        isPointed={(event) => event.step >= 0 && event.step === steps.pointed}
-        onPoint={(event) => steps.point(event ? event.step : null)}
-        onPick={(event) => event.replica >= 0 && context.select(event.replica)}
-        follow
-      />
+      <LogRows model={model} events={rows} context={context} />
     </div>
+  );
+}
+
+interface RowsProps {
+  model: Collectives;
+  /** Of the model. */
+  events: readonly EventItem[];
+  context: Context;
+}
+
+/** The rows alone. */
+export function LogRows({ model, events: rows, context }: RowsProps) {
+  // An event knows its step, but not of which replicas: with several strategies that says too little.
+  const { groups } = model.snapshot;
+  const steps = stepsOf(groups.length === 1 ? groups[0]! : null, context);
+  const chosen = context.selected.replica;
+  return (
+    <Table
+      label="Alerts and log"
+      empty={model.status === "live" ? "nothing happened yet" : "nothing happened"}
+      columns={columnsOf(model.snapshot.events[0]?.t_ns ?? 0)}
+      rows={rows}
+      keyOf={(event) => event.key}
+      isSelected={(event) => event.replica >= 0 && event.replica === chosen}
+      isPointed={(event) => event.step >= 0 && event.step === steps.pointed}
+      onPoint={(event) => steps.point(event ? event.step : null)}
+      onPick={(event) => event.replica >= 0 && context.select(event.replica)}
+      follow
+    />
   );
 }
 

@@ -17,10 +17,10 @@ import { StatusWord } from "../parts/status";
 import { stepsOf } from "../parts/steps";
 import { useRoom } from "../parts/width";
 import { type Context, OPEN, type View, type ViewName } from "../view";
-import { collectiveTable } from "./collective_table";
+import { CollectiveRows, collectiveTable, unitOf } from "./collective_table";
 import { heatMap } from "./heat_map";
 import { lanes } from "./lanes";
-import { log } from "./log";
+import { log, LogRows } from "./log";
 import { stuck } from "./stuck";
 import { sweep } from "./sweep";
 
@@ -44,6 +44,9 @@ const INSIDE: Partial<Record<ViewName, View<Collectives>>> = {
 const STEP_PX = 96;
 const BESIDE_PX = 210;
 const MOST_STEPS = 16;
+/** From here on there is room for two cards side by side; as in the style sheet. */
+const WIDE_PX = 1180;
+const MOST_LINES = 7;
 const RECENT_MS = 2000;
 const HELD_MS = 3000;
 
@@ -141,6 +144,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
               <Twin overview={about} group={group} rows={rowsOf(group)} />
             ) : (
               <Charts
+                model={shown}
                 group={group}
                 room={room}
                 now={shown.status === "live" && recent && !paused ? "now" : `step ${about.step}`}
@@ -156,6 +160,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
 }
 
 interface ChartsProps {
+  model: Collectives;
   group: GroupView;
   room: number;
   now: string;
@@ -163,10 +168,11 @@ interface ChartsProps {
   open(view: ViewName): void;
 }
 
-function Charts({ group, room, now, context, open }: ChartsProps) {
+function Charts({ model, group, room, now, context, open }: ChartsProps) {
   const rows = rowsOf(group);
   const most = Math.max(3, Math.min(MOST_STEPS, Math.floor((room - BESIDE_PX) / STEP_PX)));
   const steps = newestSteps(group, most);
+  const { table, events, counters } = model.snapshot;
   const hidden = group.n - rows.filter(({ replica }) => replica >= 0).length;
   return (
     <>
@@ -189,6 +195,21 @@ function Charts({ group, room, now, context, open }: ChartsProps) {
         <LatenessCells group={group} rows={rows} shown={steps} context={context} />
       </Module>
       <Loss group={group} rows={rows} shown={steps} context={context} />
+      {room >= WIDE_PX && (
+        <>
+          <Module
+            name="Collectives"
+            about={`${counted(counters.collectives, "collective")}, times in ${unitOf(table).name}`}
+            pane="collective_table"
+            open={open}
+          >
+            <CollectiveRows table={table} context={context} />
+          </Module>
+          <Module name="Log" about="alerts, and what replicas printed" pane="log" open={open}>
+            <LogRows model={model} events={events.slice(-MOST_LINES)} context={context} />
+          </Module>
+        </>
+      )}
     </>
   );
 }
