@@ -13,6 +13,14 @@ export interface Selected {
   step: PointedStep | null;
 }
 
+/** The steps of one group, as a chart has them on its axis; made by `stepsOf`. */
+export interface Steps {
+  /** The step of these replicas that is pointed at somewhere on the page, or null. */
+  pointed: number | null;
+  /** Points at one of them, or at none. */
+  point(step: number | null): void;
+}
+
 export class Selection {
   #now: Selected = { replica: null, step: null };
   readonly #listeners = new Set<() => void>();

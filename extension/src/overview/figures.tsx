@@ -3,7 +3,7 @@ import { replicaColour } from "../colours";
 import { NOTHING, count } from "../format";
 import type { GroupView, Overview, StepTiming } from "../models";
 import { amount } from "../parts/rates";
-import { type Steps } from "../parts/steps";
+import type { Steps } from "../selection";
 import type { ViewName } from "../view";
 import { Button } from "../parts/small";
 

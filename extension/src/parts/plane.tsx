@@ -2,7 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { paletteOf, type Palette } from "../colours";
 import { drawings } from "../export/svg_canvas";
-import type { Steps } from "./steps";
+import type { Steps } from "../selection";
 import { useWidth } from "./width";
 
 export interface Cell {

@@ -1,14 +1,8 @@
 // The axis that charts of one run share: the step that is pointed at in one of them is marked in all.
 import type { GroupView } from "../models";
+import type { Steps } from "../selection";
 import type { Context } from "../view";
 import type { Painting } from "./plane";
-
-export interface Steps {
-  /** The step of these replicas that is pointed at somewhere on the page, or null. */
-  pointed: number | null;
-  /** Points at one of them, or at none. */
-  point(step: number | null): void;
-}
 
 /** The steps of a group; null stands for replicas that are not known. */
 export function stepsOf(group: GroupView | null, { selected, point }: Context): Steps {
