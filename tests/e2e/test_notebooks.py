@@ -13,7 +13,6 @@ from tests.e2e.conftest import ROOT, Lab, command, expect, open_notebook
 from tests.notebooks.executed import text_of
 
 NOTEBOOKS = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
-WITHOUT_VIEWS = "06_bring_your_framework.ipynb"
 RUN_SECONDS = 400
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(RUN_SECONDS + 150)]
@@ -78,7 +77,7 @@ def test_a_notebook_runs_from_top_to_bottom_and_its_views_are_drawn(
     outputs_in_jupyterlab[name] = {id: text_of(outputs) for id, outputs in page.evaluate(OUTPUTS)}
 
     views = page.evaluate(VIEWS)
-    assert views or name == WITHOUT_VIEWS
+    assert views
     notebook = page.locator(".jp-Notebook")
     for index, view in views:
         page.evaluate(

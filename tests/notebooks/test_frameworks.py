@@ -36,3 +36,18 @@ def test_the_loss_falls_with_each_framework(outputs: dict[str, str]) -> None:
 
         assert found is not None
         assert float(found[2]) < float(found[1]) / 2
+
+
+def test_the_runs_are_shown_side_by_side(outputs: dict[str, str]) -> None:
+    shown = ["NumPy", "JAX"] + ["PyTorch"] * bool(importlib.util.find_spec("torch"))
+
+    for name in shown:
+        assert re.search(rf"PerReplica .*{name}.* over 2 replicas", outputs["side"])
+        assert name in outputs["timing"]
+    assert outputs["timing"].count("all_reduce ") == len(shown)
+
+
+def test_what_is_missing_is_told_before_anything_runs(outputs: dict[str, str]) -> None:
+    missing = [name for name in ("jax", "torch") if not importlib.util.find_spec(name)]
+
+    assert re.findall(r"(\w+) is missing: run `\./wb install \1`", outputs["missing"]) == missing
