@@ -48,6 +48,7 @@ from workbench.distribute.variables.variable import Variable
 from workbench.errors import FailedPreconditionError, NotFoundError, WorkbenchError
 from workbench.faults import fault
 
+_FIRST_POLL_SECONDS: Final = 0.01  # the next save waits for the end of this one
 _POLL_SECONDS: Final = 0.05
 
 
@@ -193,6 +194,7 @@ class Save:
           WorkbenchError: If a replica is lost meanwhile.
         """
         stop = stop or threading.Event()
+        pause = 0.0 if wait_seconds else _FIRST_POLL_SECONDS
         try:
             for shards in self._replicas:
                 ended = False
@@ -200,8 +202,9 @@ class Save:
                     shards.ask(wait_seconds)
                     # Answers come behind those of steps; whoever waited for them would keep the program from sending
                     # more steps meanwhile.
-                    if stop.wait(0 if wait_seconds else _POLL_SECONDS):
+                    if stop.wait(pause):
                         raise WorkbenchError(f"saving {self.path!r} was given up: the program ended")
+                    pause = min(2 * pause, _POLL_SECONDS)
                     ended = shards.heard()
                     self._move()
                 for number, file, entries in shards.files():
