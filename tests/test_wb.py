@@ -134,6 +134,21 @@ def test_the_next_use_installs_nothing_until_the_project_files_change(clone: Clo
     assert clone.record()[len(before) + 1 :] == before[1:]  # into the same environment
 
 
+def test_views_whose_sources_have_changed_are_built_before_the_next_use(clone: Clone) -> None:
+    sources = clone.folder / "extension" / "src" / "views"
+    sources.mkdir(parents=True)
+    (sources / "input.tsx").write_text("1", encoding="ascii")
+    clone.add("python3", RECORDS_VENV)
+    clone.wb("doctor")
+    before = clone.record()
+
+    (sources / "input.tsx").write_text("2", encoding="ascii")
+    clone.wb("lab")
+    assert clone.record()[len(before) :] == [*before[1:-1], "venv -m workbench lab"]
+    clone.wb("lab")
+    assert clone.record()[-2:] == ["venv -m workbench lab"] * 2
+
+
 def test_further_packages_go_into_the_environment_that_is_asked_for(clone: Clone) -> None:
     clone.add("python3", PYENV_SHIM)
     found = clone.add("chosen", RECORDS_VENV)
