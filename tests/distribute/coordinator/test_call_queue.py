@@ -73,7 +73,7 @@ def test_an_error_cancels_what_waits_and_is_raised_once() -> None:
     with pytest.raises(KeyError):
         queue.join()
     assert queue.done()
-    with pytest.raises(CancelledError, match="KeyError"):
+    with pytest.raises(CancelledError, match="KeyError: 'x'"):
         waiting.fetch()
     with pytest.raises(KeyError):
         failing.fetch()

@@ -245,7 +245,7 @@ class CallQueue:
         self._counts["failed"] += 1
         call.result.fail(error)
         self._end(call)
-        self._cancel(f"{call.result.name} has failed before it ({type(error).__name__})")
+        self._cancel(f"{call.result.name} has failed before it ({_in_words(error)})")
 
     def _cancel(self, why: str) -> None:
         waiting, self._waiting = self._waiting, deque()
