@@ -11,8 +11,8 @@ import workbench as wb
 from workbench.distribute import Mirrored, PerReplica, get_replica_context
 from workbench.distribute.arrays import host_reduce
 from workbench.distribute.values import large_trees
-from workbench.runtime.comm.messages import INLINE_BYTES
-from workbench.runtime.driver.gang import gang as gang_module
+from workbench.runtime.comm.messages import FETCH, INLINE_BYTES
+from workbench.runtime.driver.gang.requests import Requests
 
 LARGE = INLINE_BYTES // 4 + 1  # float32 elements that stay on the replica
 COUNT = 40
@@ -112,17 +112,17 @@ def test_values_on_the_replicas_are_fetched_with_one_message_each(
     strategy: Any, look: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     messages: list[int] = []
-    request = gang_module.Gang.request
+    ask = Requests.ask
 
     def counted(self: Any, worker: Any, kind: int, *arguments: Any) -> int:
         messages.append(kind)
-        return request(self, worker, kind, *arguments)
+        return ask(self, worker, kind, *arguments)
 
     made = strategy.run(lambda: [np.full(LARGE, n, np.float32) for n in range(COUNT)])
-    monkeypatch.setattr(gang_module.Gang, "request", counted)
+    monkeypatch.setattr(Requests, "ask", counted)
     found = look(strategy, made)
     assert [leaf[0] for leaf in found][:3] == [0, look(strategy, made)[1][0], look(strategy, made)[2][0]]
-    assert messages == ([] if strategy.group.gang.shipping.codec.by_reference else [gang_module.FETCH] * 2)
+    assert messages == ([] if strategy.group.gang.shipping.codec.by_reference else [FETCH] * 2)
 
 
 def test_much_data_is_fetched_in_several_messages(strategy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
