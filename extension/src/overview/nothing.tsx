@@ -34,7 +34,7 @@ export function Nothing({ title, children, code, actions }: Props) {
           </g>
         ))}
       </svg>
-      <h4>{title}</h4>
+      <h3>{title}</h3>
       <p>{children}</p>
       <code>{code}</code>
       {actions && <div class="wb-nothing-actions">{actions}</div>}

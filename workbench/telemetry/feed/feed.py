@@ -231,6 +231,11 @@ class Feed:
         with self._lock:
             return self._told.of(group)
 
+    def all_told(self) -> dict[str, Told]:
+        """What was told of each group, by its label."""
+        with self._lock:
+            return self._told.all()
+
     def set_place(self, run_id: str, group: str, replica: int, place: str) -> None:
         """Tells where in the user's code a replica has been for long, such as "train.py:84 in step, for 12 s".
 

@@ -25,6 +25,10 @@ class ToldOfGroups:
         log = self._input.get(group)
         return told if log is None else replace(told, input=log.facts())
 
+    def all(self) -> dict[str, Told]:
+        """All that was told of each group, also of those whose strategy is gone."""
+        return {group: self.of(group) for group in dict.fromkeys((*self._told, *self._input))}
+
     def set(self, group: str, told: Told) -> None:
         """As `Feed.set_told`."""
         self._told[group] = told

@@ -129,8 +129,11 @@ class _Look:
                 if (limit := cluster.feed.limit(group.name)) is not None:
                     recorder.set_limit(group.name, limit)
             recorder.keep("devices", plain(self._devices.model()))
-            for group in list(cluster.gang.groups.values()):
-                recorder.set_told(group.name, cluster.feed.told(group.name))
+            for (
+                name,
+                told,
+            ) in cluster.feed.all_told().items():  # also of strategies that nobody holds any more
+                recorder.set_told(name, told)
         except Exception:  # the cluster may end at any moment; the recording of its collectives must not
             log.debug("could not look at %s for its recording", cluster.name, exc_info=True)
 
