@@ -40,6 +40,7 @@ class TlsProxy:
 
     port: int = 0
     routes: dict[str, Route] = field(default_factory=dict)
+    _writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     @property
     def origin(self) -> str:
@@ -47,6 +48,7 @@ class TlsProxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection; all of its requests are for the prefix of the first."""
+        self._writers.append(writer)
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             method, path, rest = head.split(b" ", 2)
@@ -63,6 +65,7 @@ class TlsProxy:
                 rest = rest[:-2] + b"Connection: close\r\n\r\n"
             rest = rest[:-2] + b"X-Forwarded-Proto: https\r\n\r\n"
             behind, to_server = await asyncio.open_connection("127.0.0.1", route.port)
+            self._writers.append(to_server)
             to_server.write(b" ".join((method, path, rest)))
             ways = [_pipe(reader, to_server), _pipe(behind, writer)]
             _, waiting = await asyncio.wait(map(asyncio.ensure_future, ways), return_when="FIRST_COMPLETED")
@@ -73,6 +76,17 @@ class TlsProxy:
             pass  # one side has gone
         finally:
             writer.close()
+
+    async def end(self) -> None:
+        """Ends all connections, before their loop ends: their sockets would be closed by the collector of garbage."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        for writer in self._writers:
+            writer.transport.abort()
+        closed = (writer.wait_closed() for writer in self._writers)
+        await asyncio.wait_for(asyncio.gather(*closed, return_exceptions=True), PATIENCE_SECONDS)
 
 
 async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -103,10 +117,7 @@ def tls_proxy(certificate: Path, key: Path) -> Iterator[TlsProxy]:
         ready.set()
         await over.wait()
         server.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await proxy.end()
 
     def serve() -> None:
         loop.set_exception_handler(lambda *_: None)  # of connections that a browser drops
