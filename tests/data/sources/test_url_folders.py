@@ -12,36 +12,23 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.data.sources.web_server import Web, forget_files, serving
+from tests.data.sources.web_server import Web, forget_files
 from workbench.data import ImageFolderDataset, ZarrDataset
-from workbench.data.sources import remote
 from workbench.errors import DataLossError, InvalidArgumentError, NotFoundError, UnavailableError
 
 pytest.importorskip("aiohttp", reason="URLs of HTTP need aiohttp")
 pytest.importorskip("s3fs", reason="URLs of S3 need s3fs")
 zarr = pytest.importorskip("zarr", reason="Zarr needs zarr")
 PIL = pytest.importorskip("PIL.Image", reason="images need Pillow")
+pytestmark = pytest.mark.usefixtures("fresh")
 EVERYWHERE = pytest.mark.parametrize("where", ["memory", "http", "s3"])
 
 
-@pytest.fixture(scope="module")
-def web() -> Iterator[Web]:
-    with serving() as web:
-        yield web
-        zarr.core.sync.cleanup_resources()
-
-
-@pytest.fixture(autouse=True)
-def fresh(web: Web, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A server without files and troubles, and file systems that forget what they saw."""
-    monkeypatch.setattr(remote, "_PAUSE_SECONDS", 0.0)
-    access = {"key": "test", "secret": "s", "client_kwargs": {"region_name": "x"}}
-    monkeypatch.setitem(fsspec.config.conf, "s3", access | {"endpoint_url": web.url})
-    web.files.clear()
-    web.trouble.clear()
+@pytest.fixture(scope="module", autouse=True)
+def zarr_ends(web: Web) -> Iterator[None]:
+    """Its threads would talk to the server for longer."""
     yield
-    fsspec.filesystem("memory").store.clear()
-    forget_files()
+    zarr.core.sync.cleanup_resources()
 
 
 def url_of(web: Web, where: str, name: str) -> str:

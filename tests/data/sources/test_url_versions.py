@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
 
-from tests.data.sources.web_server import Web, forget_files, serving
+from tests.data.sources.web_server import Web, forget_files
 from workbench.data import Dataset, FixedLengthRecordDataset, TextLineDataset
-from workbench.data.sources import remote
 from workbench.data.sources.remote import version_of
 from workbench.data.sources.urls import Url
 from workbench.errors import DataLossError, NotFoundError, WorkbenchError
 
 pytest.importorskip("aiohttp", reason="URLs of HTTP need aiohttp")
 pytest.importorskip("s3fs", reason="URLs of S3 need s3fs")
+pytestmark = pytest.mark.usefixtures("fresh")
 EVERYWHERE = pytest.mark.parametrize("where", ["memory", "http", "s3"])
 SERVED = pytest.mark.parametrize("where", ["http", "s3"])
 RECORD = 1 << 20
 COUNT = 10  # more than are fetched at a time
-
-
-@pytest.fixture(scope="module")
-def web() -> Iterator[Web]:
-    with serving() as web:
-        yield web
-
-
-@pytest.fixture(autouse=True)
-def fresh(web: Web, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A server without files, and file systems that forget what they saw."""
-    monkeypatch.setattr(remote, "_PAUSE_SECONDS", 0.0)
-    access = {"key": "test", "secret": "s", "client_kwargs": {"region_name": "x"}}
-    monkeypatch.setitem(fsspec.config.conf, "s3", access | {"endpoint_url": web.url})
-    web.files.clear()
-    yield
-    web.before = lambda method, path: None
-    fsspec.filesystem("memory").store.clear()
-    forget_files()
 
 
 def put(web: Web, where: str, content: bytes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ import pyarrow.parquet
 import pytest
 
 import workbench as wb
-from tests.data.sources.web_server import Web, forget_files, serving
+from tests.data.sources.web_server import SECRET, Web
 from workbench.data import (
     ArrowDataset,
     CsvDataset,
@@ -43,8 +43,8 @@ from workbench.io import TFRecordWriter
 pytest.importorskip("aiohttp", reason="URLs of HTTP need aiohttp")
 pytest.importorskip("s3fs", reason="URLs of S3 need s3fs")
 
+pytestmark = pytest.mark.usefixtures("fresh")
 ROWS = 5000
-SECRET = "very-secret-key"
 
 
 def content_of(kind: str, folder: Path) -> bytes:
@@ -86,34 +86,9 @@ READERS: dict[str, Callable[[Any], Dataset]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def web() -> Iterator[Web]:
-    with serving() as web:
-        yield web
-
-
 @pytest.fixture(autouse=True)
-def fresh(web: Web, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A server without files and troubles, file systems that forget what they saw, and short waits."""
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "REQUEST_SECONDS", 5.0)
-    monkeypatch.setattr(remote, "_PAUSE_SECONDS", 0.0)
-    options = {
-        "key": "test",
-        "secret": SECRET,
-        "endpoint_url": web.url,
-        "client_kwargs": {"region_name": "x"},
-    }
-    monkeypatch.setitem(fsspec.config.conf, "s3", options)
-    web.files.clear()
-    web.trouble.clear()
-    web.requests.clear()
-    web.sent_bytes = 0
-    web.healthy_after = 1 << 30
-    web.release.clear()
-    yield
-    fsspec.filesystem("memory").store.clear()
-    web.release.set()
-    forget_files()
 
 
 def put(web: Web, where: str, name: str, content: bytes) -> str:

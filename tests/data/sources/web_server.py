@@ -16,6 +16,9 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+SECRET = "very-secret-key"
+"""What tests have for S3, which must not be shown."""
+
 
 class Web:
     """What the server has, how it misbehaves, and what it was asked.
@@ -33,6 +36,11 @@ class Web:
     """
 
     def __init__(self) -> None:
+        self.url = ""
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forgets all files, troubles and requests."""
         self.files: dict[str, bytes] = {}
         self.trouble: dict[str, int | str] = {}
         self.healthy_after = 1 << 30
@@ -42,7 +50,6 @@ class Web:
         self.before: Callable[[str, str], object] = lambda method, path: None
         self.buckets: set[str] | None = None
         self.uploads: dict[tuple[str, str], dict[int, bytes]] = {}
-        self.url = ""
 
 
 class _Handler(BaseHTTPRequestHandler):
