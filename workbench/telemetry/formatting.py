@@ -8,6 +8,8 @@ from typing import Final
 
 NOTHING: Final = "–"
 """Printed where a number has no meaning."""
+SIGNS: Final = {"info": "", "good": "✔", "watching": "…", "warning": "▲", "error": "✖"}
+"""By severity, what stands for it in text, where no icon is drawn."""
 
 _DTYPES: Final = {
     "float16": "f16",

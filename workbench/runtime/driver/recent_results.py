@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from workbench.errors import CaptureError
 from workbench.runtime.comm.messages import PickledLeaf, unpickled
-from workbench.runtime.driver.result_course import STEPS, NumberLog, number_in
+from workbench.runtime.driver.result_course import NumberLog, number_in
 from workbench.runtime.driver.step import Step
+from workbench.telemetry.feed.step_window import STEPS
 from workbench.telemetry.told import ResultCourse
 
 _MAX_STEPS: Final = 1024

@@ -10,10 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from workbench.telemetry.feed.step_window import STEPS
 from workbench.telemetry.told import ResultCourse
 
-STEPS: Final = 64
-"""So many steps have views on their axes, too."""
 _MOST_LINES: Final = 16
 """Of more replicas their spread says more than each of them."""
 _MAX_NAME: Final = 40

@@ -10,6 +10,7 @@ from typing import Final
 from workbench.telemetry.feed.losses import losses
 from workbench.telemetry.formatting import (
     NOTHING,
+    SIGNS,
     dtype_text,
     printable,
     shorten,
@@ -26,7 +27,6 @@ WIDTH: Final = 88
 _LEFT: Final = ("op", "for", "how", "late")
 _EXPENDABLE: Final = ("cv%", "algbw", "p50", "how", "for")
 """Left out, in this order, until a table is no wider than `WIDTH`."""
-SIGNS: Final = {"error": "✖", "warning": "▲", "good": "✔", "watching": "…"}
 _SAMPLED: Final = "sampled: of a few profiled steps of compiled programs; other steps may differ"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from workbench.telemetry.feed.history import numbered, selected
 
 STEPS: Final = 64
+"""So many of the newest steps are looked at, and have a place on the axes of views."""
 _PAUSE: Final = 3.0  # × the median step: longer is the notebook between two cells, not a step
 
 

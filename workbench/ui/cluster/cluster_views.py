@@ -8,7 +8,7 @@ from typing import Any, Final
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.errors import FailedPreconditionError
 from workbench.runtime import Cluster, current_cluster
-from workbench.telemetry.formatting import NOTHING, printable, significant, size_text
+from workbench.telemetry.formatting import NOTHING, SIGNS, printable, significant, size_text
 from workbench.telemetry.snapshot import Snapshot
 from workbench.ui.cluster.cluster_model import DeviceHistory, as_stopped, topology_model
 from workbench.ui.models.cluster import Devices, Topology
@@ -20,7 +20,6 @@ from workbench.ui.widgets.sources import Polled, Source
 
 _MAX_ROWS: Final = 32
 _PLACES: Final = ("host", "worker", "device", "strategy", "replica", "status", "kind", "what", "message")
-_SIGNS: Final = {"info": "", "warning": "▲", "error": "✖"}
 
 
 class ClusterView:
@@ -191,7 +190,7 @@ def _log_table(snapshot: Snapshot, *, ended: bool) -> tuple[str, list[str], list
     rows = [
         [
             f"{(event.t_ns - start) / 1e9:.3f} s",
-            " ".join(part for part in (_SIGNS.get(event.severity, ""), event.name) if part),
+            " ".join(part for part in (SIGNS.get(event.severity, ""), event.name) if part),
             NOTHING if event.replica < 0 else f"r{event.replica}@{event.host}",
             NOTHING if event.step < 0 else str(event.step),
             event.message,

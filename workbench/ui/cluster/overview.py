@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.runtime import Cluster
-from workbench.telemetry.formatting import NOTHING, printable, significant
+from workbench.telemetry.formatting import NOTHING, SIGNS, printable, significant
 from workbench.ui.cluster.cluster_views import cluster_of
 from workbench.ui.models.collectives import Overview
 from workbench.ui.models.overview_model import overview_model, share
 from workbench.ui.render import html
 from workbench.ui.widgets.bundle import mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource
-
-_SIGNS: Final = {"error": "✖", "warning": "▲", "good": "✓", "watching": "·"}
 
 
 class OverviewView:
@@ -37,7 +35,7 @@ class OverviewView:
         model = self._model()
         verdict = model.verdict
         lines = [", ".join(["Overview", *_facts(model), self.cluster.status])]
-        lines.append(f"{_SIGNS[verdict.severity]} {verdict.sentence}")
+        lines.append(f"{SIGNS[verdict.severity]} {verdict.sentence}")
         if verdict.evidence:
             lines.append(f"  {verdict.evidence}")
         if model.group:
@@ -50,7 +48,7 @@ class OverviewView:
         say = html.alert if verdict.severity in ("error", "warning") else html.remark
         rows = [list(figure) for figure in self._figures(model)]
         parts = [
-            say(f"{_SIGNS[verdict.severity]} {verdict.sentence}"),
+            say(f"{SIGNS[verdict.severity]} {verdict.sentence}"),
             *([html.remark(verdict.evidence)] if verdict.evidence else []),
             *([html.table(["figure", "now"], rows, left=1)] if model.group else []),
         ]
