@@ -162,10 +162,8 @@ class ProcessPool:
             answer = member.process.answer()
         except EOFError:
             call = member.unanswered.popleft()
-            undone = {
-                *member.unanswered,
-                *self._todo,
-            }  # other processes make those, in the order of the tasks
+            # Other processes make those that follow, in the order of the tasks.
+            undone = {*member.unanswered, *self._todo}
             self._todo = deque(call for call in self._waiting if call in undone)
             member.unanswered.clear()
             call.result = Failed(member.process.ended())

@@ -12,6 +12,7 @@ from workbench.telemetry.formatting import printable
 
 _WIDTH = 88
 _MAX_COLUMNS = 8
+_MOST_NUMBERS = 12
 _HEAD, _TAIL = 8, 2
 _WORTH_A_LOOK_PERCENT = 20
 _EMPTY_HINT = (
@@ -255,4 +256,6 @@ def _ranges(ids: tuple[int, ...], model: Sharding) -> list[str]:
 
 
 def _shortened(values: list[int]) -> list[int | str]:
-    return list(values) if len(values) <= 12 else [*values[:11], f"… ({len(values)} in all)"]
+    if len(values) <= _MOST_NUMBERS:
+        return list(values)
+    return [*values[: _MOST_NUMBERS - 1], f"… ({len(values)} in all)"]
