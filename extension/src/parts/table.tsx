@@ -26,7 +26,7 @@ export function numeric<Row, Value extends number | null>(
   as: (value: Value) => string = String,
   more: Partial<Column<Row>> = {},
 ): Column<Row> {
-  return { title, text: (row) => as(of(row)), order: (row) => of(row) ?? -1, ...more };
+  return { title, text: (row) => as(of(row)), order: (row) => of(row) ?? -Infinity, ...more };
 }
 
 interface Props<Row> {
