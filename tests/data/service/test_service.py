@@ -21,6 +21,7 @@ distribute = wb.data.service.distribute
 
 
 MADE: list[int] = []
+GOES_ON: list[bool] = []
 
 
 def _large(x: Any) -> Any:
@@ -140,15 +141,22 @@ def test_a_job_name_cannot_be_used_for_another_dataset() -> None:
             list(Dataset.range(4).apply(distribute("parallel_epochs", target, job_name="mine")))
 
 
+def _in_two_parts(x: Any) -> Any:
+    if x >= 150:
+        until(lambda: GOES_ON, "the second half")
+    return x
+
+
 def test_a_worker_that_comes_later_takes_part() -> None:
+    GOES_ON.clear()  # or the first one might have made everything before the second one is there
     with service(0) as target:
-        iterator = iter(
-            Dataset.range(300).apply(distribute("distributed_epoch", target, max_outstanding_requests=2))
-        )
+        dataset = Dataset.range(300).map(_in_two_parts)
+        iterator = iter(dataset.apply(distribute("distributed_epoch", target, max_outstanding_requests=2)))
         with worker_of(target):
             found = [int(next(iterator)) for _ in range(10)]
             with worker_of(target):
                 until(lambda: wb.data.service.status(target).jobs[0].lanes == 2, "a second lane")
+                GOES_ON.append(True)
 
                 assert sorted(found + numbers(iterator)) == list(range(300))  # type: ignore[arg-type]
 

@@ -95,8 +95,9 @@ def test_a_worker_that_is_replaced_finds_the_arrays_again(
     steps = iter(strategy.distribute_dataset(dataset(mapped=mapped)))
     first = next(steps)
     worker, _ = strategy.group.place(1)
+    process = psutil.Process(worker.pid)
     os.kill(worker.pid, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(worker.pid)] if psutil.pid_exists(worker.pid) else [], 30)
+    psutil.wait_procs([process], 30)
     with contextlib.suppress(wb.errors.ReplicaLost):  # unless the driver has noticed it before
         strategy.run(lambda: None)
     rest = rows_of(strategy, steps)
