@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import os
@@ -319,7 +320,7 @@ def test_processes_end_with_the_process_that_started_them(tmp_path: Path) -> Non
     done = subprocess.run([sys.executable, str(script)], capture_output=True, timeout=60, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     child = int(done.stdout)
-    if psutil.pid_exists(child):
+    with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(child).wait(WAIT_SECONDS)
 
 
