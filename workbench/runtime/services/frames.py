@@ -23,6 +23,7 @@ _MOST_HEADER_BYTES: Final = 64 * 1024 * 1024
 _ALIGNED_BYTES: Final = 64
 _JOINED_BYTES: Final = 256 * 1024
 _ARRAYS: Final = "arrays"
+_JSON: Final = json.JSONEncoder(separators=(",", ":"))  # `json.dumps` would make one for each frame
 
 
 def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryview]:
@@ -35,7 +36,7 @@ def pack(fields: Fields, arrays: Sequence[Array] = ()) -> list[bytes | memoryvie
     if arrays:
         arrays = [np.ascontiguousarray(array).reshape(array.shape) for array in arrays]
         fields = {**fields, _ARRAYS: [[_dtype_name(array.dtype), array.shape] for array in arrays]}
-    header = json.dumps(fields, separators=(",", ":")).encode()
+    header = _JSON.encode(fields).encode()
     payload: list[bytes | memoryview] = []
     for array in arrays:
         payload.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
