@@ -230,6 +230,40 @@ def _gather_several(c: Communicator) -> list[str]:
     )
 
 
+def _gather_nothing(c: Communicator) -> list[str]:
+    """Parts without elements know neither how long the others' lists are nor how many dimensions they have."""
+    wrong = []
+    for axis, shape, nothing in (
+        (0, "n7", (0, 0)),
+        (0, "n75", (0,)),
+        (1, "2n3", (0, 0, 9)),
+        (-1, "57n", (4, 3, 0)),
+    ):
+        for silent in ({0}, {c.size - 1}, set(range(1, c.size)), set(range(c.size))):
+            shapes = [tuple(r + 1 if s == "n" else int(s) for s in shape) for r in range(c.size)]
+            shapes = [nothing if r in silent else each for r, each in enumerate(shapes)]
+            every = [[values(r, each, dtype) for dtype in DTYPES] for r, each in enumerate(shapes)]
+            heard = [parts for r, parts in enumerate(every) if r not in silent] or every[:1]
+            want = [np.concatenate(parts, axis) for parts in zip(*heard, strict=True)]
+            together = c.all_gather_arrays(every[c.rank], axis)
+            for number, dtype in enumerate(DTYPES):
+                wrong += differing(c.rank, together[number], want[number], (axis, shape, silent, dtype))
+            got = c.all_gather(every[c.rank][0], axis)
+            wrong += differing(c.rank, got, want[0], (axis, shape, silent, "alone"))
+    return wrong
+
+
+def _gather_misfits(c: Communicator, several: bool) -> None:
+    """From one line, so that only the shapes differ; the first replica has nothing."""
+    c.begin(3)
+    shape = (0, 0) if c.rank == 0 and c.size > 2 else (2, 4 if c.rank == c.size - 1 else 5)
+    part, site = np.ones(shape, np.float32), "train.py:10"
+    if several:
+        c.all_gather_arrays([np.ones(2), part], 0, site=site)
+    else:
+        c.all_gather(part, 0, site=site)
+
+
 def _broadcast(c: Communicator) -> list[str]:
     wrong = []
     for root in range(c.size):
@@ -462,6 +496,9 @@ class AloneContract:
     def test_several_arrays_are_gathered_together(self, group: Group) -> None:
         assert group.run(_gather_several) == [[]] * group.size
 
+    def test_parts_without_elements_fit_all_others(self, group: Group) -> None:
+        assert group.run(_gather_nothing) == [[]] * group.size
+
     def test_broadcast_from_every_root(self, group: Group) -> None:
         assert group.run(_broadcast) == [[]] * group.size
 
@@ -525,6 +562,21 @@ class CommunicatorContract(AloneContract):
             assert "train.py:20" in text
             assert "#2" in text
             assert outcome.step == 3
+
+    @pytest.mark.parametrize("several", [False, True])
+    def test_shapes_that_cannot_be_gathered_are_a_mismatch(self, group: Group, several: bool) -> None:
+        first, last = (1 if group.size > 2 else 0), group.size - 1
+        for outcome in group.outcomes(_gather_misfits, several):
+            assert type(outcome) is CollectiveMismatch, outcome
+            text = str(outcome)
+            assert f"replica {first} {outcome.collective} " in text
+            assert "float32[*,5] (train.py:10), replica " in text
+            assert f"replica {last} {outcome.collective} " in text
+            assert "float32[*,4] (train.py:10); they differ in dtype or shape. Every replica" in text
+            assert outcome.collective.startswith("all_gather #")
+            assert outcome.step == 3
+        for outcome in group.outcomes(_after_failure):
+            assert isinstance(outcome, (CollectiveMismatch, CollectiveAborted)), outcome
 
     def test_leaving_the_step_while_others_wait_is_a_mismatch(self, group: Group) -> None:
         *waiting, left = group.outcomes(_leave_early)

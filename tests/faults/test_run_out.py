@@ -120,3 +120,36 @@ def test_row_15_a_replica_without_rows_weighs_nothing_in_a_sum_over_all(strategy
         ]
 
     assert means == [3.5, 8.0]
+
+
+@pytest.mark.parametrize("kind", ["lists", "any shape"])
+def test_row_15_lists_are_gathered_whose_length_a_host_without_data_cannot_know(
+    strategy: Any, kind: str
+) -> None:
+    per_host = strategy.num_replicas_in_sync // 2
+
+    def rows(step: int) -> Any:
+        return [[row] * (step + 2) for row in range(2 * per_host * step, 2 * per_host * (step + 1))]
+
+    def make(context: InputContext) -> Dataset:
+        steps = [rows(step) for step in range(3 * context.input_pipeline_id)]
+
+        def read() -> Iterator[Any]:
+            for row in itertools.chain(*steps):
+                yield row, b"row %d" % row[0]
+
+        shapes = {"output_shapes": ((None,), ())} if kind == "lists" else {}
+        return Dataset.from_generator(read, output_types=(np.int64, object), **shapes).batch(2)
+
+    def together(lists: Any, texts: Any) -> Any:
+        context = get_replica_context()
+        return context.all_gather((lists, texts), axis=0), context.all_gather(lists, axis=0)
+
+    with no_hang():
+        for step, batch in enumerate(strategy.distribute_datasets_from_function(make)):
+            (lists, texts), alone = strategy.run(together, args=batch)
+            for value in (*lists.values, *alone.values, strategy.gather(batch[0], axis=0)):
+                assert value.tolist() == rows(step)
+            for value in texts.values:
+                assert value.tolist() == [b"row %d" % row[0] for row in rows(step)]
+    assert step == 2

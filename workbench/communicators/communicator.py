@@ -69,7 +69,15 @@ class Communicator(Protocol):
         """Combines `array` over all replicas and returns this replica's part along axis 0 (as np.array_split)."""
 
     def all_gather(self, array: Any, axis: int, *, site: str = "", options: Options | None = None) -> Any:
-        """Concatenates every replica's array along `axis`, in rank order; only that dimension may differ."""
+        """Concatenates every replica's array along `axis`, in rank order.
+
+        Args:
+          array: Same dtype on every replica. Only dimension `axis` may differ, except that an array without elements
+            along it fits any other; where all are such, the result has the shape of replica 0's.
+          axis: The dimension; negative ones count from the end.
+          site: Where the user called it, for errors and telemetry.
+          options: The deadline.
+        """
 
     def all_gather_arrays(
         self,
@@ -83,7 +91,7 @@ class Communicator(Protocol):
         """Concatenates each of several arrays as `all_gather` does; those on the host in a single collective.
 
         Args:
-          arrays: Same number, dtypes and ranks on every replica; shapes may differ along `axis`.
+          arrays: Same number and dtypes on every replica; shapes as for `all_gather`.
           axis: The dimension; negative ones count from the end.
           site: Where the user called it, for errors and telemetry.
           options: The deadline.

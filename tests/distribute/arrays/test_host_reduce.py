@@ -157,6 +157,7 @@ def test_structures_are_reduced_leaf_by_leaf(local: Any) -> None:
 
 def test_a_component_without_elements_along_the_axis_may_have_other_dimensions() -> None:
     parts = [np.zeros((0, 0)), np.ones((2, 3)), np.zeros((0, 4)), np.full((1, 3), 2.0)]
+    assert gather_components([np.zeros(0), *parts], 0).tolist() == [[1, 1, 1], [1, 1, 1], [2, 2, 2]]
     assert gather_components(parts, 0).tolist() == [[1, 1, 1], [1, 1, 1], [2, 2, 2]]
     assert gather_components([part.T for part in parts], -1).shape == (3, 3)
     assert gather_components([np.zeros((0, 4)), np.zeros((0, 2))], 0).shape == (0, 4)

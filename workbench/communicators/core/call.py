@@ -39,6 +39,7 @@ class Call:
       packs: In how many packs the arrays travel; 0 where nothing is packed.
       purpose: What workbench itself needs it for, such as "input"; "" for a call of the user's.
       apply: Calls what combines, at the user's line.
+      alike: The part of `what` that must be equal on all replicas; "" if all of it must.
       digest: Fingerprint of all of the above that must be equal on all replicas.
       prepared: Views that a link keeps for the next repetition.
       numbers: Under which number telemetry knows it if it succeeds, by what `Finiteness` found and the algorithm used.
@@ -57,6 +58,7 @@ class Call:
     packs: int = 0
     purpose: str = ""
     apply: Apply = field(default=directly, repr=False)
+    alike: str = ""
     digest: int = field(init=False)
     entering: str = field(init=False)
     sent: str = field(init=False)
@@ -65,7 +67,8 @@ class Call:
     numbers: dict[str, dict[str, int]] = field(init=False, default_factory=_by_finiteness, repr=False)
 
     def __post_init__(self) -> None:
-        text = "\0".join((self.op, self.redop, self.what, self.site, self.nesting, self.mode))
+        what = self.alike or self.what
+        text = "\0".join((self.op, self.redop, what, self.site, self.nesting, self.mode))
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
         object.__setattr__(self, "digest", int.from_bytes(digest, "little") & _MASK)
         # Names of the fault points, made once instead of in each call.

@@ -1,86 +1,170 @@
-"""How the arrays of one all_gather are laid out: those of a replica travel behind each other, in one block."""
+"""How the arrays of one all_gather are laid out: those of a replica travel behind each other, in one block.
+
+Their shapes travel with them, so that no replica has to know another one's. A part without elements along the axis fits
+any other: a host that has run out of data cannot know how long the lists are that others still read.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from workbench.backends import numpy as backend
+from workbench.communicators.core.call import difference
+from workbench.communicators.core.failure import Failure
+from workbench.communicators.core.link import Link
+from workbench.communicators.core.position import Position
+
+Shape = tuple[int, ...]
 
 
 class GatherLayout:
-    """Where arrays are in the blocks of all replicas, which may differ along one dimension of each array.
+    """Where arrays are in the blocks of all replicas.
 
     Arrays of one dtype lie together, those of the largest items first, so that each is aligned.
 
     Attributes:
-      what: Dtypes and shapes in words, with "*" for the dimension that may differ.
-      extents: Length of this replica's arrays along that dimension, shape `(arrays,)`, int64.
+      what: Dtypes and shapes in words, with "*" for the dimension along which they are gathered.
+      alike: Dtypes in words, which must be equal on all replicas.
+      dtypes: The dtype of each array.
+      shapes: See `written_shapes`.
     """
 
-    def __init__(self, views: Sequence[np.ndarray], axes: Sequence[int]) -> None:
-        """Arrays in the byte order of the machine, and the dimension of each, counted from the front."""
+    def __init__(self, views: Sequence[np.ndarray], axis: int) -> None:
+        """Arrays in the byte order of the machine, all of which have that axis."""
         self._views = views
-        self._axes = axes
-        found = [_described(view.dtype, view.shape, axis) for view, axis in zip(views, axes, strict=True)]
-        self.what = ", ".join([text for text, _ in found])
-        self.extents = np.array([view.shape[axis] for view, axis in zip(views, axes, strict=True)], np.int64)
-        self._dtypes = sorted({view.dtype for view in views}, key=lambda dtype: (-dtype.itemsize, dtype.name))
-        places = {dtype: place for place, dtype in enumerate(self._dtypes)}
+        self._axis = axis
+        self.dtypes = [view.dtype for view in views]
+        self.what = in_words(self.dtypes, [view.shape for view in views], axis)
+        self.alike = ", ".join(map(backend.dtype_text, self.dtypes))
+        self.shapes = written_shapes(views)
+        self._by_size = sorted(set(self.dtypes), key=lambda dtype: (-dtype.itemsize, dtype.name))
+        places = {dtype: place for place, dtype in enumerate(self._by_size)}
         self._order = sorted(range(len(views)), key=lambda index: places[views[index].dtype])
-        self._bytes_of_one = np.array([nbytes for _, nbytes in found], np.int64)[self._order]
 
     def block(self) -> np.ndarray:
         """This replica's arrays, copied behind each other: shape `(bytes,)`, uint8."""
-        ends = self._ends(self.extents)
-        block = np.empty(ends[-1], np.uint8)
+        block = np.empty(sum(view.nbytes for view in self._views), np.uint8)
         low = 0
-        for index, high in zip(self._order, ends.tolist(), strict=True):
+        for index in self._order:
             view = self._views[index]
+            high = low + view.nbytes
             np.copyto(block[low:high].view(view.dtype).reshape(view.shape), view)
             low = high
         return block
 
     def by_dtype(self, block: np.ndarray) -> list[np.ndarray]:
         """The elements in what `block` gave, shape `(elements,)` for each dtype."""
-        sizes = [sum(view.nbytes for view in self._views if view.dtype == dtype) for dtype in self._dtypes]
+        sizes = [sum(view.nbytes for view in self._views if view.dtype == dtype) for dtype in self._by_size]
         parts = np.split(block, np.cumsum(sizes)[:-1])
-        return [part.view(dtype) for part, dtype in zip(parts, self._dtypes, strict=True)]
+        return [part.view(dtype) for part, dtype in zip(parts, self._by_size, strict=True)]
 
-    def concatenated(self, blocks: Sequence[np.ndarray], extents: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def concatenated(
+        self, blocks: Sequence[np.ndarray], shapes: Sequence[Sequence[Shape]]
+    ) -> list[np.ndarray]:
         """Each array of all replicas, one behind the other.
 
         Args:
           blocks: What `block` gave on each replica, in rank order.
-          extents: Likewise.
+          shapes: Of each replica's arrays.
         """
-        ends = [self._ends(each).tolist() for each in extents]
-        lengths = [each.tolist() for each in extents]
         lows = [0] * len(blocks)
         results: list[np.ndarray] = [None] * len(self._views)  # type: ignore[list-item]
-        for place, index in enumerate(self._order):
-            view, axis = self._views[index], self._axes[index]
-            before, after = view.shape[:axis], view.shape[axis + 1 :]
+        for index in self._order:
+            dtype = self.dtypes[index]
             parts = []
             for rank, block in enumerate(blocks):
-                high = ends[rank][place]
-                part = block[lows[rank] : high].view(view.dtype)
-                parts.append(part.reshape(*before, lengths[rank][index], *after))
+                shape = shapes[rank][index]
+                high = lows[rank] + math.prod(shape) * dtype.itemsize
+                parts.append(block[lows[rank] : high].view(dtype).reshape(shape))
                 lows[rank] = high
-            results[index] = np.concatenate(parts, axis=axis)
+            results[index] = np.concatenate(filled(parts, self._axis), axis=self._axis)
         return results
 
-    def _ends(self, extents: np.ndarray) -> np.ndarray:
-        """Where the arrays of a replica end in its block, in bytes, in the order in which they lie there."""
-        return np.cumsum(extents[self._order] * self._bytes_of_one)
+
+def written_shapes(views: Sequence[np.ndarray]) -> np.ndarray:
+    """Number of dimensions and shape of each array, behind each other: shape `(bytes,)`, uint8."""
+    return np.array([n for view in views for n in (view.ndim, *view.shape)], np.int64).view(np.uint8)
+
+
+def fitting_shapes(
+    link: Link,
+    position: Position,
+    blocks: Sequence[np.ndarray],
+    *,
+    dtypes: Sequence[np.dtype],
+    axis: int,
+    generation: int,
+) -> list[tuple[Shape, ...]]:
+    """The shapes of all replicas' arrays, in rank order, once they have been exchanged.
+
+    Args:
+      link: Is broken where they do not fit together; every replica finds that by itself.
+      position: The replica, in the collective.
+      blocks: What `written_shapes` gave on each replica, in rank order.
+      dtypes: Those of the arrays.
+      axis: Along which they are gathered.
+      generation: That of the group.
+
+    Raises:
+      CollectiveMismatch: If arrays that have elements along `axis` differ in rank or another dimension.
+    """
+    shapes = [_read_shapes(block.tobytes()) for block in blocks]
+    if any(other is not shapes[0] for other in shapes):
+        for of_array in zip(*shapes, strict=True):
+            if misfits := _misfits(of_array, axis):
+                asked = position.asked()
+                calls = [
+                    replace(asked, rank=rank, what=in_words(dtypes, shapes[rank], axis)) for rank in misfits
+                ]
+                text, name = difference(calls), asked.collective
+                failure = Failure("mismatch", text, -1, generation, position.step, name)
+                link.fail(failure)
+                raise failure.error()
+    return shapes
+
+
+def filled(parts: Sequence[np.ndarray], axis: int) -> Sequence[np.ndarray]:
+    """The parts that have elements along `axis`; the first of all if there is none."""
+    return [part for part in parts if part.shape[axis]] or parts[:1]
+
+
+def in_words(dtypes: Sequence[np.dtype], shapes: Sequence[Shape], axis: int) -> str:
+    """Dtypes and shapes, such as "float32[*,10]"."""
+    return ", ".join([_in_words(dtype, shape, axis) for dtype, shape in zip(dtypes, shapes, strict=True)])
 
 
 @functools.lru_cache(maxsize=1024)
-def _described(dtype: np.dtype, shape: tuple[int, ...], axis: int) -> tuple[str, int]:
-    """An array in words, and the bytes of one element along `axis`."""
-    others = shape[:axis] + shape[axis + 1 :]
-    sizes = ["*" if i == axis else str(n) for i, n in enumerate(shape)]
-    return f"{backend.dtype_text(dtype)}[{','.join(sizes)}]", math.prod(others) * dtype.itemsize
+def _in_words(dtype: np.dtype, shape: Shape, axis: int) -> str:
+    sizes = [str(n) for n in shape]
+    sizes[axis] = "*"
+    return f"{backend.dtype_text(dtype)}[{','.join(sizes)}]"
+
+
+@functools.lru_cache(maxsize=256)  # equal bytes give the same object, and most replicas have equal shapes
+def _read_shapes(data: bytes) -> tuple[Shape, ...]:
+    """The inverse of `written_shapes`."""
+    numbers = np.frombuffer(data, np.int64).tolist()
+    shapes: list[Shape] = []
+    low = 0
+    while low < len(numbers):
+        high = low + 1 + numbers[low]
+        shapes.append(tuple(numbers[low + 1 : high]))
+        low = high
+    return tuple(shapes)
+
+
+def _misfits(shapes: Sequence[Shape], axis: int) -> tuple[int, int] | None:
+    """Two replicas whose parts cannot be concatenated."""
+    others = {rank: _other_dimensions(shape, axis) for rank, shape in enumerate(shapes) if shape[axis]}
+    leader = next(iter(others), -1)
+    return next(((leader, rank) for rank in others if others[rank] != others[leader]), None)
+
+
+def _other_dimensions(shape: Shape, axis: int) -> Shape:
+    axis %= len(shape)
+    return (*shape[:axis], -1, *shape[axis + 1 :])

@@ -14,7 +14,13 @@ from workbench.backends import numpy as backend
 from workbench.communicators.core.call import Call
 from workbench.communicators.core.failure import Failure
 from workbench.communicators.core.finiteness import FINITE, NOT_READ
-from workbench.communicators.core.gathering import GatherLayout
+from workbench.communicators.core.gathering import (
+    GatherLayout,
+    filled,
+    fitting_shapes,
+    in_words,
+    written_shapes,
+)
 from workbench.communicators.core.link import Blocks, Link
 from workbench.communicators.core.options import Options, Reduction
 from workbench.communicators.core.packing import bytes_of, described, header
@@ -133,7 +139,7 @@ class ReplicaCommunicator:
         return backend.like(part.copy(), array)
 
     def all_gather(self, array: Any, axis: int, *, site: str = "", options: Options | None = None) -> Any:
-        """Concatenates every replica's array along `axis`, in rank order; only that dimension may differ."""
+        """Concatenates every replica's array along `axis`, in rank order (see `Communicator.all_gather`)."""
         value = backend.view(array)
         if value.ndim == 0:
             raise ValueError("all_gather needs at least one dimension to concatenate along, got a scalar")
@@ -141,14 +147,34 @@ class ReplicaCommunicator:
             raise ValueError(f"all_gather along axis {axis} of an array of {value.ndim} dimensions")
         axis %= value.ndim
         value = backend.native(value)
-        sizes = ["*" if i == axis else str(n) for i, n in enumerate(value.shape)]
-        what = f"{backend.dtype_text(value.dtype)}[{','.join(sizes)}]"
+        dtype = value.dtype
         nbytes = message_bytes("all_gather", value.size, value.itemsize, self.size)
-        mode = f"axis={axis}"
-        call = self._call("all_gather", what, site, mode, value.size, nbytes, value.dtype.name)
-        extent = np.array([value.shape[axis]]).view(np.uint8)
-        mine = {self.rank: bytes_of(value), ~self.rank: extent}
-        return backend.like(self._run(call, options, lambda: self._gathered(mine, value, axis)), array)
+        call = self._call(
+            "all_gather",
+            in_words([dtype], [value.shape], axis),
+            site,
+            f"axis={axis}",
+            value.size,
+            nbytes,
+            dtype.name,
+            alike=backend.dtype_text(dtype),
+        )
+        mine = {self.rank: bytes_of(value), ~self.rank: written_shapes([value])}
+
+        def body() -> np.ndarray:
+            ranks, link, position = range(self.size), self._link, self._position
+            blocks = link.exchange(position, mine)
+            position.look(value)
+            told = [blocks[~rank] for rank in ranks]
+            shapes = fitting_shapes(
+                link, position, told, dtypes=[dtype], axis=axis, generation=self.generation
+            )
+            parts = [blocks[rank].view(dtype).reshape(shapes[rank][0]) for rank in ranks]
+            together = np.concatenate(filled(parts, axis), axis=axis)
+            position.moved = value.size, together.nbytes, dtype.name
+            return together
+
+        return backend.like(self._run(call, options, body), array)
 
     def all_gather_arrays(
         self,
@@ -164,40 +190,37 @@ class ReplicaCommunicator:
         for view in views:
             if not -view.ndim <= axis < view.ndim:
                 raise ValueError(f"all_gather along axis {axis} of an array of {view.ndim} dimensions")
-        layout = GatherLayout(views, [axis % view.ndim for view in views])
+        layout = GatherLayout(views, axis)
         names = {view.dtype.name for view in views}
         dtype = names.pop() if len(names) == 1 else "mixed"
         count = sum(view.size for view in views)
-        nbytes = sum(view.nbytes for view in views)
         call = self._call(
-            "all_gather", layout.what, site, f"axis={axis}", count, nbytes * self.size, dtype, nesting
+            "all_gather",
+            layout.what,
+            site,
+            f"axis={axis}",
+            count,
+            sum(view.nbytes for view in views) * self.size,
+            dtype,
+            nesting,
+            layout.alike,
         )
 
         def body() -> list[np.ndarray]:
-            ranks, mine = range(self.size), layout.block()
-            brought = {self.rank: mine, ~self.rank: layout.extents.view(np.uint8)}
-            blocks = self._link.exchange(self._position, brought)
+            ranks, mine, position = range(self.size), layout.block(), self._position
+            blocks = self._link.exchange(position, {self.rank: mine, ~self.rank: layout.shapes})
             for flat in layout.by_dtype(mine):
-                self._position.look(flat)
-            extents = [blocks[~rank].view(np.int64) for rank in ranks]
-            together = layout.concatenated([blocks[rank] for rank in ranks], extents)
-            self._position.moved = count, sum(each.nbytes for each in together), dtype
+                position.look(flat)
+            told = [blocks[~rank] for rank in ranks]
+            shapes = fitting_shapes(
+                self._link, position, told, dtypes=layout.dtypes, axis=axis, generation=self.generation
+            )
+            together = layout.concatenated([blocks[rank] for rank in ranks], shapes)
+            position.moved = count, sum(each.nbytes for each in together), dtype
             return together
 
         found = self._run(call, options, body)
         return [backend.like(result, x) for result, x in zip(found, arrays, strict=True)]
-
-    def _gathered(self, mine: Blocks, value: np.ndarray, axis: int) -> np.ndarray:
-        blocks = self._link.exchange(self._position, mine)
-        self._position.look(value)
-        shape = list(value.shape)
-        parts = []
-        for rank in range(self.size):
-            shape[axis] = int(blocks[~rank].view(np.int64)[0])
-            parts.append(blocks[rank].view(value.dtype).reshape(shape))
-        together = np.concatenate(parts, axis=axis)
-        self._position.moved = value.size, together.nbytes, value.dtype.name
-        return together
 
     def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
         """Returns the array of replica `root`; others may pass None, or an array whose type the result gets."""
@@ -325,9 +348,12 @@ class ReplicaCommunicator:
         nbytes: int = 0,
         dtype: str = "",
         nesting: str = "",
+        alike: str = "",
     ) -> Call:
         """A call that combines nothing."""
-        return Call(op, "", what, site, nesting, mode, count, nbytes, dtype, "", purpose=self._purpose)
+        return Call(
+            op, "", what, site, nesting, mode, count, nbytes, dtype, "", purpose=self._purpose, alike=alike
+        )
 
     def _run(self, call: Call, options: Options | None, body: Callable[[], Any]) -> Any:
         enter = self._enter(call, options)

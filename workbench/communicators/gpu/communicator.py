@@ -12,6 +12,7 @@ import numpy as np
 
 from workbench.backends import numpy as backend
 from workbench.communicators.core.call import Call, describe
+from workbench.communicators.core.gathering import filled, fitting_shapes, in_words, written_shapes
 from workbench.communicators.core.link import Blocks, Link
 from workbench.communicators.core.options import CommunicationImplementation, Options, Reduction
 from workbench.communicators.core.packing import Pack, bytes_of, described, header, packs_of
@@ -136,30 +137,28 @@ class GpuCommunicator:
         if not -value.ndim <= axis < value.ndim:
             raise ValueError(f"all_gather along axis {axis} of an array of {value.ndim} dimensions")
         axis %= value.ndim
-        sizes = ["*" if i == axis else str(n) for i, n in enumerate(value.shape)]
-        what = f"{value.dtype.name}[{','.join(sizes)}]"
-        nbytes = message_bytes("all_gather", value.size, value.dtype.itemsize, self.size)
+        dtype = value.dtype
+        nbytes = message_bytes("all_gather", value.size, dtype.itemsize, self.size)
         call = Call(
-            "all_gather", "", what, site, "", f"axis={axis}, on GPU", value.size, nbytes, value.dtype.name, "",
-            purpose=self._purpose,
+            "all_gather", "", in_words([dtype], [value.shape], axis), site, "", f"axis={axis}, on GPU", value.size,
+            nbytes, dtype.name, "", purpose=self._purpose, alike=backend.dtype_text(dtype),
         )  # fmt: skip
-        extent = np.array([value.shape[axis]]).view(np.uint8)
 
         def body(link: Link, position: Position) -> tuple[Any, bool]:
-            blocks = link.exchange(position, {self.rank: extent})
-            shapes = []
-            for rank in range(self.size):
-                shape = list(value.shape)
-                shape[axis] = int(blocks[rank].view(np.int64)[0])
-                shapes.append(tuple(shape))
-            counts = [_count(shape) * value.dtype.itemsize for shape in shapes]
-            position.moved = value.size, sum(counts), value.dtype.name
+            blocks = link.exchange(position, {self.rank: written_shapes([value])})
+            told = [blocks[rank] for rank in range(self.size)]
+            found = fitting_shapes(
+                link, position, told, dtypes=[dtype], axis=axis, generation=self.generation
+            )
+            shapes = [shape for (shape,) in found]
+            counts = [_count(shape) * dtype.itemsize for shape in shapes]
+            position.moved = value.size, sum(counts), dtype.name
             with self._gpu.on(self._ordinal):
-                source = self._gpu.flat([value], value.dtype).view(_BYTE)
+                source = self._gpu.flat([value], dtype).view(_BYTE)
                 target = self._gpu.empty(sum(counts), _BYTE)
             self._queue(link, position, [source], [target], lambda ops, works: ops.all_gather(works, counts))
             with self._gpu.on(self._ordinal):
-                return self._assembled(target.view(value.dtype), shapes, axis), True
+                return self._assembled(target.view(dtype), shapes, axis), True
 
         return self._gpu.like(self._host.carry_out(call, options, body), array)
 
@@ -170,7 +169,7 @@ class GpuCommunicator:
             high = low + _count(shape)
             parts.append(flat[low:high].reshape(shape))
             low = high
-        return self._gpu.concatenate(parts, axis)
+        return self._gpu.concatenate(filled(parts, axis), axis)
 
     def broadcast(self, array: Any, root: int, *, site: str = "", options: Options | None = None) -> Any:
         """As `Communicator.broadcast`; whether it is a GPU array is told by the root."""

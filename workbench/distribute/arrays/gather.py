@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.distribute.arrays.as_array import as_array, as_operand, describe
-from workbench.distribute.arrays.host_reduce import reduce_slices, require_dense
+from workbench.distribute.arrays.host_reduce import gather_components, reduce_slices, require_dense
 from workbench.distribute.arrays.indexed_slices import IndexedSlices
 from workbench.distribute.arrays.reduce_op import as_reduce_op
 from workbench.errors import InvalidArgumentError
@@ -91,7 +91,7 @@ def all_gather_leaf(
     parts = [
         pickle.loads(together[end - size : end].tobytes()) for size, end in zip(sizes, ends, strict=True)
     ]
-    return np.concatenate(parts, axis=axis)
+    return gather_components(parts, axis)
 
 
 def all_reduce_slices(

@@ -109,11 +109,12 @@ def require_dense(value: Any) -> None:
 def gather_components(components: Sequence[Any], axis: Any) -> Any:
     """Concatenates one array per replica along `axis`, in replica order.
 
-    An array without elements along `axis` may have other dimensions than the rest: a host that has run out of data
-    cannot know how long the lists are that others read in this step.
+    An array without elements along `axis` fits any other, whatever its rank and other dimensions: a host that has run
+    out of data cannot know how long the lists are that others read in this step.
 
     Raises:
-      InvalidArgumentError: If they are scalars, have no such axis, or differ in dtype, rank or another dimension.
+      InvalidArgumentError: If they are scalars, have no such axis, or differ in dtype; if those that have elements
+        along `axis` differ in rank or another dimension.
     """
     axis = _integer(axis)
     arrays = [part.dense() if isinstance(part, IndexedSlices) else as_array(part) for part in components]
@@ -128,8 +129,8 @@ def gather_components(components: Sequence[Any], axis: Any) -> Any:
         check_axis(array, axis, f"replica {replica}")
         off_axis = [n for d, n in enumerate(array.shape) if d != axis % array.ndim]
         wanted = [n for d, n in enumerate(first.shape) if d != axis % first.ndim]
-        fits = off_axis == wanted or not _has_any(array, axis)
-        if array.dtype != first.dtype or array.ndim != first.ndim or not fits:
+        fits = (array.ndim == first.ndim and off_axis == wanted) or not _has_any(array, axis)
+        if array.dtype != first.dtype or not fits:
             raise InvalidArgumentError(
                 f"gather along axis {axis}: replica {leader} has {describe(first)}, replica {replica} has "
                 f"{describe(array)}; all must have one dtype, and shapes that differ along axis {axis} only"

@@ -172,14 +172,16 @@ class ReplicaContext:
         """Concatenates every replica's `value` along `axis`, in replica order; every replica gets the result.
 
         Args:
-          value: An array with at least one dimension, or a nested structure of them; shapes may differ along `axis`.
+          value: An array with at least one dimension, or a nested structure of them. Shapes may differ along `axis`;
+            an array without elements along it fits any other, such as the batch of a replica that has run out of
+            data, whose unknown dimensions are 0.
           axis: The dimension; negative ones count from the end.
           options: Packing, deadline and implementation of this collective.
 
         Raises:
           InvalidArgumentError: For scalars and an axis that does not exist.
           NotImplementedError: For IndexedSlices.
-          CollectiveMismatch: If replicas differ in dtype, rank, or another dimension.
+          CollectiveMismatch: If replicas differ in dtype, or, with elements along `axis`, in rank or another dimension.
 
         >>> def step():
         ...     ctx = wb.distribute.get_replica_context()
