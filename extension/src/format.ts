@@ -37,8 +37,8 @@ export function figure(value: number | null): string {
 }
 
 /** A count with thin groups of three digits. */
-export function count(value: number): string {
-  return value.toLocaleString("en-US");
+export function count(value: number | null): string {
+  return value === null ? NOTHING : value.toLocaleString("en-US");
 }
 
 /** A size in binary units. */
@@ -89,6 +89,10 @@ export function timeText(us: number | null): string {
   if (us === null) return NOTHING;
   const unit = timeUnit([us]);
   return `${significant(us / unit.us)} ${unit.name}`;
+}
+
+export function secondsText(seconds: number): string {
+  return timeText(1e6 * seconds);
 }
 
 /** How long ago, to two digits. */

@@ -13,6 +13,11 @@ export interface Selected {
   step: PointedStep | null;
 }
 
+/** Whether a replica is lit up: the selected one, or each where none is. */
+export function isLit({ replica: selected }: Selected, replica: number): boolean {
+  return selected === null || selected === replica;
+}
+
 /** The steps of one group, as a chart has them on its axis; made by `stepsOf`. */
 export interface Steps {
   /** The step of these replicas that is pointed at somewhere on the page, or null. */
@@ -29,9 +34,9 @@ export class Selection {
     return this.#now;
   }
 
-  /** Selects a replica; the one that is selected already: none. */
+  /** Selects a replica; the one that is selected already: none. What stands for none, -1, changes nothing. */
   toggle(replica: number): void {
-    this.#set({ replica: this.#now.replica === replica ? null : replica });
+    if (replica >= 0) this.#set({ replica: this.#now.replica === replica ? null : replica });
   }
 
   /** Points at a step, or at none. */

@@ -8,7 +8,7 @@ export type ViewName = keyof Models;
 export interface Context {
   /** The replica that is selected on the page, and the step that is pointed at. */
   selected: Selected;
-  /** Selects a replica in all views, or none if it was selected. */
+  /** Selects a replica in all views, or none if it was selected; -1 is no replica. */
   select(replica: number): void;
   /** Marks a step in all views of its run, or none; see `stepsOf`. */
   point(step: PointedStep | null): void;

@@ -30,7 +30,7 @@ export function Figures({ overview, group, steps, open }: Props) {
   const figures = [
     {
       name: "Steps per second",
-      value: steps_per_second === null ? NOTHING : amount(steps_per_second),
+      value: amount(steps_per_second),
       unit: "",
       course: course(({ seconds }) => (seconds ? 1 / seconds : null)),
       view: "collective_table",
@@ -115,7 +115,7 @@ function Course({ values, pointed, top, filled }: CourseProps) {
       )}
       <path d={line} fill="none" />
       {pointed >= 0 && <path d={`M${x(pointed).toFixed(1)} 0V${HEIGHT}`} class="wb-course-pointed" />}
-      <circle cx={x(last)} cy={y(values[last]!)} r="2.500" />
+      <circle cx={x(last)} cy={y(values[last]!)} r="2.5" />
     </svg>
   );
 }

@@ -1,9 +1,10 @@
 // What each replica did in the newest steps: computed, was late, waited, communicated.
 import { sizeText, timeText } from "../format";
 import type { GroupView, LaneItem } from "../models";
-import { type Cell, hatch, Plane, type Painting } from "../parts/plane";
+import { type Cell, hatch, paintCursor, Plane, type Painting } from "../parts/plane";
 import { paintBand, stepsOf } from "../parts/steps";
 import { linear, roundTicks } from "../scale";
+import { isLit } from "../selection";
 import type { Context } from "../view";
 import { beginOf } from "../views/lanes";
 import { wholePercent } from "./figures";
@@ -89,8 +90,8 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
     rows.forEach((row, index) => {
       const y = TOP + index * height;
       const late = group.lateness.stragglers.includes(row.replica);
-      const dimmed = context.selected.replica !== null && context.selected.replica !== row.replica;
-      canvas.globalAlpha = dimmed ? 0.35 : 1;
+      const alpha = isLit(context.selected, row.replica) ? 1 : 0.35;
+      canvas.globalAlpha = alpha;
       paintLabel({ canvas, palette }, row, y + height / 2, late);
       for (const part of parts[index]!.flat()) {
         const box = {
@@ -116,7 +117,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
           canvas.fillRect(left + 4 * column, y + 4, 4, bar);
         }
       }
-      canvas.globalAlpha = dimmed ? 0.35 : 1;
+      canvas.globalAlpha = alpha;
       if (right) {
         canvas.textAlign = "right";
         canvas.fillStyle = late ? palette.warning : palette.quiet;
@@ -155,17 +156,21 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
     canvas.textAlign = "left";
     const chosen = cursor && parts[cursor.row]?.[cursor.column];
     if (cursor && chosen?.length) {
-      canvas.strokeStyle = palette.text;
-      canvas.lineWidth = 1.5;
       const begin = Math.max(left, x(chosen[0]!.from));
-      canvas.strokeRect(begin, TOP + cursor.row * height + 3, x(chosen.at(-1)!.to) - begin, bar + 2);
+      const box = {
+        x: begin,
+        y: TOP + cursor.row * height + 3,
+        width: x(chosen.at(-1)!.to) - begin,
+        height: bar + 2,
+      };
+      paintCursor(painting, box, 1.5);
     }
   };
   const at = (px: number, py: number, width: number): Cell | null => {
     const row = Math.floor((py - TOP) / height);
     const ns = scale(width).invert(px);
     const column = parts[row]?.findIndex((one) => one.length > 0 && ns <= one.at(-1)!.to) ?? -1;
-    return px < gutters(width).left || column < 0 ? null : { row, column };
+    return px < gutters(width).left ? null : { row, column };
   };
   return (
     <Plane
@@ -179,7 +184,7 @@ export function LaneStrip({ group, rows, steps, now, context }: Props) {
       steps={axis}
       stepOf={({ column }) => items[column]?.step}
       describe={({ row, column }) => told(rows[row]!, items[column]!, parts[row]![column]!)}
-      onPick={({ row }) => rows[row]!.replica >= 0 && context.select(rows[row]!.replica)}
+      onPick={({ row }) => context.select(rows[row]!.replica)}
     />
   );
 }

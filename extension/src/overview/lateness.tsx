@@ -1,8 +1,9 @@
 // Who comes last, step by step: a cell for each, quiet where nobody waits.
 import { timeText } from "../format";
 import type { GroupView } from "../models";
-import { type Cell, Plane, type Painting } from "../parts/plane";
+import { type Cell, paintCursor, Plane, type Painting } from "../parts/plane";
 import { paintColumn, stepsOf } from "../parts/steps";
+import { isLit } from "../selection";
 import type { Context } from "../view";
 import { scaleOf } from "../views/heat_map";
 import { cellsOf, paintLabel, paintSteps } from "./gutters";
@@ -51,8 +52,7 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
     rows.forEach((row, index) => {
       const y = TOP + index * height;
       const named = lateness.stragglers.includes(row.replica);
-      canvas.globalAlpha =
-        context.selected.replica === null || context.selected.replica === row.replica ? 1 : 0.35;
+      canvas.globalAlpha = isLit(context.selected, row.replica) ? 1 : 0.35;
       paintLabel({ canvas, palette }, row, y + height / 2, named);
       late[index]!.slice(first).forEach((us, column) => {
         if (us === null) return;
@@ -78,19 +78,18 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
         width: size,
         height: foot - TOP + 6,
       });
-    if (cursor && cursor.column >= first) {
-      canvas.strokeStyle = palette.text;
-      canvas.lineWidth = 2;
-      canvas.strokeRect(left + (cursor.column - first) * size - 0.5, TOP + cursor.row * height, size, height);
-    }
+    if (cursor && cursor.column >= first)
+      paintCursor(painting, {
+        x: left + (cursor.column - first) * size - 0.5,
+        y: TOP + cursor.row * height,
+        width: size,
+        height,
+      });
   };
   const at = (px: number, py: number, width: number): Cell | null => {
     const { left, first, size } = cellsOf(lateness.steps.length, width);
-    const row = Math.floor((py - TOP) / height);
     const column = first + Math.floor((px - left) / size);
-    return row >= 0 && row < rows.length && column >= first && column < lateness.steps.length
-      ? { row, column }
-      : null;
+    return column < first ? null : { row: Math.floor((py - TOP) / height), column };
   };
   const describe = ({ row, column }: Cell) => {
     const us = late[row]![column] ?? null;
@@ -110,7 +109,7 @@ export function LatenessCells({ group, rows, shown, context }: Props) {
       steps={axis}
       stepOf={({ column }) => lateness.steps[column]}
       describe={describe}
-      onPick={({ row }) => rows[row]!.replica >= 0 && context.select(rows[row]!.replica)}
+      onPick={({ row }) => context.select(rows[row]!.replica)}
     />
   );
 }

@@ -5,6 +5,7 @@ import { type Cell, Plane, type Painting } from "../parts/plane";
 import { paintBand, stepsOf } from "../parts/steps";
 import { replicaColour } from "../colours";
 import { linear, roundTicks } from "../scale";
+import { isLit } from "../selection";
 import type { Context } from "../view";
 import { cellsOf, paintSteps } from "./gutters";
 import { Module } from "./module";
@@ -93,7 +94,7 @@ function Course({ group, course, rows, shown, context }: Props & { course: Resul
     };
     rows.forEach(({ replica, colour }) => {
       canvas.fillStyle = palette.replicas[colour] ?? palette.quiet;
-      canvas.globalAlpha = [null, replica].includes(context.selected.replica) ? 1 : 0.2;
+      canvas.globalAlpha = isLit(context.selected, replica) ? 1 : 0.2;
       for (let column = first; column < steps.length; column++) {
         const value = replicas[replica]?.[at[column]!] ?? null;
         if (value === null) continue;
@@ -146,7 +147,7 @@ function Course({ group, course, rows, shown, context }: Props & { course: Resul
       at={(px, _, width) => {
         const { left, first, size } = cellsOf(steps.length, width);
         const column = first + Math.floor((px - left) / size);
-        return column >= first && column < steps.length ? { row: 0, column } : null;
+        return column < first ? null : { row: 0, column };
       }}
       steps={axis}
       stepOf={({ column }) => steps[column]}

@@ -1,12 +1,12 @@
 // The numbers of the overview as tables.
 import { figure, NOTHING, percent, significant } from "../format";
 import type { GroupView, Overview } from "../models";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, Table, type Column } from "../parts/table";
 import { lateSteps, type Row, waitedOf } from "./rows";
 
 export function Twin({ overview, group, rows }: { overview: Overview; group: GroupView; rows: Row[] }) {
   const columns: Column<Row>[] = [
-    { title: "replica", left: true, text: ({ label }) => label },
+    named("replica", ({ label }) => label),
     {
       title: "steps late",
       text: (row) => (row.replica < 0 ? NOTHING : String(lateSteps(group, row))),
@@ -31,7 +31,7 @@ export function Twin({ overview, group, rows }: { overview: Overview; group: Gro
   if (course)
     figures.push({ name: course.name || course.function, value: figure(course.mean.at(-1) ?? null) });
   const shown: Column<(typeof figures)[number]>[] = [
-    { title: "figure", left: true, text: ({ name }) => name },
+    named("figure", ({ name }) => name),
     { title: "now", text: ({ value }) => value },
   ];
   return (

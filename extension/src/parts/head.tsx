@@ -21,7 +21,8 @@ function FactText({ fact }: { fact: Fact }) {
 interface HeadProps {
   title: string;
   facts?: (Fact | false | null | undefined)[];
-  status?: string | undefined;
+  /** In one word; that something was measured, its figures say. */
+  status?: string;
   children?: ComponentChildren;
 }
 
@@ -30,7 +31,7 @@ export function Head({ title, facts = [], status, children }: HeadProps) {
     <div class="wb-head">
       <h3>{title}</h3>
       {facts.map((fact) => fact && <FactText fact={fact} />)}
-      {status && <StatusWord word={status} />}
+      {status && status !== "measured" && <StatusWord word={status} />}
       <div class="wb-actions">
         {children}
         <ExportMenu />

@@ -1,4 +1,5 @@
 // A canvas of cells by rows and columns: pointer and arrow keys go from cell to cell, a line of text says what is there.
+import type { ComponentChildren, RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { paletteOf, type Palette } from "../colours";
 import { drawings } from "../export/svg_canvas";
@@ -8,6 +9,13 @@ import { useWidth } from "./width";
 export interface Cell {
   row: number;
   column: number;
+}
+
+interface Rectangle {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
 }
 
 export interface Painting {
@@ -25,7 +33,7 @@ interface Props {
   columns: number;
   height: number;
   paint(painting: Painting): void;
-  /** The cell at a point, in CSS pixels from the corner of the canvas. */
+  /** The cell at a point, in CSS pixels from the corner of the canvas; null, or one that there is not, for none. */
   at(x: number, y: number, width: number): Cell | null;
   /** What is in a cell, in words. */
   describe(cell: Cell): string;
@@ -97,13 +105,19 @@ export function Plane(props: Props) {
     const corner = canvas.current!.getBoundingClientRect();
     return { x: event.clientX - corner.left, y: event.clientY - corner.top };
   };
+  const cellAt = ({ x, y }: { x: number; y: number }) => {
+    const cell = props.at(x, y, width);
+    return cell && cell.row >= 0 && cell.row < rows && cell.column >= 0 && cell.column < columns
+      ? cell
+      : null;
+  };
   const onPointerMove = (event: PointerEvent) => {
-    const { x, y } = where(event);
+    const place = where(event);
     if (drag) {
-      setDrag({ ...drag, to: x });
+      setDrag({ ...drag, to: place.x });
       return;
     }
-    const next = props.at(x, y, width);
+    const next = cellAt(place);
     // The same object while it stays on a cell: nothing is drawn then.
     setCursor((now) => (now && next && now.row === next.row && now.column === next.column ? now : next));
   };
@@ -114,40 +128,68 @@ export function Plane(props: Props) {
     setDrag({ from: x, to: x });
   };
   const onPointerUp = (event: PointerEvent) => {
-    const { x, y } = where(event);
+    const place = where(event);
+    const { x } = place;
     if (drag && Math.abs(x - drag.from) > 4) {
       props.onDrag?.(Math.min(drag.from, x), Math.max(drag.from, x), width);
     } else {
-      const cell = props.at(x, y, width);
+      const cell = cellAt(place);
       if (cell) props.onPick?.(cell);
     }
     setDrag(null);
   };
 
   return (
+    <ReadOut
+      box={box}
+      label={props.label}
+      hint={props.hint}
+      text={inside ? props.describe(inside) : ""}
+      onKeyDown={onKeyDown}
+    >
+      <canvas
+        ref={canvas}
+        aria-hidden
+        style={{ height: `${height}px` }}
+        onPointerMove={onPointerMove}
+        onPointerDown={onPointerDown}
+        onPointerUp={onPointerUp}
+        onPointerCancel={() => setDrag(null)}
+        onPointerLeave={() => !drag && setCursor(null)}
+      />
+    </ReadOut>
+  );
+}
+
+interface ReadOutProps {
+  box: RefObject<HTMLDivElement>;
+  label: string;
+  hint: string;
+  /** What is at the cursor, or "". */
+  text: string;
+  width?: string;
+  onKeyDown(event: KeyboardEvent): void;
+  children: ComponentChildren;
+}
+
+/** A chart that keys go through, and below it what is at its cursor. */
+export function ReadOut({ box, label, hint, text, width, onKeyDown, children }: ReadOutProps) {
+  return (
     <>
       <div
         class="wb-chart"
         ref={box}
         role="application"
-        aria-label={props.label}
+        aria-label={label}
         aria-roledescription="chart"
         tabIndex={0}
+        style={{ maxWidth: width }}
         onKeyDown={onKeyDown}
       >
-        <canvas
-          ref={canvas}
-          aria-hidden
-          style={{ height: `${height}px` }}
-          onPointerMove={onPointerMove}
-          onPointerDown={onPointerDown}
-          onPointerUp={onPointerUp}
-          onPointerCancel={() => setDrag(null)}
-          onPointerLeave={() => !drag && setCursor(null)}
-        />
+        {children}
       </div>
-      <output class="wb-readout" aria-live="polite" data-hint={props.hint}>
-        {inside ? props.describe(inside) : ""}
+      <output class="wb-readout" aria-live="polite" data-hint={hint}>
+        {text}
       </output>
     </>
   );
@@ -164,12 +206,19 @@ function usePointing(steps: Steps | undefined, step: number | null): void {
   }, [step]);
 }
 
-/** Fills a rectangle with diagonal lines of a colour, as a second sign beside the colour itself. */
-export function hatch(
-  canvas: CanvasRenderingContext2D,
-  rectangle: { x: number; y: number; width: number; height: number },
-  colour: string,
+/** Marks the cell that the cursor is at. */
+export function paintCursor(
+  { canvas, palette }: Painting,
+  { x, y, width, height }: Rectangle,
+  lineWidth = 2,
 ): void {
+  canvas.strokeStyle = palette.text;
+  canvas.lineWidth = lineWidth;
+  canvas.strokeRect(x, y, width, height);
+}
+
+/** Fills a rectangle with diagonal lines of a colour, as a second sign beside the colour itself. */
+export function hatch(canvas: CanvasRenderingContext2D, rectangle: Rectangle, colour: string): void {
   const { x, y, width, height } = rectangle;
   canvas.save();
   canvas.beginPath();

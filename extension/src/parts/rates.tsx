@@ -24,8 +24,8 @@ export function Course({ rates, label }: { rates: readonly number[] | undefined;
 }
 
 /** A rate, without a unit: whole from 100 on. */
-export function amount(value: number): string {
-  return value >= 100 ? count(Math.round(value)) : significant(value);
+export function amount(value: number | null): string {
+  return value !== null && value >= 100 ? count(Math.round(value)) : significant(value);
 }
 
 export function perSecond(rate: number): string {

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { counted } from "../format";
+import type { Context } from "../view";
 import { type Foldable, useFolding } from "./folding";
 import { Button } from "./small";
 
@@ -27,6 +28,23 @@ export function numeric<Row, Value extends number | null>(
   more: Partial<Column<Row>> = {},
 ): Column<Row> {
   return { title, text: (row) => as(of(row)), order: (row) => of(row) ?? -Infinity, ...more };
+}
+
+/** A column of texts. */
+export function named<Row>(
+  title: string,
+  text: (row: Row) => string,
+  more: Partial<Column<Row>> = {},
+): Column<Row> {
+  return { title, left: true, text, ...more };
+}
+
+/** For rows that stand for replicas: the selected one is marked, and a click selects its own; -1 stands for none. */
+export function selecting<Row>({ selected, select }: Context, of: (row: Row) => number) {
+  return {
+    isSelected: (row: Row) => of(row) >= 0 && of(row) === selected.replica,
+    onPick: (row: Row) => select(of(row)),
+  };
 }
 
 interface Props<Row> {
@@ -116,41 +134,22 @@ export function Table<Row>(props: Props<Row>) {
   const onKeyDown = (event: KeyboardEvent) => {
     const { row, column } = at;
     const end = shown.length - 1;
-    switch (event.key) {
-      case "ArrowDown":
-        move(row + 1, column);
-        break;
-      case "ArrowUp":
-        move(row - 1, column);
-        break;
-      case "ArrowRight":
-        move(row, column + 1);
-        break;
-      case "ArrowLeft":
-        move(row, column - 1);
-        break;
-      case "PageDown":
-        move(row + 10, column);
-        break;
-      case "PageUp":
-        move(Math.max(0, row - 10), column);
-        break;
-      case "Home":
-        move(event.ctrlKey ? -1 : row, 0);
-        break;
-      case "End":
-        move(event.ctrlKey ? end : row, columns.length - 1);
-        break;
-      case "Enter":
-      case " ": {
-        const picked = shown[row];
-        if (row < 0) sortBy(column);
-        else if (picked !== undefined) onPick?.(picked);
-        break;
-      }
-      default:
-        return;
-    }
+    const moves: Record<string, [row: number, column: number]> = {
+      ArrowDown: [row + 1, column],
+      ArrowUp: [row - 1, column],
+      ArrowRight: [row, column + 1],
+      ArrowLeft: [row, column - 1],
+      PageDown: [row + 10, column],
+      PageUp: [Math.max(0, row - 10), column],
+      Home: [event.ctrlKey ? -1 : row, 0],
+      End: [event.ctrlKey ? end : row, columns.length - 1],
+    };
+    const next = moves[event.key];
+    const picked = shown[row];
+    if (next) move(...next);
+    else if (event.key !== "Enter" && event.key !== " ") return;
+    else if (row < 0) sortBy(column);
+    else if (picked !== undefined) onPick?.(picked);
     event.preventDefault();
     event.stopPropagation(); // notebooks have shortcuts of their own for these keys
   };

@@ -2,7 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { replicaColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { useWidth } from "../parts/width";
 import { count, dtypeText, NOTHING, percent, runsOf, sizeText } from "../format";
 import type { ArrayPart, ArraySharding } from "../models";
@@ -265,21 +265,15 @@ function sliceText(start: readonly number[], stop: readonly number[]): string {
 function Twin({ model, context }: { model: ArraySharding; context: Context }) {
   const columns: Column<ArrayPart>[] = [
     numeric("replica", (part) => part.replica),
-    {
-      title: "host:device",
-      left: true,
+    named("host:device", (part) => [part.host, part.device].filter(Boolean).join(":") || NOTHING, {
       rank: 2,
       least: 90,
-      text: (part) => [part.host, part.device].filter(Boolean).join(":") || NOTHING,
-    },
-    { title: "slice", left: true, least: 90, text: (part) => sliceText(part.start, part.stop) },
-    {
-      title: "shape",
-      left: true,
+    }),
+    named("slice", (part) => sliceText(part.start, part.stop), { least: 90 }),
+    named("shape", (part) => `(${part.start.map((first, axis) => part.stop[axis]! - first).join(", ")})`, {
       rank: 1,
       least: 80,
-      text: (part) => `(${part.start.map((first, axis) => part.stop[axis]! - first).join(", ")})`,
-    },
+    }),
     numeric("size", (part) => part.size_bytes, sizeText),
   ];
   return (
@@ -288,8 +282,7 @@ function Twin({ model, context }: { model: ArraySharding; context: Context }) {
       columns={columns}
       rows={model.parts}
       keyOf={(part) => `${part.replica} ${part.start.join()}`}
-      isSelected={(part) => part.replica === context.selected.replica}
-      onPick={(part) => context.select(part.replica)}
+      {...selecting(context, (part: ArrayPart) => part.replica)}
     />
   );
 }

@@ -1,7 +1,7 @@
 // The timing table: one row per operation, size, element type and group; columns in the order of nccl-tests.
 import { type Fact, Head } from "../parts/head";
 import { Bar, Spark } from "../parts/marks";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import {
   count,
   counted,
@@ -70,8 +70,7 @@ export function CollectiveRows({ table, empty, context }: RowsProps) {
       columns={columnsOf(unitOf(table), table)}
       rows={table}
       keyOf={(row) => row.key}
-      isSelected={(row) => row.late_replica !== null && row.late_replica === context.selected.replica}
-      onPick={(row) => row.late_replica !== null && context.select(row.late_replica)}
+      {...selecting(context, (row: TableRow) => row.late_replica ?? -1)}
     />
   );
 }
@@ -108,17 +107,14 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
     ...part,
   });
   const columns: Column<TableRow>[] = [
-    { title: "op", left: true, text: (row) => row.op },
+    named("op", (row) => row.op),
     numeric("size", (row) => row.size_bytes, sizeText),
     numeric("elements", (row) => row.count, count, { rank: 13 }),
     { title: "type", left: true, rank: telling((row) => row.dtype, 5), text: (row) => dtypeText(row.dtype) },
-    {
-      title: "red",
-      left: true,
+    named("red", (row) => row.redop || NOTHING, {
       rank: telling((row) => row.redop, 6),
       help: "how values are combined",
-      text: (row) => row.redop || NOTHING,
-    },
+    }),
     numeric("n", (row) => row.n, String, { rank: telling((row) => row.n, 7), help: "replicas" }),
     time("last", "transfer time of the latest", (row) => row.last_us, { rank: 8 }),
     time("p50", "median transfer time", (row) => row.p50_us),
@@ -146,17 +142,14 @@ export function columnsOf(unit: TimeUnit, rows: readonly TableRow[]): Column<Tab
       ),
       order: (row) => row.wait_percent,
     },
-    {
-      title: "trend",
+    named("trend", (row) => `${row.recent_us.length} times`, {
       rank: 11,
-      left: true,
       help: "transfer times of the newest, from zero",
-      text: (row) => `${row.recent_us.length} times`,
       show: (row) => <Spark values={row.recent_us} label={trendText(row, unit)} />,
       order: (row) => row.samples,
-    },
-    { title: "late", left: true, rank: 4, least: 60, help: "who came last most often", text: lateText },
-    { title: "how", left: true, rank: 11, least: 90, help: "algorithm and transport", text: howText },
+    }),
+    named("late", lateText, { rank: 4, least: 60, help: "who came last most often" }),
+    named("how", howText, { rank: 11, least: 90, help: "algorithm and transport" }),
   ];
   if (new Set(rows.map((row) => row.group)).size > 1)
     columns.unshift({

@@ -3,8 +3,8 @@ import { BAD, category, GOOD } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Key } from "../parts/marks";
-import { Plane, type Cell, type Painting } from "../parts/plane";
-import { numeric, Table, type Column } from "../parts/table";
+import { paintCursor, Plane, type Cell, type Painting } from "../parts/plane";
+import { named, numeric, Table, type Column } from "../parts/table";
 import { apart, logTicks } from "../parts/ticks";
 import {
   count,
@@ -68,7 +68,8 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
     );
   };
 
-  const paint = ({ canvas, width, palette, cursor }: Painting) => {
+  const paint = (painting: Painting) => {
+    const { canvas, width, palette, cursor } = painting;
     const x = scale(width);
     const margin = marginOf(width);
     const foot = TOP + shown.length * ROW;
@@ -108,11 +109,8 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
         if (which) canvas.strokeRect(at! - 3.5, middle - 3.5, 7, 7);
         else canvas.fillRect(at! - 4, middle - 4, 8, 8);
       });
-      if (cursor?.row === index) {
-        canvas.strokeStyle = palette.text;
-        canvas.lineWidth = 1;
-        canvas.strokeRect(margin - 4, y + 1, width - margin, ROW - 2);
-      }
+      if (cursor?.row === index)
+        paintCursor(painting, { x: margin - 4, y: y + 1, width: width - margin, height: ROW - 2 }, 1);
     });
   };
   const describe = (cell: Cell) => {
@@ -132,10 +130,7 @@ function Chart({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) 
         columns={1}
         height={TOP + shown.length * ROW + BOTTOM}
         paint={paint}
-        at={(_, y) => {
-          const row = Math.floor((y - TOP) / ROW);
-          return row >= 0 && row < shown.length ? { row, column: 0 } : null;
-        }}
+        at={(_, y) => ({ row: Math.floor((y - TOP) / ROW), column: 0 })}
         describe={describe}
       />
       <div class="wb-legend">
@@ -171,35 +166,26 @@ function Twin({ rows, names }: { rows: readonly ComparedRow[]; names: Names }) {
       },
       order: (row) => (of(row) ? of(row)!.p75_us - of(row)!.p25_us : -1),
     },
-    {
-      title: `times ${name}`,
+    numeric(`times ${name}`, (row) => of(row)?.samples ?? null, count, {
       rank: 6,
       help: "how many collectives",
-      text: (row) => (of(row) ? count(of(row)!.samples) : NOTHING),
-      order: (row) => of(row)?.samples ?? -1,
-    },
-    {
-      title: `busbw ${name}`,
+    }),
+    numeric(`busbw ${name}`, (row) => of(row)?.busbw ?? null, rateText, {
       rank: 5,
       help: "bus bandwidth at the median",
-      text: (row) => rateText(of(row)?.busbw ?? null),
-      order: (row) => of(row)?.busbw ?? -1,
-    },
+    }),
   ];
   const columns: Column<ComparedRow>[] = [
-    { title: "op", left: true, text: (row) => row.op },
-    { title: "red", left: true, help: "how values are combined", text: (row) => row.redop || NOTHING },
+    named("op", (row) => row.op),
+    named("red", (row) => row.redop || NOTHING, { help: "how values are combined" }),
     numeric("size", (row) => row.size_bytes, sizeText),
-    { title: "type", left: true, rank: 3, text: (row) => dtypeText(row.dtype) },
+    named("type", (row) => dtypeText(row.dtype), { rank: 3 }),
     numeric("n", (row) => row.n, String, { rank: 3 }),
-    {
-      title: "time ratio",
+    named("time ratio", ratioText, {
       help: "second median over first",
-      left: true,
-      text: ratioText,
       show: (row) => <Ratio row={row} />,
       order: (row) => row.ratio ?? -1,
-    },
+    }),
     {
       title: "in all",
       rank: 1,

@@ -6,12 +6,11 @@ import { ChartOrTable } from "../parts/head";
 import { Bar } from "../parts/marks";
 import { amount, Course, perSecond, useRates } from "../parts/rates";
 import { Sign } from "../parts/status";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, Table, type Column } from "../parts/table";
 import { Verdict } from "../parts/verdict";
 import type { View } from "../view";
 import { Quiet } from "../parts/small";
 
-const STATUSES = ["live", "stopped", "replay"];
 const MOST_JOBS = 16;
 const MOST_WORKERS = 32;
 
@@ -26,7 +25,7 @@ export const dataService: View<ServiceStatus> = {
           counted(model.workers.length, "worker"),
           counted(model.datasets, "registered dataset"),
         ]}
-        status={STATUSES.includes(model.status) ? model.status : undefined}
+        status={model.status}
         chart={<Picture model={model} />}
         table={<Twin model={model} />}
       />
@@ -162,8 +161,8 @@ function Twin({ model }: { model: ServiceStatus }) {
 }
 
 const JOBS: Column<JobStatus>[] = [
-  { title: "job", left: true, least: 90, text: titleOf },
-  { title: "mode", left: true, rank: 6, text: modeOf },
+  named("job", titleOf, { least: 90 }),
+  named("mode", modeOf, { rank: 6 }),
   {
     title: "elements/s",
     text: (job) => (job.cached ? NOTHING : amount(job.elements_per_second)),
@@ -189,7 +188,7 @@ const JOBS: Column<JobStatus>[] = [
     order: (job) => job.splits_leased,
   },
   { title: "to come", rank: 4, text: (job) => ofAll(job.splits_left, job), order: (job) => job.splits_left },
-  { title: "consumers", left: true, rank: 1, text: readersOf },
+  named("consumers", readersOf, { rank: 1 }),
   {
     title: "lanes",
     help: "streams of elements, one or several per worker; those that were read to the end",
@@ -204,7 +203,7 @@ const JOBS: Column<JobStatus>[] = [
 ];
 
 const WORKERS: Column<WorkerStatus>[] = [
-  { title: "worker", left: true, least: 90, text: (worker) => worker.address },
+  named("worker", (worker) => worker.address, { least: 90 }),
   numeric("elements/s", (worker) => worker.elements_per_second, amount),
   numeric("elements sent", (worker) => worker.elements, count, { rank: 1 }),
   numeric("lanes", (worker) => worker.lanes, count, { rank: 2 }),

@@ -5,10 +5,11 @@ import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Ramp } from "../parts/marks";
 import { Plane, type Cell, type Painting } from "../parts/plane";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { apart } from "../parts/ticks";
-import { count, counted, NOTHING, percent, runsOf, timeText } from "../format";
+import { count, counted, NOTHING, percent, runsOf, secondsText } from "../format";
 import type { DatasetSharding, InputProgress, Reader, Reading } from "../models";
+import { isLit } from "../selection";
 import type { Context, View } from "../view";
 import { Quiet } from "../parts/small";
 
@@ -64,7 +65,7 @@ function ProgressFacts({ progress, model }: { progress: InputProgress; model: Da
       )}
       <Fact
         name="waited for input"
-        text={`${percent(100 * Math.min(...shares))} to ${percent(100 * most)} of ${timeText(progress.elapsed_seconds * 1e6)}`}
+        text={`${percent(100 * Math.min(...shares))} to ${percent(100 * most)} of ${secondsText(progress.elapsed_seconds)}`}
         bad={most >= MUCH_WAITING}
       />
       {most >= MUCH_WAITING && <Fact name="what takes that time" text="see the view Input, or explain()" />}
@@ -151,8 +152,7 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
     }
     readers.forEach((reader, row) => {
       const y = TOP + row * ROW;
-      canvas.globalAlpha =
-        context.selected.replica === null || context.selected.replica === reader.replica ? 1 : 0.4;
+      canvas.globalAlpha = isLit(context.selected, reader.replica) ? 1 : 0.4;
       canvas.fillStyle = palette.text;
       canvas.fillText(`r${reader.replica}${model.hosts > 1 ? ` host ${reader.host}` : ""}`, 2, y + ROW / 2);
       canvas.textAlign = "right";
@@ -208,7 +208,7 @@ function Picture({ model, context }: { model: DatasetSharding; context: Context 
         ? reading.ranges.some(([first, last]) => position >= first && position < last + 1)
         : Math.floor(position) === reading.step - first,
     );
-    return column === undefined || column < 0 ? null : { row, column };
+    return column === undefined ? null : { row, column };
   };
   const describe = ({ row, column }: Cell) => {
     const reading = readers[row]!.readings[column];
@@ -338,15 +338,10 @@ function ProgressTwin({
   }));
   const columns: Column<ReplicaLine>[] = [
     numeric("replica", ({ reader }) => reader.replica),
-    { title: "at step", text: ({ step }) => (step < 0 ? NOTHING : count(step)), order: ({ step }) => step },
+    numeric("at step", ({ step }) => (step < 0 ? null : step), count),
     numeric("rows in all", ({ reader }) => reader.rows, count, { rank: 2 }),
-    {
-      title: "waited for input",
-      rank: 1,
-      text: ({ waited }) => timeText(waited * 1e6),
-      order: ({ waited }) => waited,
-    },
-    { title: "of the time", text: ({ share }) => percent(100 * share), order: ({ share }) => share },
+    numeric("waited for input", ({ waited }) => waited, secondsText, { rank: 1 }),
+    numeric("of the time", ({ share }) => 100 * share, percent),
   ];
   return (
     <Table
@@ -354,8 +349,7 @@ function ProgressTwin({
       columns={columns}
       rows={rows}
       keyOf={({ reader }) => String(reader.replica)}
-      isSelected={({ reader }) => reader.replica === context.selected.replica}
-      onPick={({ reader }) => context.select(reader.replica)}
+      {...selecting(context, ({ reader }: ReplicaLine) => reader.replica)}
     />
   );
 }
@@ -374,7 +368,7 @@ function Twin({ model, context }: { model: DatasetSharding; context: Context }) 
     numeric("replica", ({ reader }) => reader.replica),
     numeric("host", ({ reader }) => reader.host, String, { rank: 2 }),
     numeric("rows", ({ reading }) => reading.rows, count, { rank: 1 }),
-    { title: "elements", left: true, least: 120, text: ({ reading }) => reading.text || NOTHING },
+    named("elements", ({ reading }) => reading.text || NOTHING, { least: 120 }),
   ];
   return (
     <>
@@ -384,8 +378,7 @@ function Twin({ model, context }: { model: DatasetSharding; context: Context }) 
         columns={columns}
         rows={rows}
         keyOf={({ reader, reading }) => `${reading.step}|${reader.replica}`}
-        isSelected={({ reader }) => reader.replica === context.selected.replica}
-        onPick={({ reader }) => context.select(reader.replica)}
+        {...selecting(context, ({ reader }: Line) => reader.replica)}
       />
     </>
   );

@@ -3,7 +3,7 @@ import { WARNING } from "../colours";
 import { Head } from "../parts/head";
 import { StatusWord } from "../parts/status";
 import { Bar, Spark } from "../parts/marks";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, Table, type Column } from "../parts/table";
 import { counted, memoryText, NOTHING, percent } from "../format";
 import type { Devices, DeviceUse } from "../models";
 import type { View } from "../view";
@@ -36,28 +36,22 @@ export const devices: View<Devices> = {
 };
 
 const COLUMNS: Column<DeviceUse>[] = [
-  { title: "host", left: true, rank: 2, least: 60, text: (device) => device.host },
-  { title: "device", left: true, least: 80, text: (device) => device.name },
-  { title: "kind", left: true, rank: 5, text: (device) => device.kind },
-  {
-    title: "status",
-    left: true,
+  named("host", (device) => device.host, { rank: 2, least: 60 }),
+  named("device", (device) => device.name, { least: 80 }),
+  named("kind", (device) => device.kind, { rank: 5 }),
+  named("status", (device) => device.status, {
     rank: 1,
-    text: (device) => device.status,
     show: (device) => <StatusWord word={device.status} />,
-  },
-  {
-    title: "use",
+  }),
+  numeric("use", (device) => device.use_percent, percent, {
     help: "for a CPU worker, of one core: 200% are two cores",
-    text: (device) => percent(device.use_percent),
     show: (device) => (
       <>
         {device.use_percent !== null && <Bar share={device.use_percent / 100} />}
         {percent(device.use_percent).padStart(4)}
       </>
     ),
-    order: (device) => device.use_percent ?? -1,
-  },
+  }),
   {
     title: "recently",
     left: true,
@@ -72,12 +66,9 @@ const COLUMNS: Column<DeviceUse>[] = [
     ),
     order: (device) => device.recent_percent.at(-1) ?? -1,
   },
-  {
-    title: "memory",
-    text: (device) => memoryText(device.memory_bytes),
+  numeric("memory", (device) => device.memory_bytes, memoryText, {
     show: (device) => <Memory device={device} />,
-    order: (device) => device.memory_bytes ?? -1,
-  },
+  }),
   numeric("limit", (device) => device.memory_limit_bytes, memoryText, {
     help: "how much memory there is",
     rank: 4,

@@ -3,7 +3,7 @@ import { BAD, sequential, WARNING } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Sign } from "../parts/status";
 import { Ramp } from "../parts/marks";
-import { hatch, Plane, type Cell, type Painting } from "../parts/plane";
+import { hatch, paintCursor, Plane, type Cell, type Painting } from "../parts/plane";
 import { Table, type Column } from "../parts/table";
 import { counted, figure } from "../format";
 import type { Elements, InspectedValue } from "../models";
@@ -208,7 +208,8 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
     return range && range.high > range.low ? (size - range.low) / (range.high - range.low) : 0.5;
   };
   const first = (side: 0 | 1) => (axes[side] >= 0 ? index[axes[side]]! : 0);
-  const paint = ({ canvas, width, palette, cursor }: Painting) => {
+  const paint = (painting: Painting) => {
+    const { canvas, width, palette, cursor } = painting;
     const w = cellWidth(width);
     const gap = w > 6 && h > 6 ? 1 : 0;
     cells.forEach((row, y) =>
@@ -238,16 +239,15 @@ function Picture({ elements, ask }: { elements: Elements; ask: Context["ask"] })
     }
     canvas.textAlign = "left";
     if (cursor) {
-      canvas.strokeStyle = palette.text;
-      canvas.lineWidth = 2;
-      canvas.strokeRect(LEFT + cursor.column * w, TOP + cursor.row * h, Math.max(2, w - gap), h - gap);
+      const box = { x: LEFT + cursor.column * w, y: TOP + cursor.row * h };
+      paintCursor(painting, { ...box, width: Math.max(2, w - gap), height: h - gap });
       canvas.lineWidth = 1;
     }
   };
-  const at = (x: number, y: number, width: number): Cell | null => {
-    const cell = { row: Math.floor((y - TOP) / h), column: Math.floor((x - LEFT) / cellWidth(width)) };
-    return cell.row >= 0 && cell.row < rows && cell.column >= 0 && cell.column < columns ? cell : null;
-  };
+  const at = (x: number, y: number, width: number) => ({
+    row: Math.floor((y - TOP) / h),
+    column: Math.floor((x - LEFT) / cellWidth(width)),
+  });
   const describe = ({ row, column }: Cell) => {
     const cell = cells[row]![column]!;
     const many = steps[0] * steps[1] > 1;

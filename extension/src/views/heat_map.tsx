@@ -2,11 +2,12 @@
 import { sequential } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Ramp } from "../parts/marks";
-import { Plane, type Cell, type Painting } from "../parts/plane";
+import { paintCursor, Plane, type Cell, type Painting } from "../parts/plane";
 import { paintColumn, stepsOf } from "../parts/steps";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { counted, NOTHING, runsOf, significant, timeText } from "../format";
 import type { Collectives, GroupView } from "../models";
+import { isLit } from "../selection";
 import type { Context, View } from "../view";
 
 const ROW = 18;
@@ -46,9 +47,8 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
     const gap = w > 5 ? 1 : 0;
     replicas.forEach((replica, row) => {
       const y = TOP + row * ROW;
-      const selected = context.selected.replica === replica;
       canvas.fillStyle = palette.text;
-      canvas.globalAlpha = selected || context.selected.replica === null ? 1 : 0.6;
+      canvas.globalAlpha = isLit(context.selected, replica) ? 1 : 0.6;
       canvas.fillText(`${stragglers.includes(replica) ? "▶" : " "} ${label(row)}`, 2, y + ROW / 2);
       canvas.globalAlpha = 1;
       steps.forEach((_, column) => {
@@ -62,7 +62,7 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
         canvas.fillStyle = sequential(Math.min(1, late / peak));
         canvas.fillRect(x, y, w - gap, ROW - 1);
       });
-      if (selected) {
+      if (context.selected.replica === replica) {
         canvas.strokeStyle = palette.accent;
         canvas.lineWidth = 2;
         canvas.strokeRect(margin - 1, y - 1, w * steps.length + 1, ROW);
@@ -86,11 +86,13 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
         width: w,
         height: replicas.length * ROW + 3,
       });
-    if (cursor) {
-      canvas.strokeStyle = palette.text;
-      canvas.lineWidth = 2;
-      canvas.strokeRect(margin + cursor.column * w, TOP + cursor.row * ROW, w - gap, ROW - 1);
-    }
+    if (cursor)
+      paintCursor(painting, {
+        x: margin + cursor.column * w,
+        y: TOP + cursor.row * ROW,
+        width: w - gap,
+        height: ROW - 1,
+      });
   };
   const describe = (cell: Cell) => {
     const late = value(cell);
@@ -102,12 +104,10 @@ function Group({ group, context }: { group: GroupView; context: Context }) {
     ].filter(Boolean);
     return [`${label(cell.row)} · step ${step}: ${what}`, ...notes].join(" · ");
   };
-  const at = (x: number, y: number, width: number): Cell | null => {
-    const cell = { row: Math.floor((y - TOP) / ROW), column: Math.floor((x - margin) / cellWidth(width)) };
-    return cell.row >= 0 && cell.row < replicas.length && cell.column >= 0 && cell.column < steps.length
-      ? cell
-      : null;
-  };
+  const at = (x: number, y: number, width: number) => ({
+    row: Math.floor((y - TOP) / ROW),
+    column: Math.floor((x - margin) / cellWidth(width)),
+  });
   return (
     <ChartOrTable
       title="Lateness by replica and step"
@@ -190,7 +190,7 @@ function Twin({
     return { replica, label: label(row), late, mean };
   });
   const columns: Column<Line>[] = [
-    { title: "replica", left: true, text: (line) => line.label, order: (line) => line.replica },
+    named("replica", (line) => line.label, { order: (line) => line.replica }),
     numeric("mean µs", (line) => line.mean, significant),
     ...steps.map((step, column) => ({
       title: `step ${step}`,
@@ -204,8 +204,7 @@ function Twin({
       columns={columns}
       rows={rows}
       keyOf={(line) => String(line.replica)}
-      isSelected={(line) => line.replica === context.selected.replica}
-      onPick={(line) => context.select(line.replica)}
+      {...selecting(context, (line: Line) => line.replica)}
     />
   );
 }

@@ -4,14 +4,22 @@ import { Bar } from "../parts/marks";
 import { ChartOrTable } from "../parts/head";
 import { amount, perSecond } from "../parts/rates";
 import { Sign } from "../parts/status";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { Verdict } from "../parts/verdict";
-import { count, counted, NOTHING, percent, rateText, significant, sizeText, timeText } from "../format";
+import {
+  count,
+  counted,
+  NOTHING,
+  percent,
+  rateText,
+  secondsText,
+  significant,
+  sizeText,
+  timeText,
+} from "../format";
 import type { InputFlow, PipelineFlow, ReplicaWait, StageFlow } from "../models";
 import type { Context, View } from "../view";
 import { Button, Quiet } from "../parts/small";
-
-const STATUSES = ["live", "stopped", "replay"];
 
 export const input: View<InputFlow> = {
   title: "Input",
@@ -21,10 +29,10 @@ export const input: View<InputFlow> = {
         title="Input"
         facts={[
           counted(model.pipelines.length + model.hidden_pipelines, "pipeline"),
-          `measured for ${timeText(model.elapsed_seconds * 1e6)}`,
+          `measured for ${secondsText(model.elapsed_seconds)}`,
           model.limit,
         ]}
-        status={STATUSES.includes(model.status) ? model.status : undefined}
+        status={model.status}
         chart={<Picture model={model} context={context} />}
         table={<Twin model={model} context={context} />}
       />
@@ -116,7 +124,7 @@ function Card({ step: { stage, bottleneck } }: { step: Step }) {
       </span>
       <Quiet>
         {stage.own_us === null ? NOTHING : timeText(stage.own_us)} each
-        {stage.bytes_per_second !== null && ` · ${rateText(stage.bytes_per_second / 1e9)}`}
+        {stage.bytes_per_second !== null && ` · ${bytesRate(stage.bytes_per_second)}`}
       </Quiet>
       {stage.workers > 0 && <span>{workersOf(stage)}</span>}
       {stage.queue_capacity !== null && (
@@ -206,8 +214,7 @@ function Twin({ model, context }: { model: InputFlow; context: Context }) {
           columns={WAITS}
           rows={[...model.replicas]}
           keyOf={(wait) => String(wait.replica)}
-          isSelected={(wait) => wait.replica === context.selected.replica}
-          onPick={(wait) => context.select(wait.replica)}
+          {...selecting(context, (wait: ReplicaWait) => wait.replica)}
         />
       )}
     </>
@@ -215,28 +222,20 @@ function Twin({ model, context }: { model: InputFlow; context: Context }) {
 }
 
 const STAGES: Column<Line>[] = [
-  { title: "host", left: true, rank: 6, text: ({ pipeline }) => pipeline.name },
-  {
-    title: "stage",
-    left: true,
-    least: 120,
-    text: ({ stage, bottleneck }) =>
-      `${"  ".repeat(stage.depth)}${stage.name}${bottleneck ? " ▲ bottleneck" : ""}`,
-  },
+  named("host", ({ pipeline }) => pipeline.name, { rank: 6 }),
+  named(
+    "stage",
+    ({ stage, bottleneck }) => `${"  ".repeat(stage.depth)}${stage.name}${bottleneck ? " ▲ bottleneck" : ""}`,
+    {
+      least: 120,
+    },
+  ),
   numeric("elements/s", ({ stage }) => stage.elements_per_second, amount),
-  {
-    title: "now/s",
+  numeric("now/s", ({ stage }) => stage.recent_per_second, amount, {
     help: "elements per second in the last seconds",
     rank: 1,
-    text: ({ stage }) => (stage.recent_per_second === null ? NOTHING : amount(stage.recent_per_second)),
-    order: ({ stage }) => stage.recent_per_second ?? -1,
-  },
-  {
-    title: "data rate",
-    rank: 4,
-    text: ({ stage }) => rateText(stage.bytes_per_second === null ? null : stage.bytes_per_second / 1e9),
-    order: ({ stage }) => stage.bytes_per_second ?? -1,
-  },
+  }),
+  numeric("data rate", ({ stage }) => stage.bytes_per_second, bytesRate, { rank: 4 }),
   numeric("busy", ({ stage }) => stage.busy_share, share, {
     help: "part of the time in which its workers worked, on average",
   }),
@@ -252,18 +251,17 @@ const STAGES: Column<Line>[] = [
 const WAITS: Column<ReplicaWait>[] = [
   numeric("replica", (wait) => wait.replica),
   numeric("host", (wait) => wait.host, String, { rank: 2 }),
-  {
-    title: "waited",
-    rank: 1,
-    text: (wait) => timeText(wait.waited_seconds * 1e6),
-    order: (wait) => wait.waited_seconds,
-  },
+  numeric("waited", (wait) => wait.waited_seconds, secondsText, { rank: 1 }),
   {
     title: "of the time",
     text: (wait) => `${wait.starving ? "▲ starving " : ""}${share(wait.waited_share)}`,
     order: (wait) => wait.waited_share,
   },
 ];
+
+function bytesRate(bytesPerSecond: number | null): string {
+  return rateText(bytesPerSecond === null ? null : bytesPerSecond / 1e9);
+}
 
 function nowOf({ recent_per_second }: { recent_per_second: number | null }): string {
   return recent_per_second === null ? "" : `, now ${perSecond(recent_per_second)}`;

@@ -1,14 +1,16 @@
 // Replica × time: each collective as it was waited in (hatched) and transferred (solid).
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { BAD, opColour } from "../colours";
 import { ChartOrTable } from "../parts/head";
 import { Key } from "../parts/marks";
-import { hatch, Plane, type Cell, type Painting } from "../parts/plane";
+import { hatch, paintCursor, Plane, type Cell, type Painting } from "../parts/plane";
 import { paintBand, stepsOf } from "../parts/steps";
-import { numeric, Table, type Column } from "../parts/table";
+import { useStill } from "../parts/still";
+import { named, numeric, Table, type Column } from "../parts/table";
 import { NOTHING, sizeText, timeText } from "../format";
 import type { Collectives, GroupView, LaneItem } from "../models";
 import { linear } from "../scale";
+import { isLit } from "../selection";
 import type { Context, View } from "../view";
 import { Button } from "../parts/small";
 
@@ -36,13 +38,9 @@ export const lanes: View<Collectives> = {
 function Lanes({ group, context }: { group: GroupView; context: Context }) {
   const [zoom, setZoom] = useState<[number, number] | null>(null);
   const [squeezed, setSqueezed] = useState(true);
-  const frozen = useRef<GroupView | null>(null);
   const [paused, setPaused] = useState(false);
-  const shown = paused && frozen.current ? frozen.current : group;
-  const pause = () => {
-    frozen.current = paused ? null : group;
-    setPaused(!paused);
-  };
+  const shown = useStill(group, paused);
+  const pause = () => setPaused(!paused);
 
   const items = shown.items;
   const margin = 14 + 6.6 * Math.max(0, ...shown.lanes.map((lane) => lane.label.length));
@@ -65,8 +63,7 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
     const at = (ns: number) => x(time.toAxis(ns));
     shown.lanes.forEach((lane, row) => {
       const y = TOP + row * ROW;
-      canvas.globalAlpha =
-        context.selected.replica === null || context.selected.replica === lane.replica ? 1 : 0.4;
+      canvas.globalAlpha = isLit(context.selected, lane.replica) ? 1 : 0.4;
       canvas.fillStyle = palette.text;
       canvas.fillText(lane.label, 2, y + ROW / 2);
       canvas.strokeStyle = palette.line;
@@ -117,14 +114,17 @@ function Lanes({ group, context }: { group: GroupView; context: Context }) {
     const bar = item && span(item, cursor.row);
     if (bar) {
       const left = Math.max(margin, at(bar.enter));
-      canvas.strokeStyle = palette.text;
-      canvas.lineWidth = 2;
-      canvas.strokeRect(left - 1, TOP + cursor.row * ROW + 2, Math.max(4, at(bar.end) - left) + 2, ROW - 5);
+      paintCursor(painting, {
+        x: left - 1,
+        y: TOP + cursor.row * ROW + 2,
+        width: Math.max(4, at(bar.end) - left) + 2,
+        height: ROW - 5,
+      });
     }
   };
   const at = (px: number, py: number, width: number): Cell | null => {
     const row = Math.floor((py - TOP) / ROW);
-    if (row < 0 || row >= shown.lanes.length || px < margin) return null;
+    if (px < margin) return null;
     const x = scale(width);
     let best: Cell | null = null;
     let least = 8; // pixels beside a bar that still count
@@ -345,9 +345,9 @@ function Twin({ group }: { group: GroupView }) {
   const columns: Column<Line>[] = [
     numeric("step", ({ item }) => item.step, String, { rank: 2 }),
     numeric("seq", ({ item }) => item.seq, String, { rank: 4 }),
-    { title: "op", left: true, text: ({ item }) => item.op },
+    named("op", ({ item }) => item.op),
     numeric("size", ({ item }) => item.size_bytes, sizeText, { rank: 3 }),
-    { title: "replica", left: true, least: 90, text: ({ label }) => label },
+    named("replica", ({ label }) => label, { least: 90 }),
     {
       title: "wait",
       text: ({ item, lane }) => figures(item, lane).wait,
@@ -358,8 +358,8 @@ function Twin({ group }: { group: GroupView }) {
       text: ({ item, lane }) => figures(item, lane).transfer,
       order: ({ item, lane }) => (item.end_ns[lane] ?? 0) - item.ready_ns,
     },
-    { title: "state", left: true, rank: 1, text: ({ item }) => item.state },
-    { title: "call site", left: true, rank: 5, least: 104, text: ({ item }) => item.site || NOTHING },
+    named("state", ({ item }) => item.state, { rank: 1 }),
+    named("call site", ({ item }) => item.site || NOTHING, { rank: 5, least: 104 }),
   ];
   return <Table label="Collectives by replica" columns={columns} rows={rows} keyOf={(row) => row.key} />;
 }

@@ -4,7 +4,7 @@ import { SEVERITY } from "../colours";
 import { Head } from "../parts/head";
 import { Sign } from "../parts/status";
 import { stepsOf } from "../parts/steps";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { count, counted, NOTHING } from "../format";
 import type { Collectives, EventItem } from "../models";
 import type { Context, View } from "../view";
@@ -72,7 +72,6 @@ export function LogRows({ model, events: rows, context }: RowsProps) {
   // An event knows its step, but not of which replicas: with several strategies that says too little.
   const { groups } = model.snapshot;
   const steps = stepsOf(groups.length === 1 ? groups[0]! : null, context);
-  const chosen = context.selected.replica;
   return (
     <Table
       label="Alerts and log"
@@ -80,10 +79,9 @@ export function LogRows({ model, events: rows, context }: RowsProps) {
       columns={columnsOf(model.snapshot.events[0]?.t_ns ?? 0)}
       rows={rows}
       keyOf={(event) => event.key}
-      isSelected={(event) => event.replica >= 0 && event.replica === chosen}
+      {...selecting(context, (event: EventItem) => event.replica)}
       isPointed={(event) => event.step >= 0 && event.step === steps.pointed}
       onPoint={(event) => steps.point(event ? event.step : null)}
-      onPick={(event) => event.replica >= 0 && context.select(event.replica)}
       follow
     />
   );
@@ -111,9 +109,9 @@ function columnsOf(startNs: number): Column<EventItem>[] {
       ),
     },
     numeric("replica", (event) => event.replica, or),
-    { title: "host", left: true, rank: 1, text: (event) => event.host || NOTHING },
+    named("host", (event) => event.host || NOTHING, { rank: 1 }),
     numeric("step", (event) => event.step, or),
-    { title: "message", left: true, least: 110, text: (event) => event.message },
-    { title: "call site", left: true, least: 70, text: (event) => event.site || NOTHING },
+    named("message", (event) => event.message, { least: 110 }),
+    named("call site", (event) => event.site || NOTHING, { least: 70 }),
   ];
 }

@@ -15,6 +15,7 @@ import { Twin } from "../overview/twin";
 import { VerdictCard } from "../overview/verdict";
 import { StatusWord } from "../parts/status";
 import { stepsOf } from "../parts/steps";
+import { useStill } from "../parts/still";
 import { useRoom } from "../parts/width";
 import { type Context, OPEN, type View, type ViewName } from "../view";
 import { CollectiveRows, collectiveTable, unitOf } from "./collective_table";
@@ -59,12 +60,11 @@ export const overview: View<Collectives> = {
 
 function Page({ model, context }: { model: Collectives; context: Context }) {
   const root = useRef<HTMLDivElement>(null);
-  const frozen = useRef<Collectives | null>(null);
   const [paused, setPaused] = useState(false);
   const [asTable, setAsTable] = useState(false);
   const [inside, setInside] = useState<ViewName | null>(null);
   const [said, setSaid] = useState("");
-  const shown = paused && frozen.current ? frozen.current : model;
+  const shown = useStill(model, paused);
   const recent = useRecent(shown.snapshot.version);
   const room = useRoom(root);
   const about = shown.status === "stopped" ? { ...shown.overview, live: 0 } : shown.overview;
@@ -72,10 +72,6 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
   const group = shown.snapshot.groups.find(
     (one) => one.run_id === about.run_id && one.group === about.group && one.steps.length > 0,
   );
-  const pause = () => {
-    frozen.current = paused ? null : model;
-    setPaused(!paused);
-  };
   const open = (view: ViewName) => {
     const asked = new CustomEvent(OPEN, {
       detail: { view },
@@ -108,7 +104,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
               name={paused ? "play" : "pause"}
               label={paused ? "Go on" : "Pause"}
               pressed={paused}
-              onClick={pause}
+              onClick={() => setPaused(!paused)}
             />
           )}
           <IconButton

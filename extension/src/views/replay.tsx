@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Exportable } from "../export/scope";
 import { Head } from "../parts/head";
 import { Tabs } from "../parts/tabs";
-import { count, counted, timeText } from "../format";
+import { count, counted, secondsText } from "../format";
 import type { Replay } from "../models";
 import type { Context, View } from "../view";
 import { arraySharding } from "./array_sharding";
@@ -55,7 +55,7 @@ export const replay: View<Replay> = {
           title={run.name}
           facts={[
             run.written && run.written.replace("T", " ").slice(0, 19),
-            timeText(run.duration_seconds * 1e6),
+            secondsText(run.duration_seconds),
             counted(run.replicas, "replica"),
             counted(run.records, "record"),
             run.alerts > 0 && `▲ ${counted(run.alerts, "alert")}`,

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { BAD } from "../colours";
 import { Head } from "../parts/head";
 import { Sign } from "../parts/status";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, Table, type Column } from "../parts/table";
 import { count, counted, NOTHING, sizeText, timeText } from "../format";
 import type { RunEntry, Runs } from "../models";
 import type { Context, View } from "../view";
@@ -67,52 +67,52 @@ function RunList({ model, context }: { model: Runs; context: Context }) {
 }
 
 /** Of a file that cannot be opened nothing is known. */
-function counts(run: RunEntry, number: number): string {
-  return run.problem ? NOTHING : count(number);
+function known(of: (run: RunEntry) => number) {
+  return (run: RunEntry) => (run.problem ? null : of(run));
 }
 
 const COLUMNS: Column<RunEntry>[] = [
-  {
-    title: "run",
-    left: true,
+  named("run", (run) => run.name, {
     least: 100,
-    text: (run) => run.name,
     show: (run) => (
       <>
         {run.problem && <Sign sign="✖" colour={BAD} />}
         {run.name}
       </>
     ),
-  },
-  {
-    title: "written",
-    left: true,
+  }),
+  named("written", (run) => run.written.replace("T", " ").slice(0, 19) || NOTHING, {
     rank: 2,
-    text: (run) => run.written.replace("T", " ").slice(0, 19) || NOTHING,
     order: (run) => run.written,
-  },
-  {
-    title: "duration",
-    rank: 1,
-    text: (run) => (run.problem ? NOTHING : timeText(run.duration_seconds * 1e6)),
-    order: (run) => run.duration_seconds,
-  },
-  { title: "replicas", rank: 5, text: (run) => counts(run, run.replicas), order: (run) => run.replicas },
-  { title: "records", rank: 4, text: (run) => counts(run, run.records), order: (run) => run.records },
-  {
-    title: "alerts",
-    rank: 1,
-    text: (run) => counts(run, run.alerts),
-    show: (run) => (run.alerts ? `▲ ${count(run.alerts)}` : counts(run, run.alerts)),
-    order: (run) => run.alerts,
-  },
+  }),
+  numeric(
+    "duration",
+    known((run) => 1e6 * run.duration_seconds),
+    timeText,
+    { rank: 1 },
+  ),
+  numeric(
+    "replicas",
+    known((run) => run.replicas),
+    count,
+    { rank: 5 },
+  ),
+  numeric(
+    "records",
+    known((run) => run.records),
+    count,
+    { rank: 4 },
+  ),
+  numeric(
+    "alerts",
+    known((run) => run.alerts),
+    (alerts) => (alerts ? `▲ ${count(alerts)}` : count(alerts)),
+    { rank: 1 },
+  ),
   numeric("file", (run) => run.size_bytes, sizeText, { rank: 6 }),
-  {
-    title: "problem",
-    left: true,
+  named("problem", (run) => run.problem || NOTHING, {
     rank: 3,
     least: 100,
-    text: (run) => run.problem || NOTHING,
     show: (run) => run.problem,
-  },
+  }),
 ];

@@ -6,7 +6,7 @@ import { ChartOrTable } from "../parts/head";
 import { Bar } from "../parts/marks";
 import { amount, Course, perSecond, useRates } from "../parts/rates";
 import { Sign, StatusWord } from "../parts/status";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, Table, type Column } from "../parts/table";
 import { Verdict } from "../parts/verdict";
 import type { View } from "../view";
 import { Quiet } from "../parts/small";
@@ -219,20 +219,17 @@ function Twin({ model }: { model: ServersStatus }) {
 }
 
 const WORKERS: Column<WorkerFunctions>[] = [
-  { title: "worker", left: true, least: 70, text: (worker) => worker.name },
-  { title: "host", left: true, rank: 4, text: (worker) => worker.host },
-  {
-    title: "state",
-    left: true,
+  named("worker", (worker) => worker.name, { least: 70 }),
+  named("host", (worker) => worker.host, { rank: 4 }),
+  named("state", (worker) => worker.state, {
     rank: 1,
-    text: (worker) => worker.state,
     show: (worker) => <StatusWord word={worker.state} />,
-  },
+  }),
   numeric("functions/s", (worker) => worker.functions_per_second, amount, {
     help: "in the last five seconds",
   }),
   numeric("functions", (worker) => worker.done, count),
-  { title: "runs", left: true, rank: 2, text: (worker) => worker.detail || runsText(worker) },
+  named("runs", (worker) => worker.detail || runsText(worker), { rank: 2 }),
   numeric("restarted", (worker) => worker.restarts, count, {
     help: "how often another process took its place",
     rank: 5,
@@ -240,15 +237,12 @@ const WORKERS: Column<WorkerFunctions>[] = [
 ];
 
 const SERVERS: Column<ServerStatus>[] = [
-  { title: "server", left: true, least: 60, text: (server) => server.name },
-  { title: "where", left: true, rank: 5, text: (server) => `${server.host}, ${server.address}` },
-  {
-    title: "state",
-    left: true,
+  named("server", (server) => server.name, { least: 60 }),
+  named("where", (server) => `${server.host}, ${server.address}`, { rank: 5 }),
+  named("state", (server) => server.state, {
     rank: 1,
-    text: (server) => server.state,
     show: (server) => <StatusWord word={server.state} />,
-  },
+  }),
   numeric("holds", (server) => server.size_bytes, sizeText),
   numeric("updates/s", (server) => server.updates_per_second, amount, { help: "in the last five seconds" }),
   numeric("updates", (server) => server.updates, count, { rank: 2 }),
@@ -271,9 +265,9 @@ const SERVERS: Column<ServerStatus>[] = [
 ];
 
 const VARIABLES: Column<HeldVariable & { server: string }>[] = [
-  { title: "variable", left: true, least: 90, text: (variable) => variable.name },
-  { title: "on", left: true, text: (variable) => variable.server },
-  { title: "shape", left: true, rank: 1, text: extentOf },
+  named("variable", (variable) => variable.name, { least: 90 }),
+  named("on", (variable) => variable.server),
+  named("shape", extentOf, { rank: 1 }),
   numeric("size", (variable) => variable.size_bytes, sizeText),
   numeric("slots", (variable) => variable.slot_bytes, sizeText, {
     help: "what optimizers keep for it",

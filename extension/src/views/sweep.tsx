@@ -2,6 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { category } from "../colours";
 import { ChartOrTable } from "../parts/head";
+import { ReadOut } from "../parts/plane";
 import { numeric, Table, type Column } from "../parts/table";
 import { logTicks } from "../parts/ticks";
 import { useWidth } from "../parts/width";
@@ -123,95 +124,84 @@ function Chart({ sweep, colour }: { sweep: Sweep; colour: string }) {
     event.stopPropagation();
   };
   return (
-    <>
-      <div
-        class="wb-chart"
-        ref={box}
-        role="application"
-        aria-roledescription="chart"
-        aria-label={`Bus bandwidth of ${sweep.op} at ${counted(points.length, "size")}`}
-        tabIndex={0}
-        onKeyDown={onKeyDown}
-        style={{ maxWidth: "820px" }}
-      >
-        <svg viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden onMouseLeave={() => setCursor(null)}>
-          {logTicks(low, high).map((tick) => (
-            <g key={tick}>
-              <line x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} stroke="var(--wb-line)" />
-              <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">
-                {rateText(tick)}
-              </text>
-            </g>
-          ))}
-          {spaced(sizes, Math.max(2, Math.floor(width / 70))).map((size) => (
-            <text key={size} x={x(size)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
-              {sizeText(size)}
+    <ReadOut
+      box={box}
+      label={`Bus bandwidth of ${sweep.op} at ${counted(points.length, "size")}`}
+      hint={`line: median, band: 10th to 90th percentile, dashes: fit${ghost.length ? ", thick grey line: baseline" : ""} · arrow keys or pointer: one size`}
+      text={at ? pointText(at, sweep) : ""}
+      width="820px"
+      onKeyDown={onKeyDown}
+    >
+      <svg viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden onMouseLeave={() => setCursor(null)}>
+        {logTicks(low, high).map((tick) => (
+          <g key={tick}>
+            <line x1={LEFT} x2={width - RIGHT} y1={y(tick)} y2={y(tick)} stroke="var(--wb-line)" />
+            <text x={LEFT - 6} y={y(tick) + 4} text-anchor="end">
+              {rateText(tick)}
             </text>
-          ))}
-          {ghost.length > 0 && (
-            <path
-              class="wb-ghost"
-              d={ghost
-                .map((point, index) => `${index ? "L" : "M"}${x(point.size_bytes)} ${y(point.p50_busbw!)}`)
-                .join("")}
-              fill="none"
-              stroke="var(--wb-quiet)"
-              stroke-width="5"
-              stroke-linecap="round"
-              opacity="0.45"
-            />
-          )}
-          <path d={`${line((point) => point.p90_busbw!)}${back}Z`} fill={colour} opacity="0.2" />
-          <path d={line((point) => point.p50_busbw!)} fill="none" stroke={colour} stroke-width="2" />
-          {fit.length > 0 && (
-            <path
-              d={fit.map(({ px, py }, index) => `${index ? "L" : "M"}${px} ${py}`).join("")}
-              fill="none"
-              stroke="var(--wb-text)"
-              stroke-dasharray="5 4"
-            />
-          )}
-          {sweep.limit !== null && (
-            <g>
-              <line
-                x1={LEFT}
-                x2={width - RIGHT}
-                y1={y(sweep.limit)}
-                y2={y(sweep.limit)}
-                stroke="var(--wb-text)"
-                stroke-dasharray="1 3"
-                stroke-width="1.5"
-              />
-              <text class="wb-strong" x={width - RIGHT} y={y(sweep.limit) - 4} text-anchor="end">
-                measured limit {rateText(sweep.limit)}
-              </text>
-            </g>
-          )}
-          {points.map((point, index) => (
-            <circle
-              key={point.size_bytes}
-              cx={x(point.size_bytes)}
-              cy={y(point.p50_busbw!)}
-              r={index === cursor ? 6 : 3.5}
-              fill={colour}
-              stroke={index === cursor ? "var(--wb-text)" : "none"}
-              stroke-width="2"
-              onMouseEnter={() => setCursor(index)}
-            />
-          ))}
-          <text x={(LEFT + width) / 2} y={HEIGHT - 3} text-anchor="middle">
-            message size
+          </g>
+        ))}
+        {spaced(sizes, Math.max(2, Math.floor(width / 70))).map((size) => (
+          <text key={size} x={x(size)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
+            {sizeText(size)}
           </text>
-        </svg>
-      </div>
-      <output
-        class="wb-readout"
-        aria-live="polite"
-        data-hint={`line: median, band: 10th to 90th percentile, dashes: fit${ghost.length ? ", thick grey line: baseline" : ""} · arrow keys or pointer: one size`}
-      >
-        {at ? pointText(at, sweep) : ""}
-      </output>
-    </>
+        ))}
+        {ghost.length > 0 && (
+          <path
+            class="wb-ghost"
+            d={ghost
+              .map((point, index) => `${index ? "L" : "M"}${x(point.size_bytes)} ${y(point.p50_busbw!)}`)
+              .join("")}
+            fill="none"
+            stroke="var(--wb-quiet)"
+            stroke-width="5"
+            stroke-linecap="round"
+            opacity="0.45"
+          />
+        )}
+        <path d={`${line((point) => point.p90_busbw!)}${back}Z`} fill={colour} opacity="0.2" />
+        <path d={line((point) => point.p50_busbw!)} fill="none" stroke={colour} stroke-width="2" />
+        {fit.length > 0 && (
+          <path
+            d={fit.map(({ px, py }, index) => `${index ? "L" : "M"}${px} ${py}`).join("")}
+            fill="none"
+            stroke="var(--wb-text)"
+            stroke-dasharray="5 4"
+          />
+        )}
+        {sweep.limit !== null && (
+          <g>
+            <line
+              x1={LEFT}
+              x2={width - RIGHT}
+              y1={y(sweep.limit)}
+              y2={y(sweep.limit)}
+              stroke="var(--wb-text)"
+              stroke-dasharray="1 3"
+              stroke-width="1.5"
+            />
+            <text class="wb-strong" x={width - RIGHT} y={y(sweep.limit) - 4} text-anchor="end">
+              measured limit {rateText(sweep.limit)}
+            </text>
+          </g>
+        )}
+        {points.map((point, index) => (
+          <circle
+            key={point.size_bytes}
+            cx={x(point.size_bytes)}
+            cy={y(point.p50_busbw!)}
+            r={index === cursor ? 6 : 3.5}
+            fill={colour}
+            stroke={index === cursor ? "var(--wb-text)" : "none"}
+            stroke-width="2"
+            onMouseEnter={() => setCursor(index)}
+          />
+        ))}
+        <text x={(LEFT + width) / 2} y={HEIGHT - 3} text-anchor="middle">
+          message size
+        </text>
+      </svg>
+    </ReadOut>
   );
 }
 
@@ -258,17 +248,8 @@ function Twin({ sweep }: { sweep: Sweep }) {
     text: (point) => significant(of(point) / unit.us),
     order: of,
   });
-  const rate = (
-    title: string,
-    rank: number,
-    of: (point: SweepPoint) => number | null,
-  ): Column<SweepPoint> => ({
-    title,
-    rank,
-    help: "GB/s",
-    text: (point) => significant(of(point)),
-    order: (point) => of(point) ?? -1,
-  });
+  const rate = (title: string, rank: number, of: (point: SweepPoint) => number | null) =>
+    numeric(title, of, significant, { rank, help: "GB/s" });
   const columns: Column<SweepPoint>[] = [
     numeric("size", (point) => point.size_bytes, sizeText),
     numeric("samples", (point) => point.samples, String, { rank: 6 }),

@@ -2,7 +2,7 @@
 // drawn, small, and all of them are counted by what they do.
 import { ChartOrTable } from "../parts/head";
 import { StatusWord } from "../parts/status";
-import { numeric, Table, type Column } from "../parts/table";
+import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { count, counted, memoryText, NOTHING } from "../format";
 import type { DeviceNode, HostNode, ReplicaNode, StrategyNode, Topology, WorkerNode } from "../models";
 import type { Context, View } from "../view";
@@ -273,9 +273,9 @@ function Twin({ model, context }: { model: Topology; context: Context }) {
     ),
   );
   const columns: Column<Line>[] = [
-    { title: "host", left: true, rank: 3, least: 60, text: (line) => line.host },
-    { title: "worker", left: true, least: 70, text: (line) => line.worker.name },
-    { title: "status", left: true, rank: 1, text: (line) => line.worker.status },
+    named("host", (line) => line.host, { rank: 3, least: 60 }),
+    named("worker", (line) => line.worker.name, { least: 70 }),
+    named("status", (line) => line.worker.status, { rank: 1 }),
     numeric("pid", (line) => line.worker.pid, String, { rank: 7 }),
     numeric("memory", (line) => line.worker.memory_bytes, memoryText, { rank: 4 }),
     {
@@ -284,19 +284,16 @@ function Twin({ model, context }: { model: Topology; context: Context }) {
       text: (line) => `${line.worker.heartbeat_age_seconds.toFixed(1)} s ago`,
       order: (line) => line.worker.heartbeat_age_seconds,
     },
-    { title: "device", left: true, rank: 2, text: (line) => line.device },
-    { title: "strategy", left: true, rank: 6, least: 80, text: (line) => line.replica?.group ?? NOTHING },
+    named("device", (line) => line.device, { rank: 2 }),
+    named("strategy", (line) => line.replica?.group ?? NOTHING, { rank: 6, least: 80 }),
     {
       title: "replica",
       text: (line) => (line.replica ? String(line.replica.replica) : NOTHING),
       order: (line) => line.replica?.replica ?? -1,
     },
-    {
-      title: "now",
-      left: true,
+    named("now", (line) => line.replica?.doing || line.worker.detail || NOTHING, {
       least: 120,
-      text: (line) => line.replica?.doing || line.worker.detail || NOTHING,
-    },
+    }),
   ];
   return (
     <Table
@@ -304,8 +301,7 @@ function Twin({ model, context }: { model: Topology; context: Context }) {
       columns={columns}
       rows={rows}
       keyOf={(line) => line.key}
-      isSelected={(line) => line.replica !== null && line.replica.replica === context.selected.replica}
-      onPick={(line) => line.replica && context.select(line.replica.replica)}
+      {...selecting(context, (line: Line) => line.replica?.replica ?? -1)}
     />
   );
 }

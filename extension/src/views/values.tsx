@@ -7,7 +7,7 @@ import { Age, ageNow } from "../parts/age";
 import { Head } from "../parts/head";
 import { Sign, StatusWord } from "../parts/status";
 import { Spark } from "../parts/marks";
-import { Table, type Column } from "../parts/table";
+import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { ageText, count, counted, dtypeText, figure, NOTHING } from "../format";
 import type {
   Agreement,
@@ -165,8 +165,7 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
         rows={rows}
         empty={`no replica is far from the others; all ${replicas.length} are finite`}
         keyOf={(replica) => String(replica.replica)}
-        isSelected={(replica) => replica.replica >= 0 && replica.replica === context.selected.replica}
-        onPick={(replica) => replica.replica >= 0 && context.select(replica.replica)}
+        {...selecting(context, ({ replica }: ReplicaSummary) => replica)}
       />
       {spread && !same && (
         <div class="wb-folded">
@@ -189,16 +188,12 @@ function Value({ value, index, context, lookedAt, children }: ValueProps) {
 
 /** How each figure is distributed over the replicas. */
 function Quantile({ spread, name }: { spread: ReplicaSpread; name: string }) {
-  const at = (title: string, of: (part: Quantiles) => number): Column<Quantiles> => ({
-    title,
-    text: (part) => figure(of(part)),
-    order: of,
-  });
+  const at = (title: string, of: (part: Quantiles) => number) => numeric(title, of, figure);
   return (
     <Table
       label={`${name} over the replicas`}
       columns={[
-        { title: "over replicas", left: true, text: (part: Quantiles) => part.figure },
+        named("over replicas", (part: Quantiles) => part.figure),
         at("min", ({ low }) => low),
         at("10%", ({ p10 }) => p10),
         at("median", ({ median }) => median),
@@ -263,41 +258,30 @@ function columnsOf(
   mixed: boolean,
   lookedAt: number,
 ): Column<ReplicaSummary>[] {
+  /** Of an array; null of what is none. */
+  const arrays =
+    (of: (summary: Summary) => number | null) =>
+    ({ summary }: ReplicaSummary) =>
+      typeof summary === "string" ? null : of(summary);
   const number = (
     title: string,
     of: (summary: Summary) => number | null,
     part: Partial<Column<ReplicaSummary>>,
-  ): Column<ReplicaSummary> => ({
-    title,
-    ...part,
-    text: ({ summary }) => (typeof summary === "string" ? NOTHING : figure(of(summary))),
-    order: ({ summary }) => (typeof summary === "string" ? -Infinity : (of(summary) ?? -Infinity)),
-  });
-  const tally = (
-    title: string,
-    of: (summary: Summary) => number,
-    rank: number,
-    alarming = false,
-  ): Column<ReplicaSummary> => ({
-    title,
-    rank,
-    text: ({ summary }) => (typeof summary === "string" ? NOTHING : count(of(summary))),
-    ...(alarming
-      ? {
-          show: ({ summary }: ReplicaSummary) =>
-            typeof summary !== "string" && of(summary) > 0 ? (
-              <strong>
-                <Sign sign="✖" colour={BAD} /> {count(of(summary))}
-              </strong>
-            ) : typeof summary === "string" ? (
-              NOTHING
-            ) : (
-              "0"
-            ),
-        }
-      : {}),
-    order: ({ summary }) => (typeof summary === "string" ? -1 : of(summary)),
-  });
+  ) => numeric(title, arrays(of), figure, part);
+  /** How many elements are not numbers, loud where there are some. */
+  const alarm = (title: string, of: (summary: Summary) => number) =>
+    numeric(title, arrays(of), count, {
+      show: (replica) => {
+        const bad = arrays(of)(replica);
+        return bad ? (
+          <strong>
+            <Sign sign="✖" colour={BAD} /> {count(bad)}
+          </strong>
+        ) : (
+          count(bad)
+        );
+      },
+    });
   const help = "of the finite elements";
   return [
     {
@@ -308,23 +292,21 @@ function columnsOf(
     ...(same
       ? []
       : [
-          {
-            title: "host:device",
-            left: true,
-            rank: 3,
-            least: 90,
-            text: ({ host, device }: ReplicaSummary) => (host ? `${host}:${device}` : "notebook"),
-          },
+          named(
+            "host:device",
+            ({ host, device }: ReplicaSummary) => (host ? `${host}:${device}` : "notebook"),
+            {
+              rank: 3,
+              least: 90,
+            },
+          ),
         ]),
     ...(mixed
       ? [
-          {
-            title: "array",
-            left: true,
+          named("array", ({ summary }: ReplicaSummary) => arrayText(summary), {
             rank: 2,
             least: 90,
-            text: ({ summary }: ReplicaSummary) => arrayText(summary),
-          },
+          }),
         ]
       : []),
     number("mean", (summary) => summary.mean, { help }),
@@ -332,20 +314,26 @@ function columnsOf(
     number("min", (summary) => summary.min, { help, rank: 4 }),
     number("max", (summary) => summary.max, { help, rank: 4 }),
     number("L2", (summary) => summary.l2, { help: `Euclidean norm ${help}`, rank: 7 }),
-    tally("zeros", (summary) => summary.zeros, 8),
-    tally("NaN", (summary) => summary.nan, 0, true),
-    tally("±Inf", (summary) => summary.inf, 0, true),
+    numeric(
+      "zeros",
+      arrays((summary) => summary.zeros),
+      count,
+      { rank: 8 },
+    ),
+    alarm("NaN", (summary) => summary.nan),
+    alarm("±Inf", (summary) => summary.inf),
     ...(replicas.some(({ summary }) => typeof summary !== "string" && summary.histogram.length)
       ? [
-          {
-            title: "histogram",
-            left: true,
-            rank: 5,
-            help: "of the finite elements, from min to max",
-            text: ({ summary }: ReplicaSummary) =>
+          named(
+            "histogram",
+            ({ summary }: ReplicaSummary) =>
               typeof summary === "string" ? NOTHING : summary.histogram.join(" ") || NOTHING,
-            show: ({ summary }: ReplicaSummary) => <Histogram summary={summary} />,
-          },
+            {
+              rank: 5,
+              help: "of the finite elements, from min to max",
+              show: ({ summary }: ReplicaSummary) => <Histogram summary={summary} />,
+            },
+          ),
         ]
       : []),
     {
@@ -359,29 +347,23 @@ function columnsOf(
     },
     ...(replicas.some(({ step }) => step >= 0)
       ? [
-          {
-            title: "step",
+          numeric("step", ({ step }: ReplicaSummary) => (step < 0 ? null : step), count, {
             rank: 6,
             help: "the step that made it, or assigned it last",
-            text: ({ step }: ReplicaSummary) => (step < 0 ? NOTHING : count(step)),
-            order: ({ step }: ReplicaSummary) => step,
-          },
+          }),
         ]
       : []),
     ...(replicas.some((replica) => replica.note)
       ? [
-          {
-            title: "note",
-            left: true,
+          named("note", ({ note }: ReplicaSummary) => note, {
             least: 120,
-            text: ({ note }: ReplicaSummary) => note,
             show: ({ note }: ReplicaSummary) =>
               note && (
                 <>
                   <Sign sign="✖" colour={BAD} /> {note}
                 </>
               ),
-          },
+          }),
         ]
       : []),
   ];

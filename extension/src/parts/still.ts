@@ -1,0 +1,9 @@
+// Something that goes on, as it was when somebody stopped to look at it.
+import { useRef } from "preact/hooks";
+
+/** The newest of what is drawn again and again, or while it is `still` the one with which that began. */
+export function useStill<T>(newest: T, still: boolean): T {
+  const kept = useRef<T | null>(null);
+  kept.current = still ? (kept.current ?? newest) : null;
+  return kept.current ?? newest;
+}
