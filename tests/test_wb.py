@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from workbench.cli import _parser
 
 ROOT = Path(__file__).parents[1]
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -176,5 +179,24 @@ def test_an_unknown_command_installs_nothing(clone: Clone) -> None:
     done = clone.wb("labb")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: ./wb lab")
+    assert done.stderr.startswith("usage: ./wb COMMAND")
     assert not (clone.folder / ".venv").exists()
+
+
+def test_help_lists_each_command_and_installs_nothing(clone: Clone) -> None:
+    done = clone.wb("--help")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = re.findall(r"^  ([a-z-]+(?:, [a-z-]+)*)(?:  |$)", done.stdout, re.MULTILINE)
+    commands = next(action for action in _parser()._actions if action.dest == "command").choices
+    assert {*", ".join(listed).split(", ")} == {*(commands or ()), "test", "check", "install", "pythons"}
+    assert not (clone.folder / ".venv").exists()
+
+
+@pytest.mark.parametrize("command", ["dashboard", "join", "data-worker"])
+def test_each_command_of_workbench_is_one_of_wb(clone: Clone, command: str) -> None:
+    clone.add("python3", RECORDS_VENV)
+
+    clone.wb(command, "--help")
+
+    assert clone.record()[-1] == f"venv -m workbench {command} --help"

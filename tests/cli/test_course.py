@@ -122,6 +122,17 @@ def test_both_versions_are_written_at_once(
     assert set(contents(student)) == {NAME, "README.md", ".workbench-course.json"}
 
 
+def test_only_the_instructors_map_plans_sessions_and_tells_how_to_get_solutions(tmp_path: Path) -> None:
+    student, instructor = tmp_path / "student", tmp_path / "instructor"
+
+    assert main(["course", f"--student={student}", f"--instructor={instructor}"]) == 0
+
+    texts = [(folder / "README.md").read_text(encoding="utf-8") for folder in (student, instructor)]
+    assert ["two sessions" in text.lower() for text in texts] == [False, True]
+    assert ["--instructor" in text for text in texts] == [False, True]
+    assert all("| `10_several_terminals.ipynb` |" in text for text in texts)
+
+
 def test_students_see_no_outputs() -> None:
     exercise = for_students(small_lab()).cells[1]
 

@@ -77,7 +77,7 @@ PLAUSIBLE: dict[str, dict[str, tuple[str, str]]] = {
         "counted": ("holds = succeeded", "holds = took_part"),
     },
     TPU: {
-        "mask": ("(losses * data).sum()", "losses.sum()"),
+        "mask": ("(losses * real).sum()", "losses.sum()"),
         "branch": ("% 2 == 0", "% 2 == 1"),
     },
 }
@@ -125,6 +125,9 @@ BLOCK = re.compile(
     r"\* \*\*Time\*\*: (?P<minutes>\d+) minutes; all cells together run for about (?P<seconds>\d+) seconds\.\n\n"
 )
 """How each lab begins."""
+
+COLUMNS = 72
+"""The longest line of code in a lab, which has half of the window beside its panes; as in `notebooks/ruff.toml`."""
 
 EXERCISES = {name: list(plausible) for name, plausible in PLAUSIBLE.items()}
 EXERCISES |= {test_collectives.NAME: list(test_collectives.PLAUSIBLE)}
@@ -296,3 +299,28 @@ def test_each_exercise_has_a_hint_above_it(name: str) -> None:
     for text in above.values():
         assert text.cell_type == "markdown"
         assert re.search(r"<summary>Hint</summary>\n\n.+\n\n</details>$|\bHint: \w", text.source)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_code_fits_half_the_width_of_a_screen_beside_panes(name: str) -> None:
+    lines = [
+        (cell.id, line)
+        for cell in stored(name).cells
+        if cell.cell_type == "code"
+        for line in cell.source.split("\n")
+    ]
+
+    assert [(id, line) for id, line in lines if len(line) > COLUMNS] == []
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_a_lab_announces_above_the_cell_that_it_ends_its_cluster(name: str) -> None:
+    cells = stored(name).cells
+    texts = [cell.source if cell.cell_type == "markdown" else "" for cell in cells]
+    ends = [at for at, cell in enumerate(cells) if "cluster.close()" in cell.source and not texts[at]]
+
+    assert ends
+    for at in ends:
+        assert re.search(r"\b(?:stops|ends|closes) (?:the|all) [^.]*(?:workers|cluster)", texts[at - 1]), (
+            cells[at].id
+        )

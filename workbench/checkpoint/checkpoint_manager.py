@@ -46,28 +46,28 @@ class _Saved:
 
 
 class CheckpointManager:
-    """Saves checkpoints under numbers, and removes old ones (as tf.train.CheckpointManager).
+    """Saves numbered checkpoints and removes old ones (as tf.train.CheckpointManager).
 
-    It manages what is called `<checkpoint_name>-<number>` in its directory, also what an earlier process left there.
-    It touches nothing else, and no file that a checkpoint did not write. One process at a time saves under a name in a
-    directory; others can restore. A folder is locked for that. Behind a URL nothing can be locked: give each program a
-    directory or a name of its own there, or one removes what the other has not completed.
+    A manager owns the checkpoints `<checkpoint_name>-<number>` in its directory, including those of an earlier process.
+    It touches no other file. A lock on the folder lets only one process at a time save under a name; others can
+    restore. A URL cannot be locked: give each program its own directory or name there, otherwise one removes what the
+    other has not completed.
 
     Args:
-      checkpoint: What is saved.
-      directory: A folder, or a URL that fsspec can write to; it is made if it is missing.
-      max_to_keep: So many of the newest checkpoints stay; None keeps all.
-      keep_checkpoint_every_n_hours: A checkpoint that would be removed stays if the last one that stayed, or the
-        manager's beginning, is so many hours older.
-      checkpoint_name: How the names begin.
-      step_counter: A variable or number of the program that counts its steps; `checkpoint_interval` needs it.
-      checkpoint_interval: `save` does nothing until so many steps were made since the last time.
-      init_fn: What `restore_or_initialize` calls where there is no checkpoint.
-      background: Whether `save` returns once there is a snapshot, and writes it while training goes on; see
+      checkpoint: The state to save.
+      directory: A folder, or a URL that fsspec can write to; a missing folder is made.
+      max_to_keep: Number of the newest checkpoints to keep; None keeps all.
+      keep_checkpoint_every_n_hours: Of the others, keep one for each period of this many hours, counted from the
+        manager's beginning.
+      checkpoint_name: The beginning of the names.
+      step_counter: A variable or number that counts the program's steps; `checkpoint_interval` needs it.
+      checkpoint_interval: Number of steps that must pass since the last checkpoint before `save` does anything.
+      init_fn: The function that `restore_or_initialize` calls if there is no checkpoint.
+      background: Whether `save` returns as soon as there is a snapshot, and writes it while training continues; see
         `Checkpoint.write`.
 
     Raises:
-      InvalidArgumentError: If a number is out of range, or a name is none of a file.
+      InvalidArgumentError: If a number is out of range, or a name cannot name a file.
 
     >>> checkpoint = wb.Checkpoint(w=wb.Variable([1.0, 2.0]))
     >>> manager = wb.CheckpointManager(checkpoint, "checkpoints", max_to_keep=3)

@@ -20,6 +20,9 @@ from workbench.runtime.placement_text import counted
 _WRITTEN = ".workbench-course.json"
 """In a folder that this command has written to: the version, and by name the digest of each file as it was written."""
 
+_FOR_TEACHERS = "\n## For teachers\n"
+"""Where the part of the map begins that only the instructor's version has."""
+
 STUDENT, INSTRUCTOR = "student", "instructor"
 _DESCRIBED = {STUDENT: "without solutions", INSTRUCTOR: "with solutions and notes"}
 
@@ -87,7 +90,10 @@ def _version(name: str) -> _Version:
             raise LabInvalid(f"{path}: {error}") from None
         files[path.name] = _text(lab)
         points.append(points_of(lab))
-    return _Version(name, {**files, "README.md": (shipped / "README.md").read_bytes()}, points)
+    map_of_course = (shipped / "README.md").read_text(encoding="utf-8")
+    if name == STUDENT:
+        map_of_course = map_of_course.partition(_FOR_TEACHERS)[0]
+    return _Version(name, {**files, "README.md": map_of_course.encode()}, points)
 
 
 def _version_of(path: Path, version: str) -> Any:

@@ -31,20 +31,20 @@ _MOST_PADDING = 64
 
 
 def parse_example(serialized: Any, features: Mapping[str, Wanted]) -> dict[str, Values]:
-    """The wanted features of a batch of examples. What other features hold is not looked at.
+    """Parses the given features of a batch of examples; it ignores all other features.
 
     Args:
-      serialized: The bytes of each, such as a batch of a `TFRecordDataset`, shape `(batch,)`.
-      features: Name to what is wanted.
+      serialized: The bytes of each example, such as a batch of a `TFRecordDataset`, shape `(batch,)`.
+      features: A description of each wanted feature, by name.
 
     Returns:
       A `FixedLenFeature` as an array `(batch, *shape)`; a `FixedLenSequenceFeature` as an array
       `(batch, most steps, *shape)`; a `VarLenFeature` as `PaddedValues`, where tf.io gives a sparse tensor.
 
     Raises:
-      InvalidArgumentError: if an example is damaged, lacks a feature without a default, or has one of another dtype
+      InvalidArgumentError: If an example is damaged, lacks a feature without a default, or has one with another dtype
         or number of values.
-      ValueError: if `features` is empty, holds something else, or a sequence that must not be missing.
+      ValueError: If `features` is empty, or contains anything else, or a sequence that must not be missing.
 
     >>> batch = [wb.io.encode_example({"label": label}) for label in range(3)]
     >>> wb.io.parse_example(batch, {"label": wb.io.FixedLenFeature((), np.int64)})

@@ -58,57 +58,57 @@ def connect(
     checkpoint: Restorer | None = None,
     replace: bool = False,
 ) -> Cluster:
-    """Connects to devices; strategies made from now on use them.
+    """Connects to devices; strategies that you create afterwards use them.
 
-    Without an address a cluster is started on this machine: loopback only, TLS, random ports; it ends with
-    this process or with `close`.
+    Without an address, it starts a cluster on this machine: on loopback only, with TLS, on random ports. The
+    cluster ends with this process or with `close`.
 
-    Called again with the same arguments, as when all cells of a notebook run once more, it returns the cluster that
-    runs. With other arguments it closes that one first, but only if no strategy uses it, or with `replace=True`:
-    variables are lost with their cluster. Attaching to an address leaves an earlier cluster open.
+    A second call with the same arguments, such as when you run all cells of a notebook again, returns the running
+    cluster. With other arguments, it closes that cluster first, but only if no strategy uses it or with
+    `replace=True`, because variables are lost with their cluster. Attaching to an address leaves an earlier cluster
+    open.
 
-    Without any numbers it has one replica per NVIDIA GPU if there are some, else one per core.
+    Without any numbers, the cluster has one replica per NVIDIA GPU if there are GPUs, otherwise one per core.
 
     Args:
-      address: Nothing, the address of a Dask scheduler, a `distributed.Client`, a Dask cluster object,
+      address: None, the address of a Dask scheduler, a `distributed.Client`, a Dask cluster object,
         "workbench://ID" for workers that JupyterLab's panel has started, or a resolver of
-        `wb.distribute.cluster_resolver`, whose tasks are waited for until all have joined. For "tls://" addresses
-        the certificates of Dask's configuration are used, else the secret of `workbench join`.
-      replicas: Number of CPU replicas of the embedded cluster; default one per core, of as many cores and as much
-        memory as a container lets this process use, with half a GiB for each worker process.
-      hosts: Lay the embedded cluster out as so many hosts, to run multi-host code on one machine.
-      replicas_per_host: Replicas on each of them.
-      replicas_per_worker: Replicas (threads) in one worker process.
-      processes: False runs all replicas as threads of this process: functions share its objects; for
-        debugging.
-      tpu: TPU cores of each host, for `TPUStrategy`: those of this machine, or emulated ones on the CPU where it has
-        none; with `hosts`, one worker process for each. With an address, those of each worker there. "auto"
-        takes as many as there are: chips, or where JAX_PLATFORMS is "cpu", as many as JAX_NUM_CPU_DEVICES says.
-      gpus: So many NVIDIA GPUs of this machine, one replica and worker process on each; 0 leaves them alone. Workers of
-        an address are on GPUs if CUDA_VISIBLE_DEVICES is set for them, as dask-cuda does; 0 uses their CPUs.
-      gpu_replicas: So many replicas on the first GPU, as threads of one worker process, to learn and to test with: they
-        share its time and memory, so nothing gets faster.
-      stall_seconds: Silence after which a worker's replicas are given up as stalled.
-      memory_limit: Memory limit of an embedded worker process, as Dask reads it.
+        `wb.distribute.cluster_resolver`; `connect` waits until all tasks of a resolver have joined. A "tls://" address
+        uses the certificates of Dask's configuration, otherwise the secret of `workbench join`.
+      replicas: Number of CPU replicas of the embedded cluster. The default is one per core that this process may use,
+        as far as its memory allows half a GiB for each worker process.
+      hosts: Number of hosts that the embedded cluster emulates, to run code for several hosts on one machine.
+      replicas_per_host: Number of replicas on each of these hosts.
+      replicas_per_worker: Number of replicas (threads) in one worker process.
+      processes: False runs all replicas as threads of this process, for debugging: functions share its objects.
+      tpu: Number of TPU cores of each host, for `TPUStrategy`. A machine without a TPU emulates them on the CPU. With
+        `hosts`, each host has one worker process; with an address, the number applies to each worker there. "auto"
+        takes all chips or, if JAX_PLATFORMS is "cpu", as many cores as JAX_NUM_CPU_DEVICES says.
+      gpus: Number of NVIDIA GPUs of this machine to use, with one replica and worker process on each; 0 uses none.
+        Workers of an address run on GPUs if CUDA_VISIBLE_DEVICES is set for them, as dask-cuda does; 0 uses their CPUs.
+      gpu_replicas: Number of replicas on the first GPU, as threads of one worker process, for learning and tests: they
+        share the GPU's time and memory, so nothing gets faster.
+      stall_seconds: Silence after which workbench gives up a worker's replicas as stalled, in seconds.
+      memory_limit: Memory limit of an embedded worker process, as Dask reads it: "2GiB" or a number of bytes.
       environment: Environment variables of embedded worker processes.
-      timeout_seconds: How long to wait for a scheduler at the address to come up and answer, and for the tasks of a
-        resolver to join. By default a connection that is refused is an error at once, and an answer is waited for ten
-        seconds; for a resolver it is a minute.
-      minimum_replicas: When a worker is lost and nobody takes its place, a strategy goes on with the replicas that are
-        left, if these are so many, and takes the others back when their workers have returned. By default it waits for
-        them: each step fails until they are there.
-      checkpoint: A `wb.CheckpointManager` from whose newest checkpoint training goes on after all replicas of a
-        strategy were lost at once; `cluster.checkpoint` can be set later, and `strategy.checkpoint` for one strategy.
-        Where some replicas survive, they give the others their values, which are newer.
-      replace: Close the cluster that runs, whatever strategies and variables are on it, and start a new one.
+      timeout_seconds: How long to wait until a scheduler at the address answers, or until the tasks of a resolver have
+        joined. By default, a refused connection is an error at once, an answer may take ten seconds, and the tasks of a
+        resolver a minute.
+      minimum_replicas: If a worker is lost and no other one replaces it, a strategy continues with the remaining
+        replicas, provided that there are at least this many. It takes the others back when their workers return. By
+        default, each step fails until they are back.
+      checkpoint: A `wb.CheckpointManager`. If all replicas of a strategy are lost at once, training continues from its
+        newest checkpoint. You can set `cluster.checkpoint` later, and `strategy.checkpoint` for one strategy. If some
+        replicas survive, they give the others their values, which are newer.
+      replace: Close the running cluster with all its strategies and variables, and start a new one.
 
     Raises:
-      InvalidArgumentError: if the numbers do not fit together.
-      UnavailableError: if nothing answers at the address.
-      ClusterBusy: if another driver holds the workers.
-      RuntimeError: in a replica function.
-      FailedPreconditionError: if an earlier cluster would have to be closed whose strategies are in use; the message
-        names them and their variables.
+      InvalidArgumentError: If the numbers contradict each other.
+      UnavailableError: If nothing answers at the address.
+      ClusterBusy: If another driver holds the workers.
+      RuntimeError: In a replica function.
+      FailedPreconditionError: If strategies still use the cluster that this call would close; the message names them
+        and their variables.
 
     >>> cluster = wb.connect(replicas=2, processes=False)
     >>> wb.MirroredStrategy().num_replicas_in_sync

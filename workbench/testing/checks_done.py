@@ -53,16 +53,16 @@ class Progress:
 
 
 def progress(notebook: str | os.PathLike[str] | None = None) -> Progress:
-    """Tells how many exercises of a notebook are done, those whose check has passed at least once.
+    """Shows how many exercises of a lab you have solved: those whose check has passed at least once.
 
-    A check that is edited afterwards has to pass again. What has passed is kept in the user's data folder, for each
-    notebook by the path of its file, and nowhere else.
+    A check that you edit afterwards has to pass again. Workbench keeps the result in your data folder, by the path of
+    the notebook, and nowhere else.
 
     Args:
-      notebook: The file of a lab; by default the notebook that calls, as it is saved.
+      notebook: The file of a lab; by default the calling notebook, as it is saved.
 
     Raises:
-      InvalidArgumentError: If there is no such notebook, or it is not known which one calls.
+      InvalidArgumentError: If there is no such notebook, or Jupyter does not say which one calls.
     """
     path = _caller() if notebook is None else Path(notebook).absolute()
     if path is None:

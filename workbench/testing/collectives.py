@@ -110,14 +110,15 @@ def trace(strategy: Strategy) -> Iterator[Trace]:
 
 
 def assert_collectives(of: Trace | Timings | Strategy, expected: Sequence[Collective | str]) -> None:
-    """Checks that replicas asked for exactly these collectives, in this order.
+    """Checks that replicas called exactly these collectives, in this order.
 
     Args:
-      of: A `trace`; or a strategy or what `wb.collectives` or `wb.open_run` gave, for all that is still known.
-      expected: One `Collective` each, of which only what matters is filled in, or just the name of the operation.
+      of: A `trace`; or, for all collectives that are still known, a strategy or a result of `wb.collectives` or
+        `wb.open_run`.
+      expected: For each collective, a `Collective` with the fields that matter, or only the name of the operation.
 
     Raises:
-      AssertionError: With both lists next to each other, marked where they part.
+      AssertionError: If they differ; it shows both lists side by side and marks the first difference.
 
     >>> def step():
     ...     return wb.distribute.get_replica_context().all_reduce("mean", np.ones(4, "float32"))

@@ -127,21 +127,21 @@ class Computing(Staged):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """The elements of the datasets that `map_func` gives, `cycle_length` of them in turn.
+        """Takes elements in turn from the datasets that `map_func` returns, `cycle_length` of them at a time.
 
         Args:
-          map_func: Gives a dataset for an element.
-          cycle_length: Datasets open at a time.
-          block_length: Elements taken from one before the next has its turn.
-          num_parallel_calls: Inner datasets that are read at a time, by threads that are two blocks ahead and also open
-            the datasets that follow; `AUTOTUNE` for all of the cycle, None for no threads.
-          deterministic: Whether the order is that of reading without threads, True if the options do not say otherwise;
-            False takes elements of the datasets that have some.
+          map_func: Returns a dataset for an element.
+          cycle_length: Number of datasets that are open at a time.
+          block_length: Number of elements to take from one dataset before the next one has its turn.
+          num_parallel_calls: Number of datasets that threads read at a time; they stay two blocks ahead and also open
+            the next datasets. `AUTOTUNE` reads all datasets of the cycle, None uses no threads.
+          deterministic: True keeps the order of reading without threads, and is the default unless the options say
+            otherwise; False takes elements from any dataset that has some.
           name: Name of the stage.
 
         Raises:
-          InvalidArgumentError: if cycle, block or number of calls is less than 1.
-          TypeError: if `map_func` gives something else than datasets.
+          InvalidArgumentError: If cycle, block or number of calls is less than 1.
+          TypeError: If `map_func` returns anything other than a dataset.
 
         >>> files = wb.data.Dataset.from_tensor_slices([10, 20])
         >>> lines = files.interleave(lambda start: wb.data.Dataset.range(start, start + 3), cycle_length=2)

@@ -32,15 +32,16 @@ class Grouping(Staged):
     ) -> Self:
         """Stacks `batch_size` consecutive elements; shape `(batch_size, ...)`.
 
-        Copying large rows lets other threads run, so several batches are put together at a time if `num_parallel_calls`
-        says so, ahead of their use. At the end of a distributed dataset the replicas do that, each for its rows.
+        With `num_parallel_calls`, threads assemble several batches at a time, ahead of their use; this helps with large
+        rows, because copying them lets other threads run. As the last stage of a distributed dataset, it leaves this
+        to the replicas, each for its own rows.
 
         Args:
           batch_size: Elements per batch.
           drop_remainder: Whether to leave out a smaller last batch; then the batch dimension is known.
-          num_parallel_calls: Batches that threads put together at a time, `AUTOTUNE` for what a measurement of the
-            first ones finds; None for each by the one who reads it.
-          deterministic: Whether such batches keep their order; True if the options do not say otherwise.
+          num_parallel_calls: Number of batches that threads assemble at a time. `AUTOTUNE` measures the first ones and
+            decides; with None, the reading thread assembles each batch.
+          deterministic: Whether such batches keep their order; True unless the options say otherwise.
           name: Name of the stage.
 
         Raises:

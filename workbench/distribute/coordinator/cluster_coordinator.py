@@ -100,21 +100,21 @@ class ClusterCoordinator:
         args: Sequence[Any] | None = None,
         kwargs: dict[str, Any] | None = None,
     ) -> RemoteValue:
-        """Queues `fn` to run on a worker, and returns at once.
+        """Queues `fn` to run on a worker, and returns immediately.
 
-        One decorated with `wb.function` is sent to a worker once; a plain one again when what it captures has changed.
+        A `wb.function` travels to each worker once; a plain function travels again when what it captures has changed.
 
         Args:
-          fn: What runs; it may read and update the strategy's variables.
-          args: Positional arguments. Of `PerWorkerValues` a worker gets its own, of a `RemoteValue` what it holds: the
-            function waits for that.
-          kwargs: Arguments by name.
+          fn: The function to run; it may read and update the strategy's variables.
+          args: Positional arguments. Each worker gets its own component of `PerWorkerValues`, and the value of a
+            `RemoteValue`, for which the function waits.
+          kwargs: Keyword arguments, likewise.
 
         Returns:
-          Its result, which comes later.
+          A handle of the result: its `fetch` waits for it.
 
         Raises:
-          Exception: What a function that was scheduled before has raised; `fn` is not queued then.
+          Exception: The error of a function that was scheduled earlier; `fn` is not queued then.
           CaptureError: If `fn` or an argument cannot travel.
           ClusterClosed: If the strategy was closed.
 

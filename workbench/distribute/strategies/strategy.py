@@ -184,25 +184,25 @@ class Strategy(DescribedStrategy):
     ) -> Any:
         """Calls `fn` once on every replica.
 
-        A plain function has run when this returns. One decorated with `wb.function` has been sent: its result is waited
-        for when it is looked at, and its errors appear then, or at the end of the notebook cell.
+        A plain function has run when `run` returns. A `wb.function` has only been sent: reading its result waits for
+        it, and its errors appear then, or at the end of the notebook cell.
 
         Args:
-          fn: Runs in replica context; `get_replica_context()` tells it which replica it is.
-          args: Positional arguments; of distributed values in them, at any depth, each replica gets its component.
+          fn: Runs in replica context; `get_replica_context()` returns the number of its replica.
+          args: Positional arguments. Each replica gets its own component of distributed values in them, at any depth.
           kwargs: Keyword arguments, likewise.
-          options: For strategies that compile functions; the others accept it, without effect.
+          options: Options for strategies that compile functions; other strategies ignore them.
 
         Returns:
-          The structure that `fn` returns, with a `PerReplica` for each leaf, also if there is only one replica. None
-          stays None, variables stay themselves.
+          The structure that `fn` returns, with a `PerReplica` for each leaf, even if there is only one replica. None
+          stays None, and a variable stays a variable.
 
         Raises:
-          ReplicaError: If `fn` raised; the error is also an instance of the type that it raised.
+          ReplicaError: If `fn` raised an exception; the error is also an instance of that exception's type.
           RuntimeError: In a replica function, or in the scope of another strategy.
           CaptureError: If `fn` or an argument cannot be sent to the replicas.
-          TypeError: If `args` is not a tuple or list, or `kwargs` not a dictionary; or if `fn` is a generator function
-            or an async one, of which a call would run nothing.
+          TypeError: If `args` is not a tuple or list, or `kwargs` is not a dictionary; or if `fn` is a generator or
+            async function, because a call of it would run nothing.
 
         >>> def step(x):
         ...     return x * wb.distribute.get_replica_context().replica_id_in_sync_group
@@ -287,9 +287,9 @@ class Strategy(DescribedStrategy):
         Args:
           reduce_op: "SUM" or "MEAN", in any letter case. A mean of integers is float64.
           value: A distributed value, or a nested structure of them. An ordinary array counts as present on every
-            replica: with SUM and no axis that is refused for more than one replica.
+            replica; with SUM, no axis and more than one replica, that raises an error.
           axis: None combines elementwise across replicas. A dimension (usually 0, the batch), or several, are reduced
-            within each replica too; a mean divides by the number of elements there really are.
+            within each replica too; a mean divides by the true number of elements.
 
         Raises:
           InvalidArgumentError: If shapes or dtypes of the components do not fit together.
@@ -310,8 +310,8 @@ class Strategy(DescribedStrategy):
         """Concatenates the components of a value along `axis`, in replica order, on the host.
 
         Args:
-          value: A distributed value, or a nested structure of them; an ordinary array comes back as it is.
-          axis: The dimension; components may differ along it only.
+          value: A distributed value, or a nested structure of them; an ordinary array is returned unchanged.
+          axis: The dimension to concatenate; components may differ only along it.
 
         Raises:
           InvalidArgumentError: For scalars, an axis that does not exist, or components that do not fit together.

@@ -45,23 +45,23 @@ _known: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary
 class Variable(DescribedVariable, DistributedValues):
     """An array that keeps its value between steps (as tf.Variable under a tf.distribute.Strategy).
 
-    Created in `strategy.scope()` it has a component on every replica. Inside replica functions it acts as the replica's
-    component; elsewhere as the common value. Outside of scopes it is a plain variable on the host.
+    Created in `strategy.scope()`, it has a component on every replica. Inside replica functions it acts as the
+    replica's component, elsewhere as the common value. Outside of scopes it is a plain variable on the host.
 
     Args:
-      initial_value: An array, a number, nested lists, or a function without arguments that returns one; it is called
-        once, and every component starts with the result. Python numbers become int32 and float32.
-      trainable: Whether training should change it; by default True, except for ON_READ.
-      name: For people: views and errors show it.
-      dtype: Converts the initial value.
-      synchronization: ON_WRITE (AUTO is the same) keeps the components equal; ON_READ lets replicas change their own
-        and aggregates when the variable is read outside of replica functions.
-      aggregation: With ON_WRITE, how values that replicas assign become one; with ON_READ, how components do.
-      constraint: A function that an optimizer applies to the value after each update. The variable only keeps it.
+      initial_value: An array, a number, nested lists, or a function without arguments that returns one of them. The
+        function is called once, and every component starts with its result. Python numbers become int32 and float32.
+      trainable: Whether training should change the variable; by default True, except for ON_READ.
+      name: A name that views and errors show.
+      dtype: The dtype to which the initial value is converted.
+      synchronization: ON_WRITE (and AUTO) keeps the components equal. ON_READ lets replicas change their own components
+        and aggregates them when you read the variable outside of replica functions.
+      aggregation: How to combine the values that replicas assign (ON_WRITE), or the components (ON_READ).
+      constraint: A function that an optimizer applies to the value after each update. The variable only stores it.
 
     Raises:
       ValueError: If synchronization is NONE in a scope, aggregation is MEAN for an integer variable, or `constraint`
-        is no function.
+        is not a function.
 
     >>> with strategy.scope():
     ...     w = wb.Variable([1.0, 2.0], name="w", aggregation="MEAN")

@@ -170,9 +170,9 @@ def sweep(
 ) -> SweepResult:
     """Times collectives between the replicas of a strategy over message sizes, as nccl-tests does.
 
-    Each size is a step of its own: two rounds to warm up, then `rounds` that count; before its first size an operation
-    is warmed up with a small message. Figures come from the same records as `wb.collectives`, which shows them with
-    `internal=True` only.
+    Each size is one step: two rounds to warm up, then `rounds` that count. Before its first size, each operation warms
+    up with a small message. The figures come from the records that `wb.collectives` uses too; it shows those of a sweep
+    only with `internal=True`.
 
     Args:
       strategy: The strategy that has the replicas.

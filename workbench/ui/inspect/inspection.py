@@ -144,24 +144,25 @@ def inspect(
 ) -> Inspection:
     """Looks at a value, replica by replica: shape, mean, spread, zeros, NaNs, and whether copies agree.
 
-    The figures are computed on the replicas; no component is brought here. Waits for the steps that make the value.
-    In a notebook the view shows elements, and how they differ from those of replica 0, when they are asked for there.
+    The replicas compute the figures; no component travels to the notebook. `inspect` waits for the steps that make the
+    value. In a notebook, the view shows elements, and how they differ from those of replica 0, when you ask for them.
 
     Args:
       value: A PerReplica, Mirrored, variable or array, a nested structure of them, or a strategy: its variables.
-      name: What to call it; by default a variable's own name, or the name that the caller's code has for it.
-      elements: Also draw elements of a single value as a heat map: `...` for those on the last two axes, or an index
-        such as `np.s_[3, :, 100:200]` that leaves at most two axes. At most 2,500 numbers travel: where there are more
-        elements, each stands for the mean of some, and is NaN or infinite if one of them is.
-      replica: The replica to show elements of; by default the first that has NaN or infinity, else the first that
-        differs.
-      difference: Draw how the elements differ from those of replica 0; of several the one that differs most.
-      exact: Look at everything, however long it takes: else, of arrays on CPUs with more than 268 million elements
-        about 67 million are read, in evenly spaced stretches, and of more than 4,096 values the first so many.
+      name: A name for the value; by default the variable's name, or the name in the calling code.
+      elements: Also draw elements of a single value as a heat map: `...` draws the last two axes, an index such as
+        `np.s_[3, :, 100:200]` must leave at most two axes. At most 2,500 numbers travel: if there are more elements,
+        each number is the mean of several, and is NaN or infinite if one of them is.
+      replica: The replica whose elements to show; by default the first one with NaN or infinity, otherwise the first
+        one that differs.
+      difference: Draw how the elements differ from those of replica 0; among several values, draw the one that differs
+        most.
+      exact: Read everything, however long it takes. By default, `inspect` reads about 67 million elements, evenly
+        spaced, of an array on a CPU with more than 268 million, and the first 4,096 of more values.
 
     Raises:
-      InvalidArgumentError: if there are no such elements.
-      WorkbenchError: what went wrong in the step that made the value.
+      InvalidArgumentError: If there are no such elements.
+      WorkbenchError: If the step that made the value failed.
 
     >>> ids = strategy.run(lambda: wb.distribute.get_replica_context().replica_id_in_sync_group)
     >>> found = wb.inspect(ids, name="ids")  # a live view, as the last line of a cell

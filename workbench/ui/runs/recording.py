@@ -154,19 +154,19 @@ def _finish(look: _Look, recorder: Recorder) -> None:
 
 
 def record(path: str | os.PathLike[str], cluster: Cluster | None = None) -> Recording:
-    """Records the collectives from now on to a Parquet file; `wb.open_run(path)` shows it again without a cluster.
+    """Records all collectives from now on in a Parquet file; `wb.open_run(path)` opens it without a cluster.
 
-    Beside them it keeps events, the topology and the use of devices, and what is inspected or explained meanwhile.
+    The file also holds events, the topology, the use of devices, and what you inspect or explain meanwhile.
 
     Args:
-      path: The file, `….parquet`; it is replaced if it exists, and its folder is made if there is none. Runs in a
-        folder named `runs` appear in JupyterLab's panel.
-      cluster: By default the current one.
+      path: The file, `….parquet`. An existing file is replaced, and a missing folder is made. JupyterLab's panel lists
+        the runs in a folder named `runs`.
+      cluster: The cluster to record; by default the current one.
 
     Raises:
-      InvalidArgumentError: if it is no path of a file, or of one that nobody would find.
-      FailedPreconditionError: if there is no cluster yet.
-      StorageFull: if there is no space.
+      InvalidArgumentError: If `path` is a folder, or does not end in `.parquet`.
+      FailedPreconditionError: If there is no cluster yet.
+      StorageFull: If there is no space.
 
     >>> def step():
     ...     return wb.distribute.get_replica_context().all_reduce("sum", np.ones(4))
