@@ -135,10 +135,23 @@ def test_shapes_are_understood_in_several_forms() -> None:
     assert shape_of(SimpleNamespace(num_replicas_in_sync=2)) == Shape(1, 2)
     assert shape_of(SimpleNamespace(num_replicas_in_sync=4, input_shape=Shape(2, 2))) == Shape(2, 2)
     assert Shape(2, 3).replicas == 6
-    with pytest.raises(InvalidArgumentError, match="at least one"):
+    with pytest.raises(InvalidArgumentError, match="at least 1"):
         shape_of(0)
     with pytest.raises(TypeError, match="Shape"):
         shape_of("four")
+
+
+def test_hosts_that_do_not_exist_are_given_by_their_numbers() -> None:
+    data = Dataset.range(4096).batch(1024)
+    assert explain_sharding(data, hosts=64, replicas_per_host=8).counts == (8,) * 512
+    assert explain_sharding(data, hosts=4).counts == (1024,) * 4
+    assert explain_sharding(data, replicas_per_host=2).counts == (2048, 2048)
+    with pytest.raises(InvalidArgumentError, match=r"shape, here 2, .*leave it out"):
+        explain_sharding(data, 2, hosts=3)
+    with pytest.raises(InvalidArgumentError, match="hosts must be an integer of at least 1, got 0"):
+        explain_sharding(data, hosts=0)
+    with pytest.raises(InvalidArgumentError, match=r"replicas_per_host must be .* got 'two'"):
+        explain_sharding(data, hosts=2, replicas_per_host="two")  # type: ignore[arg-type]
 
 
 def test_what_is_no_dataset_is_refused_with_the_way_to_make_one() -> None:

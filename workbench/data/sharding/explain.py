@@ -31,6 +31,8 @@ def explain_sharding(
     dataset: Dataset,
     shape: Any = None,
     *,
+    hosts: int | None = None,
+    replicas_per_host: int | None = None,
     policy: AutoShardPolicy | str | None = None,
     epoch: int = 0,
     max_steps: int = DEFAULT_MAX_STEPS,
@@ -43,6 +45,8 @@ def explain_sharding(
     Args:
       dataset: The dataset, batched for all replicas together.
       shape: A `Shape`, a number of replicas, or a strategy.
+      hosts: Instead of a shape: a number of hosts, which need not exist.
+      replicas_per_host: Replicas on each of them, one by default.
       policy: Another policy than that of the dataset's options, to see what it would do.
       epoch: Which epoch; matters for shuffled datasets.
       max_steps: How many steps to look at.
@@ -50,14 +54,15 @@ def explain_sharding(
 
     Raises:
       TypeError: If `dataset` is no dataset, or `shape` none of these.
-      InvalidArgumentError: If elements have no batch dimension.
+      InvalidArgumentError: If elements have no batch dimension, or if there are a shape and `hosts` or
+        `replicas_per_host`.
     """
     if not isinstance(dataset, Dataset):
         raise TypeError(
             f"explain_sharding needs a wb.data.Dataset, got {type(dataset).__name__}; for arrays write "
             f"wb.data.Dataset.from_tensor_slices(arrays).batch(global_batch_size)"
         )
-    where = shape_of(shape)
+    where = shape_of(shape, hosts, replicas_per_host)
     if policy is not None:
         asked = dataset.options().merge(Options())
         asked.experimental_distribute.auto_shard_policy = policy
@@ -95,17 +100,28 @@ def explain_pipelines(
     return _model(dataset, where, pipelines, steps, limit)
 
 
-def shape_of(shape: Any) -> Shape:
-    """Understands a `Shape`, a number of replicas, or a strategy.
+def shape_of(shape: Any, hosts: int | None = None, replicas_per_host: int | None = None) -> Shape:
+    """Understands a `Shape`, a number of replicas, a strategy, or numbers of hosts and of replicas on each.
 
     Raises:
-      TypeError: if it is none of these.
+      TypeError: If it is none of these.
+      InvalidArgumentError: If there are two of these, or no host or replica.
     """
+    if hosts is not None or replicas_per_host is not None:
+        if shape is not None:
+            raise InvalidArgumentError(
+                f"a shape, here {shape!r:.60}, has its hosts and replicas already; leave it out, or hosts= and "
+                f"replicas_per_host="
+            )
+        return shape_of(
+            Shape(1 if hosts is None else hosts, 1 if replicas_per_host is None else replicas_per_host)
+        )
     if shape is None:
         return Shape()
     if isinstance(shape, Shape):
-        if shape.hosts < 1 or shape.replicas_per_host < 1:
-            raise InvalidArgumentError(f"{shape}: there must be at least one host and one replica on it")
+        for name, count in (("hosts", shape.hosts), ("replicas_per_host", shape.replicas_per_host)):
+            if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+                raise InvalidArgumentError(f"{name} must be an integer of at least 1, got {count!r}")
         return shape
     if isinstance(shape, int):
         return shape_of(Shape(1, shape))

@@ -88,6 +88,8 @@ def explain_sharding(
     value: Any,
     shape: Any = None,
     *,
+    hosts: int | None = None,
+    replicas_per_host: int | None = None,
     policy: AutoShardPolicy | str | None = None,
     epoch: int = 0,
     max_steps: int = DEFAULT_MAX_STEPS,
@@ -103,6 +105,8 @@ def explain_sharding(
         sharded JAX array. Of a dataset that is gone through, also at which steps replicas are, and how long they waited
         for input is told; where `shape` is the strategy, likewise of a dataset that this distributes.
       shape: A `Shape`, a number of replicas, or a strategy.
+      hosts: Instead of a shape: a number of hosts, which need not exist.
+      replicas_per_host: Replicas on each of them, one by default.
       policy: Another policy than that of the dataset's options, to see what it would do.
       epoch: Which epoch; matters for shuffled datasets.
       max_steps: How many steps to look at.
@@ -110,7 +114,8 @@ def explain_sharding(
 
     Raises:
       TypeError: If `value` is neither, or `shape` none of these.
-      InvalidArgumentError: If elements have no batch dimension.
+      InvalidArgumentError: If elements have no batch dimension, or if there are a shape and `hosts` or
+        `replicas_per_host`.
 
     >>> shown = wb.explain_sharding(wb.data.Dataset.range(10).batch(4), 2)  # nothing runs for it
     >>> shown.counts
@@ -120,7 +125,14 @@ def explain_sharding(
         return explain_distributed(value, epoch=epoch, max_steps=max_steps, max_elements=max_elements)
     if isinstance(value, Dataset):
         found = explain_dataset(
-            value, shape, policy=policy, epoch=epoch, max_steps=max_steps, max_elements=max_elements
+            value,
+            shape,
+            hosts=hosts,
+            replicas_per_host=replicas_per_host,
+            policy=policy,
+            epoch=epoch,
+            max_steps=max_steps,
+            max_elements=max_elements,
         )
         return _known(found, value, Followed(shape, value) if isinstance(shape, Strategy) else None)
     array = ArrayShardingView(array_model(value))
