@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from safetensors.numpy import load_file
 
 import workbench as wb
 from tests.own_cluster import OwnCluster, refusal, wait_for_workers
+from workbench.errors import UnavailableError
 
 # A host of its own by its name and its files in /tmp, where the folders of tests are.
 HOST_B = (
@@ -22,6 +25,8 @@ HOST_B = (
     'hostname host-b && mount -t tmpfs tmpfs /tmp && exec "$@"',
     "sh",
 )
+# One that has the same files until something is mounted there.
+HOST_B_WITH_THESE_FILES = ("unshare", "--uts", "--mount", "sh", "-c", 'hostname host-b && exec "$@"', "sh")
 needs_hosts = pytest.mark.skipif(
     refusal(HOST_B) != "",
     reason=f"this user may not give a process a name and files of its own: {refusal(HOST_B)}",
@@ -148,3 +153,46 @@ def test_an_older_checkpoint_of_the_same_name_on_another_host_is_not_taken_for_i
         checkpoint.restore(path)
         assert values(checkpoint) == {2.0}
         assert on_replicas(strategy, checkpoint.a) == [6000.0, 6000.0]
+
+
+@needs_hosts
+@pytest.mark.parametrize("background", [False, True])
+def test_a_folder_that_a_host_sees_no_more_costs_the_save_that_finds_it(
+    tmp_path: Path, own: OwnCluster, background: bool
+) -> None:
+    own.add("0")
+    own.add("1", inside=HOST_B_WITH_THESE_FILES)
+    wait_for_workers(own.address, 2)
+    folder = tmp_path / "checkpoints"
+
+    def unmount() -> None:
+        """Puts what is on the disk out of sight on host b."""
+        if socket.gethostname() == "host-b":
+            subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(folder)], check=True)
+
+    with wb.connect(own.address, replace=True) as cluster:
+        strategy = wb.MirroredStrategy()
+        (blind,) = (rank for rank, device in enumerate(strategy.devices) if device.host == "host-b")
+        checkpoint = checkpoint_of(strategy, 1.0)
+        manager = wb.CheckpointManager(checkpoint, folder, 3)
+        first = str(manager.save())
+        files = sorted(folder.glob("*/*.safetensors"))
+        for name in ("a", "b", "c"):
+            getattr(checkpoint, name).assign(getattr(checkpoint, name).numpy() + 1.0)
+        strategy.run(unmount)
+
+        told = rf"host host-b does not see '{folder}/ckpt-2', although it saw .*; save again, and another host writes"
+        with pytest.raises(UnavailableError, match=told) as caught:  # noqa: PT012 - in the background, `sync` raises
+            manager.save(background=background)
+            manager.sync()
+
+        assert (caught.value.replica, caught.value.worker) == (blind, strategy.devices[blind].worker)
+        assert manager.checkpoints == [first]
+        assert sorted(folder.glob("*/*.safetensors")) == files
+        second = str(manager.save(background=background))
+        manager.sync()
+        assert "through the notebook" not in newest(cluster)
+        for path, expected in ((first, {1.0}), (second, {1.0, 2.0})):
+            checkpoint.restore(path).assert_consumed()
+            assert values(checkpoint) == expected
+            assert on_replicas(strategy, checkpoint.a) == [3000.0 * max(expected)] * 2

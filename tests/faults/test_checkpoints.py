@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -16,11 +17,15 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from tests.checkpoint.conftest import Arm, arm
 from tests.checkpoint.torture import KILL_POINTS
+from tests.faults.conftest import meanwhile, until
 from tests.own_cluster import ROOT
 from workbench.checkpoint.folder import folder_at
 from workbench.checkpoint.manifest import read_manifest
-from workbench.errors import CheckpointInvalid, NotFoundError, ReplicaLost
+from workbench.errors import CheckpointInvalid, NotFoundError, ReplicaLost, WorkbenchError
+
+__all__ = ["arm"]  # a fixture
 
 
 def torture(cases: int, seed: int, seconds: float) -> str:
@@ -119,6 +124,46 @@ def test_hostile_files_are_refused_and_never_executed(tmp_path: Path) -> None:
     checkpoint.restore(path)
     assert not executed.exists()
     assert not list(tmp_path.rglob("escaped"))
+
+
+@pytest.mark.parametrize(
+    ("point", "kind", "told"),
+    [
+        (
+            "checkpoint.made",
+            NotFoundError,
+            "is not there any more on host .*: it was removed, or its disk was",
+        ),
+        (
+            "checkpoint.shard",
+            WorkbenchError,
+            r"\.safetensors in '.*' is missing here, and had [0-9]+ bytes where",
+        ),
+        ("checkpoint.before_manifest", NotFoundError, "is not there any more on host .*; save again"),
+    ],
+)
+def test_a_folder_that_vanishes_while_it_is_written_costs_this_save_only(
+    tmp_path: Path, arm: Arm, point: str, kind: type[Exception], told: str
+) -> None:
+    w = wb.Variable(np.zeros(10))
+    checkpoint = wb.Checkpoint(w=w)
+    before = checkpoint.save(tmp_path / "before")
+    w.assign(np.ones(10))
+    came, go = tmp_path / "came", tmp_path / "go"
+    arm({"point": point, "action": f"touch:{came}"}, {"point": point, "action": f"block:{go}"})
+
+    def vanish() -> None:
+        until(came.exists, "the save's coming there")
+        shutil.rmtree(tmp_path / "now-2")
+        go.touch()
+
+    with meanwhile(vanish), pytest.raises(kind, match=told):
+        checkpoint.save(tmp_path / "now")
+    arm()
+    again = checkpoint.save(tmp_path / "now")
+    for path, expected in ((before, 0), (again, 10)):
+        checkpoint.restore(path)
+        assert w.numpy().sum() == expected
 
 
 def test_a_link_in_the_place_of_a_manifest_is_not_followed(tmp_path: Path) -> None:

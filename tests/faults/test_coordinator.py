@@ -20,6 +20,8 @@ from workbench.distribute.coordinator import ClusterCoordinator
 from workbench.errors import CancelledError, UnavailableError
 
 CALLS = 40
+NO_SCHEDULER = r"the Dask scheduler (has ended|at tcp://\S+ does not answer any more)"
+"""What is told depends on whether Dask's client has given it up yet when somebody asks."""
 
 
 class Counting:
@@ -80,13 +82,13 @@ def test_row_20_a_dead_scheduler_is_an_error_in_time_and_a_new_one_goes_on(
         counting = Counting(tmp_path, workers=1)
         saved = wb.Checkpoint(count=counting.count).save(tmp_path / "saved")
         last = counting.begin()[-1]
+        # Nobody tells the functions to go on: all of them might end before their worker does, and nothing be lost.
         kill(own.processes[0].pid)
         own.processes[0].wait(10)
-        counting.go()
-        with no_hang(), pytest.raises(UnavailableError, match="the Dask scheduler has ended"):
+        with no_hang(), pytest.raises(UnavailableError, match=NO_SCHEDULER):
             counting.coordinator.join()
         assert last.failed
-        with no_hang(), pytest.raises(CancelledError, match="the Dask scheduler has ended"):
+        with no_hang(), pytest.raises(CancelledError, match=NO_SCHEDULER):
             last.fetch()
     (tmp_path / "again").mkdir()
     again = OwnCluster(tmp_path / "again")

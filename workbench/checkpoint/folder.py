@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import socket
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, Protocol
 
@@ -21,6 +22,7 @@ from workbench.errors import (
 from workbench.faults import fault
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_GONE: Final = (errno.ENOENT, errno.ESTALE)
 _OBJECT_STORES: Final = frozenset("s3 s3a gs gcs abfs abfss az adl oci oss r2 b2".split())
 """Protocols without folders: making one would make a bucket, also where its name is misspelled."""
 
@@ -119,7 +121,7 @@ class LocalFolder:
         """See `Folder.create`."""
         path = os.path.join(self.name, name)
         try:
-            with storage(self.name):
+            with self._writing():
                 descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
                 with open(descriptor, "wb", buffering=0) as file:
                     yield _WrittenBack(_Whole(file), descriptor)  # type: ignore[misc]  # as a file, to write to
@@ -133,7 +135,7 @@ class LocalFolder:
     def replace(self, name: str, data: bytes) -> None:
         """See `Folder.replace`."""
         beside = f"{name}.{secrets.token_hex(8)}"
-        with storage(self.name):
+        with self._writing():
             _sync(os.path.dirname(self.name))  # not when it is made: training would wait for the disk
             _sync(self.name)  # what `data` names is in the folder before it does
             with self.create(beside) as file:
@@ -180,6 +182,22 @@ class LocalFolder:
         """See `Folder.remove_itself`."""
         with contextlib.suppress(OSError):
             os.rmdir(self.name)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with storage(self.name):
+                yield
+        except WorkbenchError:
+            raise
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+            raise NotFoundError(
+                f"the folder {self.name!r} is not there any more on host {socket.gethostname()}: it was removed, or "
+                f"its disk was unmounted, while a checkpoint was saved there; save again. Other checkpoints are as "
+                f"they were"
+            ) from error
 
 
 class RemoteFolder:

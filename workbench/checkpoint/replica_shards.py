@@ -114,6 +114,8 @@ class ReplicaShards:
             try:
                 self._written[rank], file = file_in(self._handle.value(rank))
             except WorkbenchError as error:
+                if error.replica < 0:
+                    error.replica, error.worker = rank, self._strategy.devices[rank].worker
                 failure = failure or error
                 self._waiting.remove(rank)
                 continue

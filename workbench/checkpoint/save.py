@@ -240,14 +240,14 @@ class Save:
 
     def _commit(self) -> None:
         for shard in self._shards.values():
-            try:
+            size: int | None = None
+            with contextlib.suppress(NotFoundError):
                 size = self._folder.size(shard.name)
-            except NotFoundError:
-                size = -1
             if size != shard.bytes:
+                found = "is missing" if size is None else f"has {size:,} bytes"
                 raise WorkbenchError(
-                    f"{shard.name} in {self.path!r} has {size:,} bytes here, and {shard.bytes:,} were written by a "
-                    f"replica; save to a folder that all hosts share, or to a URL"
+                    f"{shard.name} in {self.path!r} {found} here, and had {shard.bytes:,} bytes where it was written. "
+                    f"Save again; if nobody removed it meanwhile, to a folder that all hosts share, or to a URL"
                 )
         fault("checkpoint.before_manifest")
         numbers = sorted(self._shards)

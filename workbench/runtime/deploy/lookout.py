@@ -217,7 +217,8 @@ def _why_not(client: Client, error: Exception) -> str:
     """Why a client cannot ask its scheduler, and what to do."""
     scheduler: Any = client.scheduler
     remedy = "start the cluster again and connect to it with wb.connect(...)"
-    if scheduler is None or client.status == "closed":
+    # It closes by itself where the scheduler stays away, and then fails what is being asked before it is closed.
+    if scheduler is None or client.status in ("closing", "closed"):
         return (
             f"the Dask scheduler has ended, or was out of reach for too long, or the client that wb.connect was given "
             f"was closed: {remedy}"
