@@ -28,10 +28,12 @@ BROKEN = "def test_broken():\n    raise OSError('never right')\n"
 def run(folder: Path, *tests: str) -> tuple[int, list[str]]:
     """Exit status and last lines of a run with second chances, of a file with these tests."""
     (folder / "test_some.py").write_text("\n".join([STEADY, *tests]), encoding="utf-8")
-    options = ["-p", "tests.second_chances", "-p", "no:cacheprovider", "--reruns", "1", "-c", os.devnull]
+    plugins = ["-p", "tests.second_chances", "-p", "pytest_rerunfailures", "-p", "no:cacheprovider"]
+    options = [*plugins, "--reruns", "1", "-c", os.devnull]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, f"--rootdir={folder}", str(folder)],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "PYTEST_ADDOPTS": ""},
+        env=os.environ
+        | {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
     )  # fmt: skip
     return done.returncode, [line for line in done.stdout.splitlines() if line][-4:]

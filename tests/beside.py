@@ -1,0 +1,126 @@
+"""A pytest plugin for `.ci/run`: one process runs the tests that `.ci/beside` names, while another one runs the rest.
+
+The latter takes over what the former reports, so there is one list of failures, and one summary. Neither is a child of
+the other, because tests look at what their own process has started.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPORTS, ENDED, LOG = "reports", "ended", "log"
+"""Files in the folder that both know: reports, the exit status of the process that wrote them, and what it printed."""
+
+_PATIENCE_SECONDS = 1800.0
+_TOLD_CHARACTERS = 4000
+_MISSING = pytest.StashKey[set[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """One option for each of the two processes."""
+    group = parser.getgroup("beside", "tests in two processes")
+    group.addoption(
+        "--beside-to",
+        type=Path,
+        metavar="FOLDER",
+        help="run what .ci/beside names; reports go to this folder",
+    )
+    group.addoption(
+        "--beside-from", type=Path, metavar="FOLDER", help="run the rest; take reports over from this folder"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Has reports written where they go to another process."""
+    if folder := config.option.beside_to:
+        config.pluginmanager.register(_Writer(config, folder / REPORTS))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Parts the tests. Where the file names all or none of them, the process that takes over runs them itself."""
+    if not (config.option.beside_to or config.option.beside_from):
+        return
+    names = (config.rootpath / ".ci" / "beside").read_text(encoding="utf-8").split()
+    for name in names:
+        if not (config.rootpath / name).exists():
+            raise pytest.UsageError(f".ci/beside names {name}, which is not there")
+    places = [config.rootpath / name for name in names]
+    beside = [item for item in items if _is_in(item.path, places)]
+    rest = [item for item in items if not _is_in(item.path, places)]
+    if config.option.beside_to:
+        items[:] = beside if rest else []
+    elif beside and rest:
+        items[:] = rest
+        config.stash[_MISSING] = {item.nodeid for item in beside}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
+    """Takes reports over after the tests of this process."""
+    missing = session.config.stash.get(_MISSING, set())
+    session.testscollected += len(missing)
+    result = yield
+    if missing and not session.config.option.collectonly:
+        _take_over(session.config, session.config.option.beside_from, missing)
+    return result
+
+
+def _is_in(path: Path, places: list[Path]) -> bool:
+    return any(place == path or place in path.parents for place in places)
+
+
+class _Writer:
+    """Appends reports to a file. No descriptor stays open, which a forked child could write to as well."""
+
+    def __init__(self, config: pytest.Config, path: Path) -> None:
+        self._config = config
+        self._path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
+        with self._path.open("ab") as file:
+            pickle.dump(data, file)
+
+
+def _take_over(config: pytest.Config, folder: Path, missing: set[str]) -> None:
+    """Passes on all reports; what does not come of `missing` tests, or of the process itself, is a failure."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not (folder / ENDED).is_file() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for report in _reports(config, folder / REPORTS):
+        told = {"nodeid": report.nodeid, "location": report.location}
+        if report.when == "setup":
+            config.hook.pytest_runtest_logstart(**told)
+        config.hook.pytest_runtest_logreport(report=report)
+        if report.when == "teardown":
+            config.hook.pytest_runtest_logfinish(**told)
+            missing.discard(report.nodeid)
+    status = (folder / ENDED).read_text().strip() if (folder / ENDED).is_file() else "none so far"
+    if missing or status not in ("0", "1"):
+        log = (folder / LOG).read_text(encoding="utf-8", errors="replace")[-_TOLD_CHARACTERS:]
+        text = f"{len(missing)} of its tests did not end; its exit status: {status}. It printed:\n{log}"
+        config.hook.pytest_runtest_logreport(report=_failure(text))
+
+
+def _reports(config: pytest.Config, path: Path) -> Iterator[pytest.TestReport]:
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        while file.peek(1):
+            try:
+                data = pickle.load(file)
+            except (EOFError, pickle.UnpicklingError):  # the process has ended while it wrote
+                return
+            yield config.hook.pytest_report_from_serializable(config=config, data=data)
+
+
+def _failure(text: str) -> pytest.TestReport:
+    name = "the process beside this one"
+    return pytest.TestReport(name, (".ci/beside", 0, name), {}, "failed", text, "call")

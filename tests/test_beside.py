@@ -1,0 +1,122 @@
+"""The tests of `.ci/run` are parted between two processes, and the reports of both come to one end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.beside import ENDED, LOG
+
+ROOT = Path(__file__).parents[1]
+CALM = "def test_calm():\n    pass\n"
+LATE = """
+import pytest
+
+def test_skipped():
+    pytest.skip("never here")
+
+@pytest.mark.parametrize("word", ["a b", "ü::[]"])
+def test_words(word):
+    pass
+"""
+BROKEN = "def test_broken():\n    raise OSError('never right')\n"
+FLAKY = """
+from pathlib import Path
+
+def test_flaky():
+    marker = Path(__file__).with_suffix(".marker")
+    if not marker.exists():
+        marker.touch()
+        raise OSError("was slow")
+"""
+ENDING = "import os\n\ndef test_ending():\n    os._exit(9)\n"
+
+
+class Run:
+    """Both processes over a folder with tests.
+
+    Attributes:
+      status: The exit status of the process that takes over.
+      lines: What it printed.
+    """
+
+    def __init__(self, folder: Path, tests: dict[str, str], *options: str) -> None:
+        exchange = folder / "exchange"
+        for path, text in {".ci/beside": "tests/late\n", **tests}.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+        exchange.mkdir()
+        self._folder = folder
+        status, text = self._pytest(f"--beside-to={exchange}", *options)
+        (exchange / LOG).write_text(text, encoding="utf-8")
+        (exchange / ENDED).write_text(f"{status}\n", encoding="ascii")
+        self.status, text = self._pytest(f"--beside-from={exchange}", *options)
+        self.lines = [line for line in text.splitlines() if line]
+
+    def _pytest(self, *options: str) -> tuple[int, str]:
+        plugins = ["tests.beside", "tests.second_chances", "pytest_rerunfailures", "no:cacheprovider"]
+        named = [part for plugin in plugins for part in ("-p", plugin)]
+        folder = f"--rootdir={self._folder}"
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *named, "--reruns=1", "-ra", "-c", os.devnull, folder, *options],
+            env=os.environ
+            | {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            cwd=self._folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+        )  # fmt: skip
+        return done.returncode, done.stdout
+
+
+def test_each_test_runs_once_and_counts_once(tmp_path: Path) -> None:
+    run = Run(tmp_path, {"tests/test_calm.py": CALM, "tests/late/test_late.py": LATE})
+
+    assert run.status == pytest.ExitCode.OK
+    assert "collected 4 items" in run.lines[4:8]
+    assert any(line.startswith("SKIPPED [1] tests/late/test_late.py:5: never here") for line in run.lines)
+    assert "3 passed, 1 skipped" in run.lines[-1]
+
+
+def test_what_fails_beside_fails_the_run_with_its_traceback(tmp_path: Path) -> None:
+    run = Run(tmp_path, {"tests/test_calm.py": CALM, "tests/late/test_late.py": BROKEN})
+
+    assert run.status == pytest.ExitCode.TESTS_FAILED
+    assert "E       OSError: never right" in run.lines
+    assert "FAILED tests/late/test_late.py::test_broken - OSError: never right" in run.lines
+    assert "1 failed, 1 passed, 1 rerun" in run.lines[-1]
+
+
+def test_what_was_repeated_beside_counts_with_the_rest(tmp_path: Path) -> None:
+    flaky = {"tests/test_first.py": FLAKY, "tests/late/test_late.py": FLAKY}
+    run = Run(tmp_path, flaky)
+
+    assert run.status == pytest.ExitCode.TESTS_FAILED
+    assert any("tests that were repeated: 2, which fails this run" in line for line in run.lines)
+    assert "2 passed, 2 rerun" in run.lines[-1]
+
+
+def test_a_process_that_ends_early_fails_the_run(tmp_path: Path) -> None:
+    run = Run(tmp_path, {"tests/test_calm.py": CALM, "tests/late/test_late.py": LATE + ENDING + BROKEN})
+
+    assert run.status == pytest.ExitCode.TESTS_FAILED
+    assert any("2 of its tests did not end; its exit status: 9" in line for line in run.lines)
+    assert "1 failed, 3 passed, 1 skipped" in run.lines[-1]
+
+
+def test_a_name_that_leads_nowhere_fails_the_run(tmp_path: Path) -> None:
+    run = Run(tmp_path, {".ci/beside": "tests/gone\n", "tests/test_calm.py": CALM})
+
+    assert run.status == pytest.ExitCode.USAGE_ERROR
+    assert any(".ci/beside names tests/gone, which is not there" in line for line in run.lines)
+
+
+@pytest.mark.parametrize("chosen", ["late or broken", "calm"])
+def test_one_process_runs_what_the_file_names_completely_or_not_at_all(tmp_path: Path, chosen: str) -> None:
+    run = Run(tmp_path, {"tests/test_calm.py": CALM, "tests/late/test_late.py": LATE}, "-k", chosen)
+
+    assert run.status == pytest.ExitCode.OK
+    assert (
+        "1 passed, 3 deselected" if chosen == "calm" else "2 passed, 1 skipped, 1 deselected"
+    ) in run.lines[-1]
