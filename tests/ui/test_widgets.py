@@ -20,7 +20,7 @@ import workbench as wb
 from workbench.telemetry.feed.feed import Feed
 from workbench.telemetry.snapshot import merge
 from workbench.ui.cluster.cluster_model import topology_model
-from workbench.ui.cluster.cluster_views import ClusterView
+from workbench.ui.cluster.cluster_views import ClusterView, Table
 from workbench.ui.sharding.dataset_model import dataset_model
 from workbench.ui.sharding.dataset_source import what_if
 from workbench.ui.widgets.built import is_built
@@ -169,6 +169,50 @@ def test_a_notebook_gets_text_html_the_model_and_the_live_view(kernel: Kernel, c
     assert state["model"] == shown[MIME]["model"]
     assert "<script" not in shown["text/html"]
     assert max(map(len, shown["text/plain"].splitlines())) <= 88
+
+
+COLAB = """
+import sys, types
+from anywidget import _util
+sys.modules["google.colab.output"] = output = types.ModuleType("google.colab.output")
+output._widgets = types.SimpleNamespace(_installed_url=None)
+def enable():
+    output._widgets._installed_url = "https://widgets.example/manager.js"
+output.enable_custom_widget_manager = enable
+"""
+NO_COLAB = """
+del sys.modules["google.colab.output"]
+_util.enable_custom_widget_manager_once.cache_clear()
+"""
+
+
+@built
+def test_in_colab_every_view_names_the_code_that_shows_widgets_there(kernel: Kernel) -> None:
+    named: list[dict[str, Any]] = []
+
+    def on_message(message: dict[str, Any]) -> None:
+        if message["msg_type"] in ("execute_result", "display_data"):
+            named.append(message["content"]["metadata"])
+
+    kernel.run(COLAB)
+    try:
+        for code in (
+            "cluster",
+            "wb.overview()",
+            "wb.log()",
+            "wb.inspect(strategy.run(lambda: np.ones(3)))",
+            "wb.data.Dataset.range(10).batch(4).explain()",
+            "display(wb.devices())",
+        ):
+            kernel.run(code, on_message)
+    finally:
+        kernel.run(NO_COLAB)
+    assert (
+        named
+        == [{WIDGET: {"colab": {"custom_widget_manager": {"url": "https://widgets.example/manager.js"}}}}] * 6
+    )
+    kernel.run("cluster", on_message)
+    assert named[-1] == {}
 
 
 @built
@@ -573,7 +617,7 @@ def test_a_table_that_is_too_wide_still_tells_hosts_apart(cluster: wb.Cluster) -
     def text(hosts: str) -> list[str]:
         rows = [[host, *facts, f"r{index}", long] for index, host in enumerate(hosts)]
         source = Fixed("topology", topology_model(cluster))
-        return repr(ClusterView(cluster, source, lambda: ("Cluster", headings, rows))).splitlines()
+        return repr(ClusterView(cluster, source, lambda: Table("Cluster", headings, rows))).splitlines()
 
     title, heads, first, second = text("ab")
     assert heads.split() == ["host", "status", "device", "replica", "now"]

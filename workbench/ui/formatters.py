@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from workbench.distribute.values.distributed_values import DistributedValues
     from workbench.distribute.variables.variable import Variable
     from workbench.runtime.cluster import Cluster
+    from workbench.ui.widgets.bundle import Bundle
 
 DRAWN: Final = (
     ("workbench.runtime.cluster", "Cluster", "cluster_html"),
@@ -91,12 +92,12 @@ def bundle_of(shown: Any, include: Any = None) -> dict[str, Any]:
     return dict(shown._repr_mimebundle_(include))
 
 
-def cluster_bundle(cluster: Cluster, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+def cluster_bundle(cluster: Cluster, include: Any = None, exclude: Any = None) -> Bundle:
     """A cluster: its topology."""
     return _topology_bundle(cluster, repr(cluster), cluster_html(cluster), include)
 
 
-def strategy_bundle(strategy: Strategy, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+def strategy_bundle(strategy: Strategy, include: Any = None, exclude: Any = None) -> Bundle:
     """A strategy: the topology of its cluster."""
     cluster = None if strategy.is_default else strategy.gang.cluster
     text, html_ = repr(strategy), strategy_html(strategy)
@@ -105,14 +106,14 @@ def strategy_bundle(strategy: Strategy, include: Any = None, exclude: Any = None
     return _topology_bundle(cluster, text, html_, include)
 
 
-def _topology_bundle(cluster: Cluster, text: str, html_: str, include: Any) -> dict[str, Any]:
+def _topology_bundle(cluster: Cluster, text: str, html_: str, include: Any) -> Bundle:
     from workbench.ui.cluster.cluster_views import topology_source
     from workbench.ui.widgets.bundle import mimebundle
 
     return mimebundle(topology_source(cluster), text=text, html=html_, include=include)
 
 
-def sharding_bundle(sharding: Sharding, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+def sharding_bundle(sharding: Sharding, include: Any = None, exclude: Any = None) -> Bundle:
     """A dataset's sharding: who reads what at which step."""
     from workbench.ui.sharding.explain_sharding import dataset_source
     from workbench.ui.widgets.bundle import mimebundle
@@ -123,7 +124,7 @@ def sharding_bundle(sharding: Sharding, include: Any = None, exclude: Any = None
     )
 
 
-def input_bundle(explained: InputExplanation, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+def input_bundle(explained: InputExplanation, include: Any = None, exclude: Any = None) -> Bundle:
     """What input pipelines cost: their stages as a flow."""
     from workbench.ui.widgets.bundle import mimebundle
     from workbench.ui.widgets.live_sources import input_source
@@ -134,7 +135,7 @@ def input_bundle(explained: InputExplanation, include: Any = None, exclude: Any 
     )
 
 
-def data_service_bundle(service: Service, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+def data_service_bundle(service: Service, include: Any = None, exclude: Any = None) -> Bundle:
     """A data service: its jobs and workers."""
     from workbench.ui.widgets.bundle import mimebundle
     from workbench.ui.widgets.live_sources import data_service_source
@@ -143,9 +144,7 @@ def data_service_bundle(service: Service, include: Any = None, exclude: Any = No
     return mimebundle(data_service_source(service.watched), text=text, html=html_, include=include)
 
 
-def dispatcher_bundle(
-    server: DispatchServer, include: Any = None, exclude: Any = None
-) -> dict[str, Any] | None:
+def dispatcher_bundle(server: DispatchServer, include: Any = None, exclude: Any = None) -> Bundle | None:
     """A dispatcher: its jobs and workers; its text alone before it was started."""
     from workbench.errors import FailedPreconditionError
     from workbench.ui.widgets.bundle import mimebundle
@@ -159,7 +158,7 @@ def dispatcher_bundle(
     return mimebundle(data_service_source(watched), text=repr(server), html=html_, include=include)
 
 
-def service_status_bundle(status: ServiceStatus, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+def service_status_bundle(status: ServiceStatus, include: Any = None, exclude: Any = None) -> Bundle:
     """What a data service did when somebody looked."""
     from workbench.ui.widgets.bundle import mimebundle
     from workbench.ui.widgets.sources import Fixed
@@ -169,9 +168,7 @@ def service_status_bundle(status: ServiceStatus, include: Any = None, exclude: A
     )
 
 
-def servers_bundle(
-    strategy: ParameterServerStrategy, include: Any = None, exclude: Any = None
-) -> dict[str, Any]:
+def servers_bundle(strategy: ParameterServerStrategy, include: Any = None, exclude: Any = None) -> Bundle:
     """A strategy with parameter servers: what they hold, and what runs."""
     from workbench.ui.widgets.bundle import mimebundle
     from workbench.ui.widgets.live_sources import servers_source
@@ -188,14 +185,12 @@ def servers_bundle(
     )
 
 
-def coordinator_bundle(
-    coordinator: ClusterCoordinator, include: Any = None, exclude: Any = None
-) -> dict[str, Any]:
+def coordinator_bundle(coordinator: ClusterCoordinator, include: Any = None, exclude: Any = None) -> Bundle:
     """A coordinator: what its workers run, and the servers."""
     return servers_bundle(coordinator.strategy, include)
 
 
-def servers_status_bundle(status: ServersStatus, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+def servers_status_bundle(status: ServersStatus, include: Any = None, exclude: Any = None) -> Bundle:
     """How parameter servers were when somebody looked."""
     from workbench.ui.widgets.bundle import mimebundle
     from workbench.ui.widgets.sources import Fixed
@@ -205,17 +200,17 @@ def servers_status_bundle(status: ServersStatus, include: Any = None, exclude: A
     )
 
 
-def values_bundle(value: DistributedValues, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+def values_bundle(value: DistributedValues, include: Any = None, exclude: Any = None) -> Bundle:
     """A PerReplica or Mirrored: facts about its components."""
     return _looked_at(value, repr(value), values_html(value), include)
 
 
-def variable_bundle(variable: Variable, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+def variable_bundle(variable: Variable, include: Any = None, exclude: Any = None) -> Bundle:
     """A variable: facts about its components."""
     return _looked_at(variable, repr(variable), variable_html(variable), include)
 
 
-def _looked_at(value: Any, text: str, html_: str, include: Any) -> dict[str, Any]:
+def _looked_at(value: Any, text: str, html_: str, include: Any) -> Bundle:
     """With the view of values where somebody can see it: only then replicas are asked."""
     from workbench.errors import WorkbenchError
     from workbench.ui.inspect.inspection import inspection_of, name_among
@@ -236,7 +231,7 @@ def _looked_at(value: Any, text: str, html_: str, include: Any) -> dict[str, Any
 
 def distributed_dataset_bundle(
     dataset: DistributedDataset, include: Any = None, exclude: Any = None
-) -> dict[str, Any]:
+) -> Bundle:
     """A distributed dataset: who reads what at which step, as far as that is found out in a moment."""
     from workbench.errors import WorkbenchError
     from workbench.ui.sharding.explain_sharding import dataset_source, explain_distributed

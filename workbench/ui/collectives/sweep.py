@@ -30,7 +30,7 @@ from workbench.ui.collectives.sweep_baseline import baselines_of, comparison_tex
 from workbench.ui.collectives.timings_table import HEADINGS, LEFT_COLUMNS, timing_cells
 from workbench.ui.models.collectives_model import collectives_model
 from workbench.ui.render import html
-from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.sources import Fixed
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class SweepResult:
         """The records behind the table, one per replica and collective; columns as in `telemetry.records`."""
         return self._feed.to_arrow()
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         source = Fixed(
             "sweep", replace(collectives_model(self._snapshot, status="stopped"), sweeps=self.sweeps)
         )

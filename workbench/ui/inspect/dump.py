@@ -14,7 +14,7 @@ from workbench.telemetry.formatting import NOTHING, printable, significant
 from workbench.ui.inspect.dump_source import DumpSource
 from workbench.ui.render import html
 from workbench.ui.render.text_table import aligned
-from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.bundle import Bundle, mimebundle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +98,7 @@ class Dump:
         """The source of a view of its values, step by step."""
         return DumpSource(self.steps, lambda step: self.select(step=step))
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)
 
     def __repr__(self) -> str:

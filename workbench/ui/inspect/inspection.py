@@ -26,7 +26,7 @@ from workbench.ui.models.inspected import Elements, InspectedValue, Values
 from workbench.ui.render import html
 from workbench.ui.render.plain_values import plain
 from workbench.ui.widgets import shown
-from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.sources import Fixed
 
 _MOST_SHOWN: Final = 100
@@ -91,7 +91,7 @@ class Inspection:
         """The source of a view of it."""
         return ValuesSource(self._shown, self._leaves, self._look, self.elements, self._looked_at)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)
 
     def _heat_map(self) -> list[str]:

@@ -13,7 +13,7 @@ from workbench.telemetry.snapshot import Snapshot
 from workbench.ui.collectives.timings import Timings
 from workbench.ui.render import html
 from workbench.ui.runs.runs_model import LOOKED_AT, replay_of
-from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.sources import Given
 
 
@@ -41,7 +41,7 @@ class RecordedRun(Timings):
         """All that its views draw, JSON-able; see `models.runs.Replay`."""
         return replay_of(self._run, self.steps)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         source = Given("replay", self.model, self._answer)
         return mimebundle(source, text=repr(self), html=self._repr_html_(), include=include)
 

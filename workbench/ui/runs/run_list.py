@@ -22,7 +22,7 @@ from workbench.ui.render import html
 from workbench.ui.render.text_table import WIDTH, aligned
 from workbench.ui.runs.replay import RecordedRun, open_run
 from workbench.ui.runs.runs_model import names_of, runs_model
-from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.sources import Fixed
 
 _RUNS: Final = ("run", "written", "duration", "replicas", "records", "alerts", "file")
@@ -106,7 +106,7 @@ class RunList:
         parts = [html.table(_RUNS, self._cells(), left=2, caption=self._hidden())] if self.entries else []
         return html.card("Recorded runs", [str(self.folder)], word="replay", parts=parts)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         return mimebundle(self._source(), text=repr(self), html=self._repr_html_(), include=include)
 
     def _hidden(self) -> str:
@@ -173,7 +173,7 @@ class Comparison:
         parts = [html.table(headings, [_cells(row) for row in self.rows], left=3)] if self.rows else []
         return html.card(f"{first} and {second}", self._title()[1:], word="replay", parts=parts)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         source = Fixed("runs", self.model)
         return mimebundle(source, text=repr(self), html=self._repr_html_(), include=include)
 

@@ -22,7 +22,7 @@ from workbench.ui.render.text_table import aligned
 from workbench.ui.sharding.array_model import array_model
 from workbench.ui.sharding.dataset_source import DatasetSource, Followed
 from workbench.ui.widgets import shown
-from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.sources import Fixed
 
 _MAX_ROWS = 32
@@ -54,7 +54,7 @@ class ArrayShardingView:
         headings, rows = self._table()
         return html.card(self._title(), parts=[html.table(headings, rows, left=3)])
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         return mimebundle(self.source(), text=repr(self), html=self._repr_html_(), include=include)
 
     def source(self) -> Fixed:

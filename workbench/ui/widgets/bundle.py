@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Container
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from workbench.ui.widgets.built import is_built
 from workbench.ui.widgets.sources import Source
@@ -13,11 +13,11 @@ MIME: Final = "application/vnd.workbench.view+json"
 """View and model, for those who can draw it without a kernel: a saved notebook in JupyterLab."""
 VERSION: Final = 1
 """Of that form; `extension/src/lab/saved/saved_model.ts` draws no other."""
+Bundle: TypeAlias = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
+"""What IPython takes from `_repr_mimebundle_`: formats, or formats and what a front end has to know to show them."""
 
 
-def mimebundle(
-    source: Source, *, text: str, html: str, include: Container[str] | None = None
-) -> dict[str, Any]:
+def mimebundle(source: Source, *, text: str, html: str, include: Container[str] | None = None) -> Bundle:
     """All representations of what `source` shows.
 
     Args:
@@ -26,6 +26,10 @@ def mimebundle(
       html: The script-free HTML.
       include: The formats that IPython asks for; with `MIME` in it only text, HTML and the model, also where there is
         no kernel.
+
+    Returns:
+      The formats. In Google Colab also metadata with the address of the code that shows widgets there; without it Colab
+      loads none but its own widgets.
     """
     bundle: dict[str, Any] = {"text/plain": text, "text/html": html}
     if include is not None and MIME in include:
@@ -41,12 +45,11 @@ def mimebundle(
     pusher.add(widget)
     watch_cells()
     bundle[MIME] = {"version": VERSION, "view": source.view, "model": widget.model}
-    bundle[WIDGET] = {
-        "version_major": 2,
-        "version_minor": 0,
-        "model_id": widget.model_id,
-    }
-    return bundle
+    shown = widget._repr_mimebundle_()
+    assert shown is not None  # as of a widget that has a view
+    data, metadata = shown
+    bundle[WIDGET] = data[WIDGET]
+    return (bundle, metadata) if metadata else bundle
 
 
 def is_drawn(include: Container[str] | None) -> bool:
