@@ -220,6 +220,9 @@ def test_a_report_draws_from_the_disk_and_can_be_exported_again(
 
     again = browser.new_page()
     again.goto(file.as_uri())
+    recorded = model("replay")["run"]["written"][:19].replace("T", " ")
+    today = again.evaluate("() => new Date().toLocaleDateString('sv')")
+    assert again.locator("h1 + p").inner_text().startswith(f"recorded {recorded}, exported {today} ")
     again.get_by_role("tab", name="Collectives").click()
     again.get_by_role("tab", name="Lanes").click()
     again.wait_for_selector("canvas")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import html.parser
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,10 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import workbench as wb
+from tests.telemetry.simulation import Replicas, steps
 from workbench import allowance
 from workbench.errors import DataCorruption, InvalidArgumentError, NotFoundError
+from workbench.telemetry.clocks import Anchor
 from workbench.telemetry.formatting import shorten
 from workbench.telemetry.runs.recorded_run import open_run
+from workbench.telemetry.runs.recorder import Recorder
 from workbench.telemetry.runs.run_metadata import Facts
 from workbench.telemetry.runs.saved_models import LOOKS_KEY, Looks
 from workbench.telemetry.runs.transfer_times import Times
@@ -41,9 +46,9 @@ def reduce_all(size: int = 8) -> np.ndarray:
 @pytest.fixture
 def recorded(cluster: wb.Cluster, strategy: wb.MirroredStrategy, tmp_path: Path) -> Path:
     """A folder with two runs, in which something was looked at."""
-    for name, steps in (("first", 10), ("second", 12)):
+    for name, count in (("first", 10), ("second", 12)):
         with wb.record(tmp_path / "runs" / f"{name}.parquet"):
-            for _ in range(steps):
+            for _ in range(count):
                 losses = strategy.run(reduce_all)
             wb.inspect(losses, name="losses")
             wb.explain_sharding(wb.data.Dataset.range(10).batch(4), 2)
@@ -326,6 +331,37 @@ def test_a_report_has_views_tables_and_a_policy_and_nothing_of_the_data_is_marku
     scripts = [attributes for tag, attributes in page.tags if tag == "script"]
     assert f"'nonce-{scripts[1]['nonce']}'" in policy
     assert all("src" not in attributes and "href" not in attributes for _, attributes in page.tags)
+
+
+def test_a_report_names_the_time_of_a_recording_and_that_of_its_export(tmp_path: Path) -> None:
+    long_ago = 1_700_000_000
+    replicas = Replicas(["a", "b"])
+    replicas.record(*steps(3, [0, 5000]))
+    with Recorder(tmp_path / "old.parquet", anchor=Anchor(0, long_ago * 1_000_000_000)) as recorder:
+        for data in replicas.drain():
+            recorder.add(data)
+    minute = datetime.datetime.fromtimestamp(long_ago).astimezone().isoformat(timespec="minutes")[:16]
+    run = wb.open_run(tmp_path / "old.parquet")  # the file is of now, as a copy would be
+
+    assert run.model()["run"]["written"].startswith(minute)
+    assert wb.runs(tmp_path)[0].model()["run"]["written"].startswith(minute)
+    assert minute.replace("T", " ") in repr(wb.runs(tmp_path))
+    text = wb.report(tmp_path / "report.html", run).read_text(encoding="utf-8")
+    today = datetime.datetime.now().astimezone().isoformat()[:10]
+    line = re.escape(f"<p>run old recorded {minute.replace('T', ' ')}")
+    assert re.search(rf"{line}:\d\d[+-]\d\d:\d\d, exported {today} [\d:+-]+ by workbench</p>", text)
+
+
+@pytest.mark.parametrize("wall_ns", [1 << 70, -(1 << 90), 10**400])
+def test_of_a_recording_without_a_sensible_time_that_of_its_file_is_shown(
+    tmp_path: Path, wall_ns: int
+) -> None:
+    path = Recorder(tmp_path / "odd.parquet", anchor=Anchor(0, wall_ns)).close()
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+
+    (entry,) = wb.runs(tmp_path)
+    assert entry.problem == ""
+    assert datetime.datetime.fromisoformat(entry.written).timestamp() == 1_700_000_000
 
 
 def test_a_report_of_a_live_cluster_says_recorded(cluster: wb.Cluster, tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ def report(path: str | os.PathLike[str], *shown: Any, title: str = "") -> Path:
     """Writes what a notebook shows of some objects as a page of one file.
 
     A browser shows it from the disk: the views with all their switches, and without scripts their tables. It asks
-    nobody for anything. What is in it is as of now; nothing in the data becomes markup or runs.
+    nobody for anything. It shows a cluster as of now; of a recorded run it names the time at which that ended. Nothing
+    in the data becomes markup or runs.
 
     Args:
       path: The file; it is replaced if it exists.
@@ -63,7 +64,6 @@ def _page(bundles: Sequence[dict[str, Any]], title: str) -> str:
         f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-    written = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     sections = "\n".join(
         f'<section data-view="{index}">{bundle["text/html"]}</section>'
         for index, bundle in enumerate(bundles)
@@ -80,7 +80,7 @@ def _page(bundles: Sequence[dict[str, Any]], title: str) -> str:
 </head>
 <body>
 <h1>{html.escaped(title)}</h1>
-<p>recorded {html.escaped(written)} by workbench</p>
+<p>{html.escaped(_dates(views))} by workbench</p>
 <main>
 {sections}
 </main>
@@ -89,6 +89,16 @@ def _page(bundles: Sequence[dict[str, Any]], title: str) -> str:
 </body>
 </html>
 """
+
+
+def _dates(views: Sequence[dict[str, Any] | None]) -> str:
+    """When the runs that are shown were recorded, and that what is shown of live clusters is of now."""
+    runs = [view["model"]["run"] for view in views if view is not None and view["view"] == "replay"]
+    recorded = [
+        f"run {run['name']} recorded {run['written'].replace('T', ' ')}" for run in runs if run["written"]
+    ]
+    now = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+    return ", ".join([*recorded, f"exported {now}"])
 
 
 def _inert(value: Any) -> str:

@@ -69,7 +69,8 @@ function runOf(model: Shown["model"]): string {
 
 /** A line on what this is, and one on each strategy. */
 function summaryOf({ model }: Shown): string[] {
-  const written = `recorded ${new Date().toLocaleString("sv")} by workbench`;
+  const recorded = "notes" in model ? `recorded ${model.run.written.replace("T", " ").slice(0, 19)}, ` : "";
+  const written = `${recorded}exported ${new Date().toLocaleString("sv")} by workbench`;
   const timed = timedOf(model);
   if (!timed) return [written];
   const { counters, groups } = timed.snapshot;

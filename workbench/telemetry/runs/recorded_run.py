@@ -120,6 +120,14 @@ class Run:
                 self._span = _span(list(self._extents()))
             return self._span
 
+    def ended_ns(self) -> int:
+        """When the last record ended, in ns since 1970; without records, when the recording began.
+
+        Raises:
+          DataCorruption: if the file is damaged.
+        """
+        return self.anchor.to_wall_ns(self.span().end_ns or self.anchor.monotonic_ns)
+
     def transfers(self) -> Mapping[Kind, Times]:
         """How long each collective took from the arrival of its last replica, over the whole run; see `transfers`.
 

@@ -20,7 +20,8 @@ class RunEntry:
     Attributes:
       path: The file.
       name: What to call it.
-      written: Time of day when it ended, ISO 8601, or "".
+      written: Time of day when its last record ended, ISO 8601, or ""; of a file that cannot be opened, when it changed
+        last.
       size_bytes: The size of the file.
       records: Records in it.
       duration_seconds: From the first record to the last.

@@ -82,16 +82,16 @@ def run_entry(path: Path) -> RunEntry:
         return _entry(open_run(path))
     except (WorkbenchError, OSError) as error:
         problem = str(error).splitlines()[0]
-        return RunEntry(str(path), path.stem, *_written(path), 0, 0.0, 0, 0, problem)
+        return RunEntry(str(path), path.stem, *_changed(path), 0, 0.0, 0, 0, problem)
 
 
 def _entry(run: Run) -> RunEntry:
     span = run.span()
-    written, size_bytes = _written(run.path)
+    changed, size_bytes = _changed(run.path)
     return RunEntry(
         path=str(run.path),
         name=run.path.stem,
-        written=written,
+        written=_time_of_day(run.ended_ns()) or changed,  # the file may be a copy, made later
         size_bytes=size_bytes,
         records=span.records,
         duration_seconds=round(span.seconds, 3),
@@ -101,14 +101,21 @@ def _entry(run: Run) -> RunEntry:
     )
 
 
-def _written(path: Path) -> tuple[str, int]:
-    """Time of day when a file was written, and its size; of one that has just gone, nothing."""
+def _changed(path: Path) -> tuple[str, int]:
+    """Time of day when a file changed last, and its size; of one that has just gone, nothing."""
     try:
         status = path.stat()
     except OSError:
         return "", 0
-    written = datetime.datetime.fromtimestamp(status.st_mtime).astimezone()
-    return written.isoformat(timespec="seconds"), status.st_size
+    return _time_of_day(status.st_mtime_ns), status.st_size
+
+
+def _time_of_day(time_ns: int) -> str:
+    """ISO 8601, from ns since 1970; "" if there is no such time, as in a file made to confuse."""
+    try:
+        return datetime.datetime.fromtimestamp(time_ns / 1e9).astimezone().isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def replay_of(run: Run, steps: range | None = None) -> dict[str, Any]:
