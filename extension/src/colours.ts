@@ -68,13 +68,6 @@ export function statusOf(word: string): Status {
   return STATUS[word] ?? { sign: "○", colour: "currentColor" };
 }
 
-/** Signs of how loudly an event is shown. */
-export const SEVERITY: Record<string, Status> = {
-  info: { sign: "·", colour: "currentColor" },
-  warning: { sign: "▲", colour: WARNING },
-  error: { sign: "✖", colour: BAD },
-};
-
 /** Colours of the surroundings, for canvases; from the style sheet, so that themes decide. */
 export interface Palette {
   text: string;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Collectives, DatasetSharding, EventItem, Models } from "../src/models";
+import type { Collectives, DatasetSharding, EventItem, Models, Verdict } from "../src/models";
 import { memoryText } from "../src/format";
+import { OPEN } from "../src/view";
 import { VIEWS, type ViewName } from "../src/views";
 import { Selection } from "../src/selection";
 import { placeOf, rangeOf } from "../src/views/elements";
@@ -262,6 +263,98 @@ test("a replica that is picked out in one view lights up in the others", async (
   assert.equal(table.root.querySelectorAll("tr[aria-selected=true]").length, 0);
   table.unmount();
   log.unmount();
+});
+
+const [GONE, LATE]: [Verdict, Verdict] = [
+  recorded.lost.overview.verdict,
+  {
+    severity: "warning",
+    code: "late",
+    sentence: "Replica 2 makes everyone wait",
+    evidence: "it computes longer",
+    link: "heat_map",
+    replica: 2,
+    step: -1,
+  },
+];
+const SAID = { ...recorded.lost, overview: { ...recorded.lost.overview, verdict: GONE, others: [LATE] } };
+
+/** Takes what a view asks to open, as a pane does. */
+function opening(root: HTMLElement): string[] {
+  const asked: string[] = [];
+  root.addEventListener(OPEN, (event) => {
+    event.preventDefault();
+    asked.push((event as CustomEvent<{ view: string }>).detail.view);
+  });
+  return asked;
+}
+
+test("the log begins with all that is to be said of the run, with signs, and ways to what explains it", () => {
+  const shown = show("log", SAID);
+  const asked = opening(shown.root);
+  const cards = [...shown.root.querySelectorAll<HTMLElement>(".wb-verdict")];
+
+  assert.deepEqual(
+    cards.map((card) => [card.dataset["severity"], textOf(card.querySelector("h4"))]),
+    [
+      ["error", GONE.sentence],
+      ["warning", LATE.sentence],
+    ],
+  );
+  assert.ok(cards.every((card) => card.querySelector("svg.wb-severity")));
+  assert.equal(cards[0]!.querySelector("button"), null); // the log explains it
+  button(shown.root, "Show the steps →").click();
+  assert.deepEqual(asked, ["heat_map"]);
+  shown.unmount();
+
+  const watching = { ...GONE, severity: "watching", code: "watching" };
+  const early = show("log", { ...SAID, overview: { ...SAID.overview, verdict: watching, others: [] } });
+  assert.equal(early.root.querySelector(".wb-verdict"), null);
+  early.unmount();
+});
+
+test("an alert of the log leads to what explains it, by pointer and by key, and lights up its replica", async () => {
+  const selection = new Selection();
+  const shown = show("log", SAID, { selection });
+  button(shown.root, "Alerts").click();
+  await settled();
+  const cells = [...shown.root.querySelectorAll<HTMLElement>("td")];
+  const lost = cells.find((cell) => textOf(cell) === "replica_lost")!;
+  assert.equal(
+    lost.querySelector<HTMLElement>("[data-severity=error] svg")?.getAttribute("class"),
+    "wb-severity",
+  );
+  assert.equal(cells.find((cell) => textOf(cell) === "stderr")!.querySelector("button"), null);
+
+  lost.querySelector("button")!.click(); // nothing around it can open a view
+  await settled();
+  assert.match(textOf(shown.root), /wb\.topology\(\) shows it/);
+  assert.equal(selection.now.replica, 1);
+  selection.toggle(1);
+  await settled();
+
+  const asked = opening(shown.root);
+  const again = [...shown.root.querySelectorAll<HTMLElement>("td")].find(
+    (cell) => textOf(cell) === "replica_lost",
+  )!;
+  again.focus();
+  await settled();
+  press("Enter", again);
+  await settled();
+  assert.deepEqual(asked, ["topology"]);
+  assert.equal(selection.now.replica, 1);
+  assert.doesNotMatch(textOf(shown.root), /shows it/);
+  shown.unmount();
+});
+
+test("a log inside the overview leads on to the overview's other views", async () => {
+  const shown = show("overview", SAID);
+  button(shown.root, "Show the log →").click();
+  await settled();
+  button(shown.root, "Show the steps →").click();
+  await settled();
+  assert.match(textOf(shown.root), /Lateness by replica and step/);
+  shown.unmount();
 });
 
 test("the tabs are reached by arrow keys and show one view each", async () => {

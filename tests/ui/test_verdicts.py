@@ -88,7 +88,10 @@ def test_a_late_replica_is_named_live_and_in_a_recording(threads: wb.Cluster, tm
         )
         assert told is not None
         assert int(told[1]) > 0.9 * int(told[2])
-    assert repr(wb.diagnose()).startswith("Replica 1 makes everyone wait: ")
+    assert repr(wb.diagnose()).startswith("▲ Replica 1 makes everyone wait: ")
+    title, first, *_ = repr(wb.log()).splitlines()
+    assert title.startswith("Log: ")
+    assert first.startswith("▲ Replica 1 makes everyone wait: ")
     assert repr(wb.collectives()).startswith("▲ Replica 1 makes everyone wait: ")
 
 
@@ -140,7 +143,7 @@ def test_a_hang_names_who_is_waited_for_and_where_it_is(threads: wb.Cluster) -> 
         found = eventually(lambda: judged(threads), "stuck")
         assert re.fullmatch(r"Stuck for \d+ s: all_reduce waits for replica 1", found.sentence)
         assert (found.replica, found.step, found.link) == (1, 25, "lanes")
-        assert repr(wb.diagnose()).startswith("Stuck for ")
+        assert repr(wb.diagnose()).startswith("✖ Stuck for ")
     finally:
         go_on.set()
         thread.join(PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-// What is to be said of a run first: a sentence, its evidence, and a way to the view that explains it.
+// What is to be said of a run: a sentence, its evidence, and a way to the view that explains it.
 import type { Verdict } from "../models";
 import type { ViewName } from "../view";
 import { SeveritySign } from "./icons";
@@ -16,8 +16,15 @@ const LINKS: Partial<Record<string, string>> = {
   devices: "Show the devices",
 };
 
-export function VerdictCard({ verdict, open }: { verdict: Verdict; open(view: ViewName): void }) {
-  const link = Object.hasOwn(LINKS, verdict.link) && LINKS[verdict.link];
+interface Props {
+  verdict: Verdict;
+  open(view: ViewName): void;
+  /** The view around it, to which it needs no way. */
+  here?: ViewName;
+}
+
+export function VerdictCard({ verdict, open, here }: Props) {
+  const link = verdict.link !== here && Object.hasOwn(LINKS, verdict.link) && LINKS[verdict.link];
   return (
     <div class="wb-verdict" data-severity={verdict.severity}>
       <SeveritySign severity={verdict.severity} />

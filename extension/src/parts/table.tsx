@@ -146,9 +146,11 @@ export function Table<Row>(props: Props<Row>) {
     };
     const next = moves[event.key];
     const picked = shown[row];
+    const link = (event.target as Element).querySelector("button");
     if (next) move(...next);
     else if (event.key !== "Enter" && event.key !== " ") return;
     else if (row < 0) sortBy(column);
+    else if (link) link.click();
     else if (picked !== undefined) onPick?.(picked);
     event.preventDefault();
     event.stopPropagation(); // notebooks have shortcuts of their own for these keys

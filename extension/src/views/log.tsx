@@ -1,13 +1,15 @@
-// What happened beside the collectives: alerts, and what replicas printed; filtered by kind and by the selected replica.
-import { useState } from "preact/hooks";
-import { SEVERITY } from "../colours";
+// What is to be said of the run, and what happened beside the collectives: alerts, and what replicas printed; filtered by
+// kind and by the selected replica.
+import { useRef, useState } from "preact/hooks";
+import { SeveritySign } from "../overview/icons";
+import { VerdictCard } from "../overview/verdict";
 import { Head } from "../parts/head";
-import { Sign } from "../parts/status";
+import { type Open, useOpening } from "../parts/opening";
 import { stepsOf } from "../parts/steps";
 import { named, numeric, selecting, Table, type Column } from "../parts/table";
 import { count, counted, NOTHING } from "../format";
 import type { Collectives, EventItem } from "../models";
-import type { Context, View } from "../view";
+import type { Context, View, ViewName } from "../view";
 import { DROPPED_EVENTS } from "./collective_table";
 import { Button } from "../parts/small";
 
@@ -18,6 +20,17 @@ const FILTERS: { name: string; keeps(event: EventItem): boolean }[] = [
   { name: "Lifecycle", keeps: (event) => event.kind === "lifecycle" },
 ];
 
+/** What explains an alert, by its name. */
+const EVIDENCE: Partial<Record<string, ViewName>> = {
+  nan: "values",
+  inf: "values",
+  copies_differ: "values",
+  mismatch: "lanes",
+  timeout: "lanes",
+  replica_lost: "topology",
+  worker_lost: "topology",
+};
+
 export const log: View<Collectives> = {
   title: "Alerts and log",
   draw({ model, context }) {
@@ -27,6 +40,9 @@ export const log: View<Collectives> = {
 
 function Log({ model, context }: { model: Collectives; context: Context }) {
   const [filter, setFilter] = useState(0);
+  const root = useRef<HTMLDivElement>(null);
+  const [open, said] = useOpening(root);
+  const { verdict, others } = model.overview;
   const { events, counters } = model.snapshot;
   const chosen = context.selected.replica;
   const rows = events.filter(
@@ -35,7 +51,7 @@ function Log({ model, context }: { model: Collectives; context: Context }) {
   );
   const alerts = events.filter((event) => event.kind === "alert").length;
   return (
-    <div class="wb-part">
+    <div class="wb-part" ref={root}>
       <Head
         title="Alerts and log"
         facts={[
@@ -55,7 +71,15 @@ function Log({ model, context }: { model: Collectives; context: Context }) {
         ))}
         {chosen !== null && <Button onClick={() => context.select(chosen)}>Every replica</Button>}
       </Head>
-      <LogRows model={model} events={rows} context={context} />
+      {verdict.severity !== "watching" && (
+        <div class="wb-verdicts">
+          {[verdict, ...others].map((one) => (
+            <VerdictCard key={`${one.code} ${one.replica}`} verdict={one} open={open} here="log" />
+          ))}
+        </div>
+      )}
+      {said}
+      <LogRows model={model} events={rows} context={context} open={open} />
     </div>
   );
 }
@@ -65,10 +89,11 @@ interface RowsProps {
   /** Of the model. */
   events: readonly EventItem[];
   context: Context;
+  open: Open;
 }
 
 /** The rows alone. */
-export function LogRows({ model, events: rows, context }: RowsProps) {
+export function LogRows({ model, events: rows, context, open }: RowsProps) {
   // An event knows its step, but not of which replicas: with several strategies that says too little.
   const { groups } = model.snapshot;
   const steps = stepsOf(groups.length === 1 ? groups[0]! : null, context);
@@ -76,7 +101,7 @@ export function LogRows({ model, events: rows, context }: RowsProps) {
     <Table
       label="Alerts and log"
       empty={model.status === "live" ? "nothing happened yet" : "nothing happened"}
-      columns={columnsOf(model.snapshot.events[0]?.t_ns ?? 0)}
+      columns={columnsOf(model.snapshot.events[0]?.t_ns ?? 0, open)}
       rows={rows}
       keyOf={(event) => event.key}
       {...selecting(context, (event: EventItem) => event.replica)}
@@ -87,7 +112,7 @@ export function LogRows({ model, events: rows, context }: RowsProps) {
   );
 }
 
-function columnsOf(startNs: number): Column<EventItem>[] {
+function columnsOf(startNs: number, open: Open): Column<EventItem>[] {
   const or = (number: number) => (number < 0 ? NOTHING : String(number));
   return [
     {
@@ -102,11 +127,21 @@ function columnsOf(startNs: number): Column<EventItem>[] {
       left: true,
       least: 84,
       text: (event) => event.name,
-      show: (event) => (
-        <>
-          <Sign {...(SEVERITY[event.severity] ?? SEVERITY["info"]!)} /> {event.name}
-        </>
-      ),
+      show: ({ kind, name, severity }) => {
+        const view = kind === "alert" && Object.hasOwn(EVIDENCE, name) && EVIDENCE[name];
+        return (
+          <span class="wb-what" data-severity={severity}>
+            {severity !== "info" && <SeveritySign severity={severity} />}
+            {view ? (
+              <Button class="wb-link" tabIndex={-1} onClick={() => open(view)}>
+                {name}
+              </Button>
+            ) : (
+              name
+            )}
+          </span>
+        );
+      },
     },
     numeric("replica", (event) => event.replica, or),
     named("host", (event) => event.host || NOTHING, { rank: 1 }),

@@ -13,6 +13,7 @@ import { Nothing } from "../overview/nothing";
 import { newestSteps, rowsOf } from "../overview/rows";
 import { Twin } from "../overview/twin";
 import { VerdictCard } from "../overview/verdict";
+import { type Open, useOpening } from "../parts/opening";
 import { StatusWord } from "../parts/status";
 import { stepsOf } from "../parts/steps";
 import { useStill } from "../parts/still";
@@ -25,14 +26,6 @@ import { log, LogRows } from "./log";
 import { stuck } from "./stuck";
 import { sweep } from "./sweep";
 
-/** What shows a view that cannot be opened from here. */
-const CALLS: Partial<Record<ViewName, string>> = {
-  values: "wb.inspect(value)",
-  input: "dataset.explain()",
-  dataset_sharding: "wb.explain_sharding(dataset)",
-  devices: "wb.devices()",
-  topology: "wb.topology()",
-};
 /** Those that can be shown in its place where nothing can open another one. */
 const INSIDE: Partial<Record<ViewName, View<Collectives>>> = {
   collective_table: collectiveTable,
@@ -63,7 +56,6 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
   const [paused, setPaused] = useState(false);
   const [asTable, setAsTable] = useState(false);
   const [inside, setInside] = useState<ViewName | null>(null);
-  const [said, setSaid] = useState("");
   const shown = useStill(model, paused);
   const recent = useRecent(shown.snapshot.version);
   const room = useRoom(root);
@@ -72,21 +64,21 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
   const group = shown.snapshot.groups.find(
     (one) => one.run_id === about.run_id && one.group === about.group && one.steps.length > 0,
   );
-  const open = (view: ViewName) => {
-    const asked = new CustomEvent(OPEN, {
-      detail: { view },
-      bubbles: true,
-      composed: true,
-      cancelable: true,
-    });
-    setSaid("");
-    if (!root.current?.dispatchEvent(asked)) return;
-    if (Object.hasOwn(INSIDE, view)) setInside(view);
-    else if (CALLS[view]) setSaid(`${CALLS[view]} shows it`);
+  const [open, said] = useOpening(root, (view) => {
+    const has = Object.hasOwn(INSIDE, view);
+    if (has) setInside(view);
+    return has;
+  });
+  /** Asked for by what is shown inside. */
+  const onOpen = (event: CustomEvent<{ view: ViewName }>) => {
+    if (event.target === root.current) return;
+    event.preventDefault();
+    event.stopPropagation();
+    open(event.detail.view);
   };
   const Other = inside && INSIDE[inside]?.draw;
   return (
-    <div class="wb-canvas" ref={root}>
+    <div class="wb-canvas" ref={root} {...{ [`on${OPEN}`]: onOpen }}>
       <div class="wb-page wb-part">
         <div class="wb-title">
           {inside ? (
@@ -130,11 +122,7 @@ function Page({ model, context }: { model: Collectives; context: Context }) {
         ) : (
           <>
             <VerdictCard verdict={verdict} open={open} />
-            {said && (
-              <p class="wb-said" role="status">
-                {said}
-              </p>
-            )}
+            {said}
             <Figures overview={about} group={group} steps={stepsOf(group, context)} open={open} />
             {asTable ? (
               <Twin overview={about} group={group} rows={rowsOf(group)} />
@@ -161,7 +149,7 @@ interface ChartsProps {
   room: number;
   now: string;
   context: Context;
-  open(view: ViewName): void;
+  open: Open;
 }
 
 function Charts({ model, group, room, now, context, open }: ChartsProps) {
@@ -202,7 +190,7 @@ function Charts({ model, group, room, now, context, open }: ChartsProps) {
             <CollectiveRows table={table} context={context} />
           </Module>
           <Module name="Log" about="alerts, and what replicas printed" pane="log" open={open}>
-            <LogRows model={model} events={events.slice(-MOST_LINES)} context={context} />
+            <LogRows model={model} events={events.slice(-MOST_LINES)} context={context} open={open} />
           </Module>
         </>
       )}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tests.ui.conftest import Tags
 from workbench.telemetry.verdicts import Verdict
 from workbench.ui.cluster.diagnosis import Diagnosis
 from workbench.ui.cluster.reports import GroupReport, ReplicaReport, WorkerReport
@@ -35,11 +36,33 @@ def flight(seq: int, op: str, site: str) -> tuple[dict[str, Any], ...]:
 
 
 def diagnosis(*replicas: ReplicaReport, workers: tuple[WorkerReport, ...] = (), **changes: Any) -> Diagnosis:
+    said = changes.pop("said", [SAID])
     group = GroupReport("MirroredStrategy", "live", 1, 3, 2, 1, tuple(replicas))
     workers = workers or (WORKER, replace(WORKER, name="1"))
     return Diagnosis(
-        run="7f3a", status="live", workers=workers, groups=[replace(group, **changes)], said=[SAID]
+        run="7f3a", status="live", workers=workers, groups=[replace(group, **changes)], said=said
     )
+
+
+def test_a_sign_comes_first_and_in_a_notebook_a_click_shows_the_evidence() -> None:
+    worse = Verdict("error", "nan", "NaN <b>since</b> step 3", "", "values")
+    lost = replace(WORKER, lost="was killed by SIGKILL", answered=False)
+    found = diagnosis(REPLICA, workers=(lost,), said=[worse, SAID], in_flight=0, committed_step=3)
+    drawn = found._repr_html_()
+
+    assert repr(found).splitlines()[0] == "✖ NaN <b>since</b> step 3"
+    assert repr(diagnosis(REPLICA)).startswith("▲ Replica 1 makes everyone wait: it computes 5 ms\n")
+    assert Tags(drawn).tags.count("details") == 1
+    assert "b" not in Tags(drawn).tags
+    text = Tags(drawn).text
+    for part in (
+        "✖ NaN <b>since</b> step 3",
+        "▲ Replica 1 makes everyone wait",
+        "it computes 5 ms",
+        "run 7f3a: idle, step 3 was the last",
+        "worker 0 (a, pid 8123) is lost",
+    ):
+        assert text.count(part) == 1
 
 
 def test_an_idle_run_is_one_line() -> None:

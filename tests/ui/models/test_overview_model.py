@@ -39,6 +39,23 @@ def test_the_figures_are_those_of_all_replicas(replicas: int) -> None:
     assert 15 < model.waited_percent < 35  # 5 of 20 ms
     assert (model.verdict.code, model.verdict.replica) == ("late", replicas // 3)
     assert model.verdict.link in ("lanes", "heat_map")
+    assert [verdict.code for verdict in model.others] == []
+
+
+def test_what_is_to_be_said_after_the_first_thing_comes_in_its_order() -> None:
+    crowd = run(4, 40)
+    newest = crowd.feed.snapshot().groups[0].generation
+    for number in range(6):
+        message = f"copies of w{number} differ: replica 2; largest difference 1"
+        crowd.feed.add_event(
+            Event("alert", "copies_differ", message, 10**9, severity="error", generation=newest)
+        )
+    model = overview_model(crowd.feed.snapshot(), status="live")
+
+    assert model.verdict.sentence == "Copies of w0 differ: replica 2"
+    assert [verdict.sentence for verdict in model.others] == [
+        f"Copies of w{number} differ: replica 2" for number in range(1, 5)
+    ]
 
 
 def test_steps_are_told_one_by_one_beside_their_figures() -> None:

@@ -43,6 +43,16 @@ def test_whatever_users_write_is_shown_as_text(text: str) -> None:
     }
 
 
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_verdict_is_a_sign_and_a_sentence_with_its_evidence_behind_a_click(text: str) -> None:
+    drawn = Tags(html.verdict("warning", text, text))
+
+    assert drawn.tags == ["details", "summary", "span", "div"]
+    assert drawn.text == f"▲ {text}{text}"
+    assert Tags(html.verdict("good", text, "")).tags == ["div", "span"]
+    assert Tags(html.verdict(text, text, "")).text == f" {text}"
+
+
 def test_a_status_is_a_sign_and_a_word_not_only_a_colour() -> None:
     signs = {
         Tags(html.status(word)).text.split()[0] for word in ("live", "stale", "lost", "stopped", "replay")

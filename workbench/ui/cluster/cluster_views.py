@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 from workbench.distribute.strategies.strategy import Strategy
 from workbench.errors import FailedPreconditionError
 from workbench.runtime import Cluster, current_cluster
-from workbench.telemetry.formatting import NOTHING, SIGNS, printable, significant, size_text
+from workbench.telemetry.formatting import NOTHING, SIGNS, printable, shorten, significant, size_text
 from workbench.telemetry.snapshot import Snapshot
+from workbench.telemetry.verdicts import Verdict, verdicts
 from workbench.ui.cluster.cluster_model import DeviceHistory, as_stopped, topology_model
 from workbench.ui.models.cluster import Devices, Topology
 from workbench.ui.render import html
-from workbench.ui.render.text_table import aligned
-from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.render.text_table import WIDTH, aligned
+from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource
 from workbench.ui.widgets.sources import Polled, Source
 
 _MAX_ROWS: Final = 32
+_MAX_SAID: Final = 5
 _PLACES: Final = ("host", "worker", "device", "strategy", "replica", "status", "kind", "what", "message")
 
 
@@ -29,9 +31,7 @@ class ClusterView:
       cluster: What it shows.
     """
 
-    def __init__(
-        self, cluster: Cluster, source: Source, table: Callable[[], tuple[str, list[str], list[list[str]]]]
-    ) -> None:
+    def __init__(self, cluster: Cluster, source: Source, table: Callable[[], Table]) -> None:
         self.cluster = cluster
         self._source = source
         self._table = table
@@ -41,24 +41,32 @@ class ClusterView:
         return self._source.model()
 
     def __repr__(self) -> str:
-        return self._text(*self._table())
+        return self._text(self._table())
 
     def _repr_html_(self) -> str:
-        return self._html(*self._table())
+        return self._html(self._table())
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         table = self._table()  # once: that of devices asks Dask's scheduler
-        return mimebundle(self._source, text=self._text(*table), html=self._html(*table), include=include)
+        return mimebundle(self._source, text=self._text(table), html=self._html(table), include=include)
 
-    def _text(self, title: str, headings: list[str], rows: list[list[str]]) -> str:
+    def _text(self, table: Table) -> str:
+        title, headings, rows, said = table
         one_host = len({row[0] for row in rows}) < 2  # else it tells rows apart
         expendable = ("pid", "worker", "kind", "strategy", *(["host"] if one_host else ["memory"]))
         lines = aligned(headings, rows, left=(*_PLACES, "now"), expendable=expendable)
-        return "\n".join([f"{printable(title)}, {self.cluster.status}", *(lines if rows else [])])
+        first = [f"{printable(title)}, {self.cluster.status}"]
+        for verdict in said:
+            first.append(shorten(f"{SIGNS[verdict.severity]} {verdict.sentence}", WIDTH))
+            if verdict.evidence:
+                first.append(shorten(f"  {verdict.evidence}", WIDTH))
+        return "\n".join([*first, *(lines if rows else [])])
 
-    def _html(self, title: str, headings: list[str], rows: list[list[str]]) -> str:
+    def _html(self, table: Table) -> str:
+        title, headings, rows, said = table
         left = sum(heading in _PLACES for heading in headings)
-        parts = [html.table(headings, rows, left=left)] if rows else []
+        parts = [html.verdict(verdict.severity, verdict.sentence, verdict.evidence) for verdict in said]
+        parts += [html.table(headings, rows, left=left)] if rows else []
         return html.card(title, word=self.cluster.status, parts=parts)
 
 
@@ -147,7 +155,16 @@ def cluster_of(of: Strategy | Cluster | None, view: str) -> Cluster:
     return cluster
 
 
-def _topology_table(model: Topology) -> tuple[str, list[str], list[list[str]]]:
+class Table(NamedTuple):
+    """What a view prints: a title, a table, and what is said of the run between them."""
+
+    title: str
+    headings: list[str]
+    rows: list[list[str]]
+    said: Sequence[Verdict] = ()
+
+
+def _topology_table(model: Topology) -> Table:
     rows = []
     for host in model.hosts:
         for worker in host.workers:
@@ -161,10 +178,10 @@ def _topology_table(model: Topology) -> tuple[str, list[str], list[list[str]]]:
             if worker.detail and worker.status != "lost" and worker.devices:
                 rows.append([*facts, NOTHING, NOTHING, NOTHING, worker.detail])
     headings = ["host", "worker", "pid", "status", "memory", "device", "strategy", "replica", "now"]
-    return f"Cluster, run {model.run}", headings, _bounded(rows)
+    return Table(f"Cluster, run {model.run}", headings, _bounded(rows))
 
 
-def _devices_table(model: Devices) -> tuple[str, list[str], list[list[str]]]:
+def _devices_table(model: Devices) -> Table:
     rows = [
         [
             use.host,
@@ -177,14 +194,14 @@ def _devices_table(model: Devices) -> tuple[str, list[str], list[list[str]]]:
         ]
         for use in model.devices
     ]
-    return (
+    return Table(
         f"Devices, run {model.run}",
         ["host", "device", "kind", "status", "use", "memory", "of"],
         _bounded(rows),
     )
 
 
-def _log_table(snapshot: Snapshot, *, ended: bool) -> tuple[str, list[str], list[list[str]]]:
+def _log_table(snapshot: Snapshot, *, ended: bool) -> Table:
     events = snapshot.events
     start = events[0].t_ns if events else 0
     rows = [
@@ -197,7 +214,9 @@ def _log_table(snapshot: Snapshot, *, ended: bool) -> tuple[str, list[str], list
         ]
         for event in events[-_MAX_ROWS:]
     ]
-    return _log_title(snapshot, ended=ended), ["after", "what", "replica", "step", "message"], rows
+    headings = ["after", "what", "replica", "step", "message"]
+    said = [verdict for verdict in verdicts(snapshot)[:_MAX_SAID] if verdict.code != "watching"]
+    return Table(_log_title(snapshot, ended=ended), headings, rows, said)
 
 
 def _log_title(snapshot: Snapshot, *, ended: bool) -> str:

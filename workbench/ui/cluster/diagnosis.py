@@ -17,6 +17,7 @@ from workbench.runtime.driver.gang.silence import is_silent, silence_text, where
 from workbench.runtime.driver.membership import missing_seats
 from workbench.runtime.process.process_state import process_state
 from workbench.runtime.user_code.notebook_cells import with_cell_names, with_cells
+from workbench.telemetry.formatting import SIGNS
 from workbench.telemetry.verdicts import Verdict, verdicts
 from workbench.ui.cluster.flight_dump import write_dump
 from workbench.ui.cluster.reports import GroupReport, ReplicaReport, ServersReport, WorkerReport
@@ -31,7 +32,7 @@ DEADLINE_SECONDS: Final = 2.0
 
 
 class Diagnosis:
-    """What `wb.diagnose` found. Prints as a verdict of at most five lines.
+    """What `wb.diagnose` found. Prints as a verdict of at most five lines, in a notebook with all that is said.
 
     Attributes:
       run: Name of the run.
@@ -85,11 +86,12 @@ class Diagnosis:
         return write_dump(self.details, path)
 
     def __repr__(self) -> str:
-        return "\n".join(self.verdict)
+        return f"{SIGNS[self.said[0].severity]} " + "\n".join(self.verdict)
 
     def _repr_html_(self) -> str:
-        first, *rest = self.verdict
-        lines = "".join(map(html.alert, rest))
+        _, general, *rest = self.verdict
+        said = [html.verdict(each.severity, each.sentence, each.evidence) for each in self.said]
+        lines = map(html.alert, rest)
         stacks = "\n".join(
             f"worker {worker.name}\n{worker.stacks}" for worker in self.workers if worker.stacks
         )
@@ -98,7 +100,7 @@ class Diagnosis:
             if stacks
             else ""
         )
-        return html.card("Diagnosis", [first], word=self.status, parts=[lines, folded])
+        return html.card("Diagnosis", [general], word=self.status, parts=[*said, *lines, folded])
 
 
 def diagnose(cluster: Cluster | None = None) -> Diagnosis:

@@ -11,7 +11,7 @@ from workbench.ui.cluster.cluster_views import cluster_of
 from workbench.ui.models.collectives import Overview
 from workbench.ui.models.overview_model import overview_model, share
 from workbench.ui.render import html
-from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource
 
 
@@ -45,16 +45,14 @@ class OverviewView:
     def _repr_html_(self) -> str:
         model = self._model()
         verdict = model.verdict
-        say = html.alert if verdict.severity in ("error", "warning") else html.remark
         rows = [list(figure) for figure in self._figures(model)]
         parts = [
-            say(f"{SIGNS[verdict.severity]} {verdict.sentence}"),
-            *([html.remark(verdict.evidence)] if verdict.evidence else []),
+            html.verdict(verdict.severity, verdict.sentence, verdict.evidence),
             *([html.table(["figure", "now"], rows, left=1)] if model.group else []),
         ]
         return html.card("Overview", _facts(model), word=self.cluster.status, parts=parts)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         return mimebundle(self._source, text=repr(self), html=self._repr_html_(), include=include)
 
     def _figures(self, model: Overview) -> list[tuple[str, str]]:

@@ -13,12 +13,11 @@ from workbench.telemetry.export.text import snapshot_text
 from workbench.telemetry.feed.losses import losses
 from workbench.telemetry.formatting import printable
 from workbench.telemetry.snapshot import Snapshot, TableRow
-from workbench.telemetry.verdicts import Verdict, verdicts
-from workbench.telemetry.verdicts.words import verdict_text
+from workbench.telemetry.verdicts import verdicts
 from workbench.ui.collectives.timings_table import HEADINGS, LEFT_COLUMNS, timing_cells
 from workbench.ui.render import html
 from workbench.ui.report import report
-from workbench.ui.widgets.bundle import mimebundle
+from workbench.ui.widgets.bundle import Bundle, mimebundle
 from workbench.ui.widgets.collectives import CollectivesSource
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ class Timings:
     def _status_now(self) -> str:
         return self.status if self._cluster is None else self._cluster.status
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Bundle:
         source = CollectivesSource("collectives", self._newest_shown, self._status_now, self.silent)
         return mimebundle(source, text=repr(self), html=self._repr_html_(), include=include)
 
@@ -153,7 +152,8 @@ class Timings:
             )
             for group in groups
         ]
-        said = [_said(each) for each in verdicts(self.snapshot)] if groups else []
+        found = verdicts(self.snapshot) if groups else ()
+        said = [html.verdict(each.severity, each.sentence, each.evidence) for each in found]
         counters = self.snapshot.counters
         facts = [f"{counters.collectives:,} recorded"] if groups else ["none recorded yet"]
         lost = losses(counters)
@@ -177,11 +177,6 @@ def _only(snapshot: Snapshot, group: str) -> Snapshot:
 
 def _group_of(row: TableRow) -> str:
     return row.group
-
-
-def _said(verdict: Verdict) -> str:
-    say = html.alert if verdict.severity in ("error", "warning") else html.remark
-    return say(verdict_text(verdict))
 
 
 def _silence(address: str) -> str:

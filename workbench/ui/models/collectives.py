@@ -43,6 +43,7 @@ class Overview:
       step: The newest step, -1 before the first.
       more_groups: Other strategies of the run.
       verdict: What is to be said first.
+      others: What is to be said after it, the most important first; a few.
       steps_per_second: Over the newest steps, without pauses between them; None where it cannot be told.
       waited_percent: How much of a step replicas wait for the last one, over the newest steps, or None.
       not_finite_steps: Into how many steps something went that is not finite.
@@ -56,6 +57,7 @@ class Overview:
     step: int
     more_groups: int
     verdict: Verdict
+    others: tuple[Verdict, ...]
     steps_per_second: float | None
     waited_percent: float | None
     not_finite_steps: int

@@ -11,6 +11,7 @@ from workbench.telemetry.snapshot import GroupView, Snapshot, StepTiming
 from workbench.ui.models.collectives import Overview, Verdict
 
 _RATE_OVER: Final = 32
+_MOST_OTHERS: Final = 4
 _PAUSE: Final = 4.0
 """A step that took so many times the usual one was none: the notebook paused between two."""
 _VIEWS: Final = {"lateness": "heat_map", "dataset": "dataset_sharding"}
@@ -26,10 +27,11 @@ def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
     """
     if not snapshot.groups:
         nothing = Verdict("watching", "watching", "No replicas have met yet", "", "", -1, -1)
-        return Overview("", "", 0, 0, 0, -1, 0, nothing, None, None, 0)
+        return Overview("", "", 0, 0, 0, -1, 0, nothing, (), None, None, 0)
     group = snapshot.groups[0]
     lost = lost_replicas(snapshot, group)
     waited = group.pace.waited_share
+    first, *others = map(_shown, verdicts.verdicts(snapshot))
     return Overview(
         run_id=group.run_id,
         group=group.group,
@@ -38,7 +40,8 @@ def overview_model(snapshot: Snapshot, *, status: str) -> Overview:
         hosts=group.hosts,
         step=group.steps[-1].step if group.steps else -1,
         more_groups=len(snapshot.groups) - 1,
-        verdict=_shown(verdicts.verdicts(snapshot)[0]),
+        verdict=first,
+        others=tuple(others[:_MOST_OTHERS]),
         steps_per_second=steps_per_second(group.steps),
         waited_percent=None if waited is None else round(100 * waited, 2),
         not_finite_steps=_not_finite_steps(group),

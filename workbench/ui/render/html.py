@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from workbench.telemetry.formatting import printable_lines
+from workbench.telemetry.formatting import SIGNS, printable_lines
 
 # Okabe–Ito colours; the word and the sign say the same, for those who see no colours.
 _STATUS: Final = {
@@ -24,6 +24,7 @@ _STATUS: Final = {
     "in sync": ("●", "#009E73"),
     "diverged": ("✖", "#D55E00"),
 }
+_SEVERITY: Final = {"good": "#009E73", "warning": "#E69F00", "error": "#D55E00"}
 _CARD: Final = (
     "max-width:100%;overflow-x:auto;padding:6px 10px;border:1px solid;"
     "border-color:var(--jp-border-color2,rgba(128,128,128,.5));border-radius:4px;"
@@ -82,6 +83,21 @@ def quiet(text: str) -> str:
 def alert(text: str) -> str:
     """A line that a person should look at."""
     return f'<div style="{_ALERT}">{escaped(text)}</div>'
+
+
+def verdict(severity: str, sentence: str, evidence: str) -> str:
+    """A sentence on a run with its sign; a click shows the evidence, without a script.
+
+    Args:
+      severity: One of `formatting.SIGNS`, for sign and colour.
+      sentence: The sentence.
+      evidence: The figures behind it, or "".
+    """
+    colour = _SEVERITY.get(severity, "currentColor")
+    said = f'<span style="color:{colour}">{SIGNS.get(severity, "")}</span> {escaped(sentence)}'
+    if not evidence:
+        return f"<div>{said}</div>"
+    return f"<details><summary>{said}</summary>{remark(evidence)}</details>"
 
 
 def remark(text: str) -> str:
