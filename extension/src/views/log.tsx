@@ -125,7 +125,7 @@ function columnsOf(startNs: number, open: Open): Column<EventItem>[] {
     {
       title: "what",
       left: true,
-      least: 84,
+      least: 120,
       text: (event) => event.name,
       show: ({ kind, name, severity }) => {
         const view = kind === "alert" && Object.hasOwn(EVIDENCE, name) && EVIDENCE[name];
@@ -146,7 +146,7 @@ function columnsOf(startNs: number, open: Open): Column<EventItem>[] {
     numeric("replica", (event) => event.replica, or),
     named("host", (event) => event.host || NOTHING, { rank: 1 }),
     numeric("step", (event) => event.step, or),
-    named("message", (event) => event.message, { least: 110 }),
-    named("call site", (event) => event.site || NOTHING, { least: 70 }),
+    named("message", (event) => event.message, { least: 92 }),
+    named("call site", (event) => event.site || NOTHING, { least: 64 }),
   ];
 }
