@@ -19,7 +19,7 @@ from workbench.data.stored.position import (
     write_position,
 )
 from workbench.data.structure import flatten
-from workbench.data.tables import BytesTable, Failed, Run, attempts
+from workbench.data.tables import BytesTable, Failed, Run
 from workbench.debugging import numerics
 from workbench.errors import InvalidArgumentError, OutOfRangeError
 
@@ -104,11 +104,20 @@ class Elements:
 def elements_of(runs: Iterator[Run]) -> Iterator[Any]:
     """Elements in their structure, and `Failed` in the place of those that could not be made."""
     for run in runs:
-        if not isinstance(run, Failed) and isinstance(run.table, BytesTable):
-            yield from run.table.chosen(run.rows)  # lines and records come by the million
+        if isinstance(run, Failed):
+            yield run
             continue
-        for item in attempts(iter((run,)), False):
-            yield item if isinstance(item, Failed) else item[1].pack(item[0])
+        table = run.table
+        if isinstance(table, BytesTable):
+            yield from table.chosen(run.rows)  # lines and records come by the million
+            continue
+        row, pack = table.row, table.structure.pack
+        for index in run.indices():
+            try:
+                item = pack(row(index))
+            except Exception as error:  # batches are put together only here
+                item = Failed(error)
+            yield item
 
 
 class DatasetIterator:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ import pytest
 
 import workbench as wb
 from workbench.data import Dataset, ParquetDataset, TensorSpec
+from workbench.data.formats import parquet
 from workbench.data.sharding.autoshard import auto_shard
 from workbench.errors import DataCorruption, DataLossError, InvalidArgumentError, NotFoundError
 
@@ -139,6 +144,84 @@ def test_rows_are_decoded_some_at_a_time_where_columns_that_are_read_are_wide(tm
     assert sum(runs(["label", "image"])) == 200
     assert max(runs(["label", "image"])) < 100
     assert runs(["label"], [("imagery", "<", 150)]) == [150]
+
+
+def test_row_groups_are_decoded_ahead_in_their_order_and_in_bounded_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parquet, "_BEGUN_BYTES", 32)
+    monkeypatch.setattr(parquet, "_PART_BYTES", 12)
+    sizes = dict(enumerate([5, 5, 5, 20, 12, 12, 12, 40, 1, 33, 6, 6, 6]))
+    begun: list[int] = []
+    ended: list[int] = []
+
+    def batches(part: list[int]) -> Iterator[Any]:
+        yield from part
+        ended.extend(part)
+
+    def begin(part: list[int]) -> Iterator[Any]:
+        begun.extend(part)
+        return batches(part)
+
+    order, newest = [], []
+    for group in parquet._read_ahead(sizes, list(sizes), begin):
+        order.append(group)
+        held = [sizes[each] for each in begun if each not in ended]
+        assert sum(held) <= 32 or len(held) == 1
+        newest.append(begun[-1])
+    assert order == list(sizes)
+    assert newest == [2, 2, 3, 4, 5, 6, 6, 7, 8, 9, 12, 12, 12]
+
+
+@pytest.fixture
+def one_group_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "_PART_BYTES", 1)
+
+
+@pytest.mark.usefixtures("one_group_a_part")
+@pytest.mark.parametrize("filters", [None, [("y", ">=", 15.0)]])
+def test_parts_that_are_decoded_ahead_keep_order_and_positions(tmp_path: Path, filters: Any) -> None:
+    dataset = ParquetDataset(numbers(tmp_path / "a", 0, 95), ["x"], filters)
+    runs = list(dataset.open(dataset.next_pass(provenance=True)))
+    expected = list(range(30 if filters else 0, 95))
+    assert [int(x) for run in runs for x in run.gather()[0]] == expected
+    assert [int(number) for run in runs for number in run.ids()] == expected
+    assert len(runs) == (7 if filters else 10)
+
+
+@pytest.mark.usefixtures("one_group_a_part")
+def test_damage_in_a_part_that_is_decoded_ahead_is_told_at_its_place(tmp_path: Path) -> None:
+    path = Path(
+        numbers(tmp_path / "a", 0, 40, compression="none", use_dictionary=False, write_page_checksum=True)
+    )
+    start = pq.ParquetFile(path).metadata.row_group(1).column(0).data_page_offset
+    damaged = bytearray(path.read_bytes())
+    damaged[start + 40 : start + 60] = b"\xff" * 20
+    path.write_bytes(damaged)
+    rows = iter(ParquetDataset([path, numbers(tmp_path / "b", 40, 5)]))
+    assert [next(rows)["x"] for _ in range(10)] == list(range(10))
+    with pytest.raises(DataLossError, match=r"a'.*the file is damaged"):
+        next(rows)
+    assert [row["x"] for row in rows] == list(range(40, 45))
+
+
+@pytest.mark.usefixtures("one_group_a_part")
+def test_an_iterator_that_is_dropped_leaves_no_file_open_and_no_memory(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", {"x": np.arange(400_000)}, 50_000)
+
+    def is_held() -> bool:
+        files = {os.path.realpath(f"/proc/self/fd/{file}") for file in os.listdir("/proc/self/fd")}
+        return path in files or pa.total_allocated_bytes() > before
+
+    before = pa.total_allocated_bytes()
+    rows = iter(ParquetDataset(path))
+    assert next(rows)["x"] == 0
+    assert is_held()
+    del rows
+    end = time.monotonic() + 60
+    while is_held():  # Arrow's threads end what they are at
+        assert time.monotonic() < end
+        threading.Event().wait(0.01)
 
 
 def test_filters_that_fit_no_column_are_told(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 _KEEP = "\0keep"
-_SCANNED_BYTES = 32 << 20
+_BEGUN_BYTES = 32 << 20
+_PART_BYTES = 12 << 20  # so that two are begun at a time
 _LARGE_GROUP_BYTES = 128 << 20
 _WIDE_ROW_BYTES = 256  # from here on, decoding some rows after the others takes no longer than all at once
 _BATCH_BYTES = 4 << 20
@@ -109,22 +111,23 @@ class Parquet(SplitReader):
                 wanted = {group.id for part in parts for group in part.row_groups}
                 kept = [split for split in splits if split in wanted]
             sizes = self._bytes_read(fragment, list(specs))
-            for some in _parts(sizes, kept):
-                positions = Positions([range(ends[split], ends[split + 1]) for split in some])
+
+            def begin(some: list[int]) -> Iterator[pa.RecordBatch]:
                 part = fragment.subset(row_group_ids=some)
                 row_bytes = _row_bytes(part, sizes)
                 if self.keep is None and row_bytes:
-                    batches = _streamed(file, part, list(specs), max(1, _BATCH_BYTES // row_bytes))
-                else:
-                    batches = self._scanned(path, part, list(specs))
-                for batch in batches:
-                    where = positions.take(batch.num_rows)
-                    if self.keep is not None:
-                        mask = pc.fill_null(batch.column(_KEEP), False)
-                        batch = batch.filter(mask)
-                        where = np.asarray(where)[mask.to_numpy(zero_copy_only=False)]
-                    if batch.num_rows:
-                        yield self.reading.run(batch, list(specs), where, path)
+                    return _streamed(file, part, list(specs), max(1, _BATCH_BYTES // row_bytes))
+                return self._scanned(path, part, list(specs))
+
+            positions = Positions([range(ends[split], ends[split + 1]) for split in kept])
+            for batch in _read_ahead(sizes, kept, begin):
+                where = positions.take(batch.num_rows)
+                if self.keep is not None:
+                    mask = pc.fill_null(batch.column(_KEEP), False)
+                    batch = batch.filter(mask)
+                    where = np.asarray(where)[mask.to_numpy(zero_copy_only=False)]
+                if batch.num_rows:
+                    yield self.reading.run(batch, list(specs), where, path)
 
     def _bytes_read(self, fragment: ds.ParquetFileFragment, names: list[str]) -> dict[int, int]:
         """Decoded bytes of each row group, of the columns that are read."""
@@ -146,18 +149,18 @@ class Parquet(SplitReader):
             sizes[group.id] = sum(of_group.column(column).total_uncompressed_size for column in columns)
         return sizes
 
-    def _scanned(
-        self, path: str, fragment: ds.ParquetFileFragment, names: list[str]
-    ) -> Iterator[pa.RecordBatch]:
-        """All rows; of a filter with one more column, which says what is kept."""
+    def _scanned(self, path: str, part: ds.ParquetFileFragment, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """All rows, which Arrow begins to decode; of a filter with one more column, which says what is kept."""
         import pyarrow.dataset as ds
 
         asked: Any = {name: ds.field(name) for name in names}
         if self.keep is not None:
             asked[_KEEP] = self.keep
         with _told(path):
-            scanner = fragment.scanner(columns=asked)
-        yield from scanner.to_batches()
+            scanner = part.scanner(columns=asked)
+        # Its threads begin here. What is wrong with the file is raised by the batches, at its place.
+        batches: Iterator[pa.RecordBatch] = scanner.to_batches()
+        return batches
 
 
 @contextlib.contextmanager
@@ -204,12 +207,36 @@ def _streamed(
     yield from reader.iter_batches(batch_size=rows, row_groups=groups, columns=names)
 
 
+def _read_ahead(
+    sizes: Mapping[int, int], splits: Sequence[int], begin: Callable[[list[int]], Iterator[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """The batches of row groups in their order. While the reader uses those of one part, Arrow decodes the next parts.
+
+    Args:
+      sizes: Decoded bytes of each row group.
+      splits: Which row groups.
+      begin: Begins to read the row groups of a part. What is begun takes at most 32 MiB, or is one part.
+    """
+    begun: deque[tuple[int, Iterator[pa.RecordBatch]]] = deque()
+    begun_bytes = 0
+    for part in _parts(sizes, splits):
+        part_bytes = sum(sizes[split] for split in part)
+        while begun and begun_bytes + part_bytes > _BEGUN_BYTES:
+            done_bytes, batches = begun.popleft()
+            yield from batches
+            begun_bytes -= done_bytes
+        begun.append((part_bytes, begin(part)))
+        begun_bytes += part_bytes
+    while begun:
+        yield from begun.popleft()[1]
+
+
 def _parts(sizes: Mapping[int, int], splits: Sequence[int]) -> Iterator[list[int]]:
     """Row groups that are scanned together: Arrow reads ahead as much of them as it can, whatever that takes."""
     part: list[int] = []
     part_bytes = 0
     for split in splits:
-        if part and part_bytes + sizes[split] > _SCANNED_BYTES:
+        if part and part_bytes + sizes[split] > _PART_BYTES:
             yield part
             part, part_bytes = [], 0
         part.append(split)

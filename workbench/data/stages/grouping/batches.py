@@ -36,8 +36,9 @@ class Joined:
         runs = [part for part in parts if type(part) is Run]
         structure = runs[0].table.structure if runs else None
         if structure is not None:
-            check_structures([run.table.structure for run in runs], list(map(len, runs)))
-            if len(runs) == len(parts) == len(self):
+            lengths = list(map(len, runs))
+            check_structures([run.table.structure for run in runs], lengths)
+            if len(runs) == len(parts) == sum(lengths):
                 return stack([run.table.row(run.rows[0]) for run in runs], structure)
         return concatenate([part.gather() for part in parts], structure)
 
