@@ -18,17 +18,16 @@ from workbench.errors import NotFoundError
 
 
 class Checkpoint:
-    """State of a program under names, which is saved and restored as a whole (as tf.train.Checkpoint).
+    """Saves and restores the named parts of a program's state as a whole (as tf.train.Checkpoint).
 
-    It holds variables of every strategy, iterators over datasets wherever they are, arrays of NumPy, JAX and CuPy,
-    numbers, strings, booleans and None, in lists, tuples, dicts and objects, whose attributes count. An object with
-    `state_dict()` and `load_state_dict(state)` gives and takes its state itself. Names can be given later:
-    `checkpoint.model = model`.
+    Parts are variables of any strategy, iterators over any dataset, arrays of NumPy, JAX and CuPy, numbers, strings,
+    booleans and None, in lists, tuples, dicts and the attributes of objects. An object with `state_dict()` and
+    `load_state_dict(state)` saves and restores its state itself. You can add parts later: `checkpoint.model = model`.
 
     A checkpoint is a folder with a manifest in JSON and files of safetensors. Replicas write their variables in
-    parallel, and what they hold does not pass through the notebook. A checkpoint counts once its manifest is in place:
-    whatever happens before leaves the one that was there. Reading a checkpoint never executes anything. What one
-    strategy has saved can be restored to another one, or to another number of replicas.
+    parallel, without a detour through the notebook. A checkpoint counts once its manifest is in place; until then, an
+    earlier checkpoint at that path stays valid. Reading a checkpoint never executes anything. You can restore it to
+    another strategy or to another number of replicas.
 
     Args:
       parts: State by name.

@@ -115,15 +115,16 @@ class DaskPages:
 def dask_pages(cluster: Cluster | None = None) -> DaskPages:
     """Adds the timing of collectives to the pages that a Dask scheduler serves, and to the list of dask-labextension.
 
-    A Dask dashboard has no authentication: anyone who reaches it sees these pages too. So they are added only when this
-    is called, and tell what Dask's own pages tell: which operations, how large, how long, on which hosts, from which
-    line; no values, no data, nothing that replicas print.
+    A Dask dashboard has no authentication: everyone who can reach it sees these pages too. So only this call adds them,
+    and they show no more than Dask's own pages do: operations, sizes, times, hosts and lines; no values, no data, and
+    nothing that replicas print.
 
     Args:
-      cluster: One that `wb.connect(address)` has connected to; by default the current one.
+      cluster: A cluster that `wb.connect(address)` has connected to; by default the current one.
 
     Raises:
-      FailedPreconditionError: if there is no cluster, or its scheduler serves no pages, as that of an embedded one.
+      FailedPreconditionError: If there is no cluster, or its scheduler serves no pages; that of an embedded cluster
+        serves none.
     """
     cluster = cluster or current_cluster()
     if cluster is None:

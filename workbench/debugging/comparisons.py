@@ -43,7 +43,7 @@ def assert_equal(
     Args:
       x: An array or number of any shape, strings, or a value with a component per replica, each of which is checked.
       y: An array of the same dtype and a shape that `x` can be broadcast with; a Python number takes the dtype of `x`.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       summarize: How many elements of each the error shows: 3 by default, all if negative.
       name: Taken for compatibility, without effect.
 
@@ -68,7 +68,7 @@ def assert_none_equal(
       x: See `assert_equal`.
       y: See `assert_equal`.
       summarize: How many elements of each the error shows; stands before `message`, as in the reference.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
 
     Raises:
@@ -85,7 +85,7 @@ def assert_less(
     Args:
       x: Real numbers, otherwise as for `assert_equal`.
       y: See `assert_equal`.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       summarize: How many elements of each the error shows.
       name: Taken for compatibility, without effect.
 
@@ -103,7 +103,7 @@ def assert_less_equal(
     Args:
       x: Real numbers, otherwise as for `assert_equal`.
       y: See `assert_equal`.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       summarize: How many elements of each the error shows.
       name: Taken for compatibility, without effect.
 
@@ -121,7 +121,7 @@ def assert_greater(
     Args:
       x: Real numbers, otherwise as for `assert_equal`.
       y: See `assert_equal`.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       summarize: How many elements of each the error shows.
       name: Taken for compatibility, without effect.
 
@@ -139,7 +139,7 @@ def assert_greater_equal(
     Args:
       x: Real numbers, otherwise as for `assert_equal`.
       y: See `assert_equal`.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       summarize: How many elements of each the error shows.
       name: Taken for compatibility, without effect.
 
@@ -156,7 +156,7 @@ def assert_positive(
 
     Args:
       x: Real numbers of any shape, or a value with a component per replica.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       summarize: How many elements the error shows: 3 by default, all if negative.
       name: Taken for compatibility, without effect.
 
@@ -173,7 +173,7 @@ def assert_negative(
 
     Args:
       x: See `assert_positive`.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       summarize: How many elements the error shows.
       name: Taken for compatibility, without effect.
 
@@ -190,7 +190,7 @@ def assert_non_negative(
 
     Args:
       x: See `assert_positive`.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       summarize: How many elements the error shows.
       name: Taken for compatibility, without effect.
 
@@ -207,7 +207,7 @@ def assert_non_positive(
 
     Args:
       x: See `assert_positive`.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       summarize: How many elements the error shows.
       name: Taken for compatibility, without effect.
 
@@ -235,7 +235,7 @@ def assert_near(
       y: An array of the same dtype and a shape that `x` can be broadcast with.
       rtol: Relative to `y`; 10 times the dtype's epsilon by default.
       atol: Absolute; 10 times the dtype's epsilon by default.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       summarize: How many elements of each the error shows: 3 by default, all if negative.
       name: Taken for compatibility, without effect.
 
@@ -272,7 +272,7 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> Any:
 
     Args:
       x: Floating numbers of any shape, or a value with a component per replica.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
 
     Raises:

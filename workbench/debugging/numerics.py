@@ -34,7 +34,7 @@ def check_numerics(tensor: _T, message: str, name: str | None = None) -> _T:
 
     Args:
       tensor: An array, or a number, of a floating dtype, of any shape.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
 
     Raises:

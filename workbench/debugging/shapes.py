@@ -18,7 +18,7 @@ def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None 
     Args:
       x: An array, a number, or a value with a component per replica.
       rank: A whole number.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
 
     Raises:
@@ -41,7 +41,7 @@ def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: st
     Args:
       x: An array, a number, or a value with a component per replica.
       rank: A whole number.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
 
     Raises:
@@ -64,7 +64,7 @@ def assert_rank_in(x: Any, ranks: Iterable[Any], message: str | None = None, nam
     Args:
       x: An array, a number, or a value with a component per replica.
       ranks: Whole numbers.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
 
     Raises:
@@ -86,7 +86,7 @@ def assert_scalar(tensor: Any, message: str | None = None, name: str | None = No
 
     Args:
       tensor: An array, a number, or a value with a component per replica.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
 
     Raises:
@@ -122,7 +122,7 @@ def assert_shapes(
         are checked replica by replica.
       data: Arrays and strings that the error shows; by default the array that does not fit.
       summarize: How many elements of each the error shows: 3 by default, all if negative.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
 
     Raises:

@@ -16,7 +16,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
 
     Args:
       x: An array, a number, or a value with a component per replica.
-      message: What the error begins with.
+      message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
 
     Raises:
@@ -38,7 +38,7 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
       tensor: An array, a value with a component per replica, or a Python number: integers count as int32, floats as
         float32.
       tf_type: A NumPy dtype, its name, or "string".
-      message: What the error begins with.
+      message: The beginning of the error's message.
       name: Taken for compatibility, without effect.
 
     Raises:

@@ -30,10 +30,10 @@ class RunOptions:
     """Options of `Strategy.run` (as tf.distribute.RunOptions), for strategies that compile functions.
 
     Attributes:
-      partial_batch: What becomes of a batch with fewer rows than others: "recompile" compiles another program, and
-        refuses components that differ by replica; "pad" fills up with zeros to the most rows that there were, and
-        `ctx.row_mask(x)` tells which rows are data.
-      timeout_seconds: Longest time that a step may take before `DeadlineExceededError`; None for any time.
+      partial_batch: How to handle a batch with fewer rows than others. "recompile" compiles another program, and raises
+        an error if components differ by replica. "pad" fills the batch up with zeros to the largest number of rows so
+        far; `ctx.row_mask(x)` distinguishes data from padding.
+      timeout_seconds: Longest time that a step may take before `DeadlineExceededError`; None for no limit.
       experimental_enable_dynamic_batch_size: Shapes may differ from step to step; here they always may.
       experimental_bucketizing_dynamic_shape: Pad dynamic shapes to a few sizes; not needed here.
       experimental_xla_options: Options of the XLA compiler.

@@ -28,17 +28,17 @@ def layout_names() -> tuple[str, ...]:
 
 
 def layout(name: str) -> None:
-    """Arranges the panes of JupyterLab as a layout says, at once, also while the cell goes on.
+    """Arranges the panes of JupyterLab in a layout, immediately, even while the cell runs.
 
-    Panes that belong to the layout are opened, beside the notebook, and those that do not are closed. The command
-    "Save the layout of panes" in JupyterLab's palette keeps one under a name.
+    It opens the panes of the layout beside the notebook and closes all others. The command "Save the layout of panes"
+    in JupyterLab's palette saves the present layout under a name.
 
     Args:
-      name: "overview", "collectives", "debugging", "data", or a saved one.
+      name: "overview", "collectives", "debugging", "data", or the name of a saved layout.
 
     Raises:
-      InvalidArgumentError: if there is no such layout; the text names those that there are.
-      FailedPreconditionError: if this process is not the kernel of a notebook.
+      InvalidArgumentError: If there is no such layout; the message lists the existing ones.
+      FailedPreconditionError: If this process is not the kernel of a notebook.
     """
     from workbench.ui.widgets.bundle import in_a_kernel
 

@@ -28,13 +28,13 @@ summary { cursor: pointer; opacity: .75; }
 def report(path: str | os.PathLike[str], *shown: Any, title: str = "") -> Path:
     """Writes what a notebook shows of some objects as a page of one file.
 
-    A browser shows it from the disk: the views with all their switches, and without scripts their tables. It asks
-    nobody for anything. It shows a cluster as of now; of a recorded run it names the time at which that ended. Nothing
-    in the data becomes markup or runs.
+    A browser opens the file from a disk, without a server or network. It shows the views with all their switches or,
+    without scripts, their tables. The page shows a cluster as of now, and names the time at which a recorded run ended.
+    Nothing in the data becomes markup or runs.
 
     Args:
-      path: The file; it is replaced if it exists.
-      shown: What `wb.collectives`, `wb.open_run`, `wb.inspect`, `wb.topology` and such give, strategies, clusters.
+      path: The file; an existing one is replaced.
+      shown: Strategies, clusters, and results of `wb.collectives`, `wb.open_run`, `wb.inspect`, `wb.topology` and such.
       title: Title of the page.
 
     Returns:

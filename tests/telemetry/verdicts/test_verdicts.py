@@ -63,7 +63,7 @@ def test_a_healthy_run_is_good() -> None:
 
     assert (found.severity, found.code) == ("good", "good")
     assert words(found.sentence) == "No NaN, 0 % waited; copies not compared yet"
-    assert "100 % of what went into collectives" in words(found.evidence)
+    assert "100 % of what replicas passed to collectives" in words(found.evidence)
 
 
 def test_nothing_is_said_of_nan_where_nobody_looked() -> None:

@@ -26,7 +26,7 @@ class CollectiveHints:
     """Hints for one collective (as tf.distribute.experimental.CollectiveHints).
 
     Attributes:
-      bytes_per_pack: Arrays of one dtype are combined in packs of about so many bytes; 0 leaves the choice to us.
+      bytes_per_pack: Arrays of one dtype are combined in packs of about this many bytes; 0 lets workbench choose.
       timeout_seconds: Longest time a collective may take before `DeadlineExceededError`; None or 0 means no limit.
 
     Raises:
@@ -45,7 +45,7 @@ class CommunicationOptions:
     """Options of one collective (as tf.distribute.experimental.CommunicationOptions).
 
     Attributes:
-      bytes_per_pack: Arrays of one dtype are combined in packs of about so many bytes; 0 leaves the choice to us.
+      bytes_per_pack: Arrays of one dtype are combined in packs of about this many bytes; 0 lets workbench choose.
       timeout_seconds: Longest time a collective may take before `DeadlineExceededError`; None or 0 means no limit.
       implementation: Member or name of `CommunicationImplementation`. RING splits every array over the replicas; NCCL
         is for GPUs, CPU arrays treat it as AUTO.

@@ -19,7 +19,7 @@ class GCEClusterResolver(ClusterResolver):
       port: The port of every task.
       task_type: The job that the machines belong to.
       task_id: The number of this machine, each another one: the group does not tell them.
-      rpc_layer: What addresses begin with.
+      rpc_layer: The beginning of addresses, such as "grpc".
       credentials: Those of googleapiclient; by default the application's default credentials.
       service: A client of the API to use; credentials are ignored then.
 

@@ -22,7 +22,7 @@ class DaskClusterResolver(ClusterResolver):
     Args:
       cluster: The address of its scheduler, the file of `dask scheduler --scheduler-file`, a `distributed.Client`, or a
         Dask cluster object such as `dask_jobqueue.SLURMCluster`.
-      rpc_layer: What addresses begin with.
+      rpc_layer: The beginning of addresses, such as "grpc".
 
     Raises:
       InvalidArgumentError: If `cluster` is a file that no scheduler has written.

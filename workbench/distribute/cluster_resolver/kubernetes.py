@@ -20,7 +20,7 @@ class KubernetesClusterResolver(ClusterResolver):
       job_to_label_mapping: Label selectors by job, `{"worker": ["job-name=tensorflow"]}` by default. Pods of a selector
         are numbered in the order of their names.
       tf_server_port: The port of every task.
-      rpc_layer: What addresses begin with.
+      rpc_layer: The beginning of addresses, such as "grpc".
       override_client: A client of the `kubernetes` package with credentials; by default one with the pod's own, or
         with those of the kubeconfig file.
 

@@ -19,7 +19,7 @@ class SimpleClusterResolver(ClusterResolver):
       task_id: Its number.
       environment: Where it runs.
       num_accelerators: Accelerators of each task by kind; those of this machine if None.
-      rpc_layer: What addresses begin with.
+      rpc_layer: The beginning of addresses, such as "grpc".
 
     Raises:
       TypeError: If `cluster_spec` is no `ClusterSpec`.

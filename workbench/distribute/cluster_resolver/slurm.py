@@ -27,7 +27,7 @@ class SlurmClusterResolver(ClusterResolver):
       gpus_per_task: GPUs of a task; by default those of the host, divided by its tasks.
       tasks_per_node: Tasks of each host: a number, or numbers by host; by default what Slurm says.
       auto_set_gpu: Whether `cluster_spec()` sets CUDA_VISIBLE_DEVICES to the GPUs of this task.
-      rpc_layer: What addresses begin with.
+      rpc_layer: The beginning of addresses, such as "grpc".
 
     Raises:
       RuntimeError: Outside of a job step, or if numbers of tasks differ, or tasks need more GPUs than there are.

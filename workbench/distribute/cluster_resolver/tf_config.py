@@ -23,7 +23,7 @@ class TFConfigClusterResolver(ClusterResolver):
     Args:
       task_type: The job of this process, in the place of the variable's.
       task_id: Its number, in the place of the variable's.
-      rpc_layer: What addresses begin with, in the place of the variable's.
+      rpc_layer: The beginning of addresses, instead of the variable's.
       environment: Where it runs.
     """
 

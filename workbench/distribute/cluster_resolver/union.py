@@ -17,7 +17,7 @@ class UnionResolver(ClusterResolver):
 
     Args:
       args: Resolvers.
-      rpc_layer: What addresses begin with, in the place of the first one's.
+      rpc_layer: The beginning of addresses, instead of the first one's.
       task_type: The job of this process, in the place of the first one's.
       task_id: Its number, in the place of the first one's.
 

@@ -42,27 +42,27 @@ class DistributedDataset:
     """A dataset divided among replicas (as tf.distribute.DistributedDataset); iterate over it, nothing else.
 
     Each element is a `PerReplica`, or the dataset's structure with a `PerReplica` for each array. The data stays on the
-    replicas: what comes here are handles. Iterating again starts a new epoch.
+    replicas; the notebook gets handles. Iterating again starts a new epoch.
 
-    A lost worker costs no element. The batches that it held are read again by the process that takes its place, in the
-    same order: seeds that nobody chose are drawn when a dataset is described. A batch whose step was lost
-    (`ReplicaLost`) can be given to `Strategy.run` again; else the iterator gives it again before it gives the next one.
-    So each element is used once in the steps that succeed, whether a loop tries again or goes on. Steps of a
-    `wb.function` that were on their way are run again by themselves, before any other.
+    A lost worker costs no element. The process that replaces it reads its batches again, in the same order: a dataset
+    without a seed draws one when you describe it. If a step is lost (`ReplicaLost`), you can pass its batch to
+    `Strategy.run` again; otherwise the iterator returns that batch once more, before the next one. So the steps that
+    succeed use each element once, whether a loop tries again or continues. Workbench itself repeats steps of a
+    `wb.function` that were on their way, before any other.
 
-    Where a strategy goes on with fewer replicas, or with more again (`minimum_replicas` of `wb.connect`), batches are
-    split anew from the next element on, and so is a batch that was given before, when a step takes it. With one input
-    pipeline, or hosts that take turns over the elements, each global batch stays what it was. Hosts that read files of
-    their own read others then: elements may be missing or come twice in that epoch. A function that makes the datasets
-    is called again.
+    If a strategy continues with fewer replicas, or with more again (`minimum_replicas` of `wb.connect`), batches are
+    split anew from the next element on; a batch that you already have is split anew when a step takes it. With one
+    input pipeline, or hosts that take turns over the elements, each global batch stays the same. Hosts that read their
+    own files read other ones then: elements may be missing or occur twice in that epoch. A function that makes the
+    datasets is called again.
 
-    Reading again repeats what has effects: a process that takes the place of one that read for its host opens files
-    and calls generators and functions of stages for the whole epoch so far. Elements that differ by call (random
-    numbers without a seed, a queue) differ then, too; what was kept by `cache()` in memory is made again. On TPUs all
-    hosts start anew when one is lost, and variables have to be given values again; the batches come back.
+    Reading again repeats side effects: the process that replaces a host's reader opens files and calls generators and
+    functions of stages for the whole epoch so far. Elements that differ at each call (random numbers without a seed, a
+    queue) differ then, too, and `cache()` in memory is filled again. On TPUs, all hosts start again when one is lost:
+    batches are read again, and you have to assign values to variables again.
 
     Attributes:
-      input: What the replicas read; None with the default strategy.
+      input: The input of the replicas; None with the default strategy.
     """
 
     def __init__(self, strategy: DescribedStrategy, plan_for: PlanFor, source: Dataset | None = None) -> None:
@@ -150,10 +150,10 @@ class DistributedDataset:
         return self._trail
 
     def explain(self) -> InputExplanation:
-        """Tells what the input pipelines of the hosts cost while replicas read them, and which replica waits longest.
+        """Shows what the input pipelines of the hosts cost while replicas read them, and which replica waits longest.
 
-        Nothing is read for it: each process that reads measures, and tells now and then with the batches that it gives.
-        In a notebook the view goes on while a loop trains. The numbers are those of the newest epoch.
+        It reads nothing: the processes that read for the replicas measure, and report with their batches. In a
+        notebook, the view follows a loop that trains. The numbers are those of the newest epoch.
 
         Raises:
           RuntimeError: With the default strategy, which reads in the notebook: explain the dataset itself there.

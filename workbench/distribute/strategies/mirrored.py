@@ -17,9 +17,9 @@ class MirroredStrategy(Strategy):
     """Synchronous computation on several devices (as tf.distribute.MirroredStrategy).
 
     Args:
-      devices: Names such as ["CPU:0", "CPU:1"], one per replica; None takes all accelerators there are, else all CPU
-        devices. Without a cluster one is started with as many devices as needed.
-      cross_device_ops: How replicas combine values; None for the best there is.
+      devices: Names such as ["CPU:0", "CPU:1"], one per replica; None takes all accelerators, or all CPU devices if
+        there are none. If there is no cluster, the strategy starts one with enough devices.
+      cross_device_ops: How replicas combine values; None for the fastest way.
       backend: Array library of variables and `ctx.xp` on CPU devices: "numpy" or "jax".
 
     Raises:

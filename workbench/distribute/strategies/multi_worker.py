@@ -30,8 +30,8 @@ class ControllerResolver:
 class MultiWorkerMirroredStrategy(Strategy):
     """Synchronous computation on the devices of all hosts (as tf.distribute.MultiWorkerMirroredStrategy).
 
-    The reference runs the program once on every worker; here one notebook drives them all, so nothing has to be
-    called by every worker. Each host has an input pipeline of its own, which feeds its replicas.
+    TensorFlow runs the program once on every worker. Here, one notebook drives all workers, so it makes each call once.
+    Each host has its own input pipeline, which feeds its replicas.
 
     Args:
       cluster_resolver: Where no cluster is connected, the tasks that have formed one by `workbench join`; a cluster of

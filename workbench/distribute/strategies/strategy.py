@@ -327,9 +327,9 @@ class Strategy(DescribedStrategy):
         return tree.unflatten(spec, gather_leaves(self, leaves, axis))
 
     def local_results(self, value: Any) -> tuple[Any, ...]:
-        """The components of a distributed value, as a tuple; `(value,)` for an ordinary one.
+        """Returns the components of a distributed value as a tuple; `(value,)` for an ordinary value.
 
-        Variables give their component variables, structures one structure per replica.
+        The components of a variable are variables; those of a structure are one structure per replica.
 
         >>> strategy.local_results(strategy.run(lambda: "here"))
         ('here', 'here')
@@ -358,14 +358,14 @@ class Strategy(DescribedStrategy):
         """Divides a dataset among the replicas (as tf.distribute.Strategy.experimental_distribute_dataset).
 
         Args:
-          dataset: Batched by the *global* batch size; each replica gets its part of each batch.
-          options: How to read; see `InputOptions`.
+          dataset: A dataset with *global* batches; each replica gets its part of each batch.
+          options: How to read the dataset; see `InputOptions`.
 
         Returns:
-          An iterable that gives one distributed value, or structure of them, per step.
+          An iterable over distributed values, or structures of them, one for each step.
 
         Raises:
-          ValueError: If its elements have no batch dimension.
+          ValueError: If the elements have no batch dimension.
 
         >>> batches = strategy.distribute_dataset(wb.data.Dataset.range(8).batch(4))
         >>> [int(strategy.reduce("SUM", batch, axis=0)) for batch in batches]

@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 class TPUStrategy(Strategy):
     """Synchronous computation on TPU cores (as tf.distribute.TPUStrategy).
 
-    A replica function is *traced*: it runs once in Python, with values that stand for those of every replica and every
-    step, and what it did becomes one program that JAX compiles for all cores. It is compiled once per function and
-    shapes of the arguments; later steps run the program. So the function computes with `jax.numpy`, or with operators
-    and `ctx.xp`; it cannot branch on values (`ctx.select` chooses by them), print, read files or draw random numbers of
-    NumPy. Variables are inputs and outputs of the program and stay on the cores.
+    Workbench *traces* a replica function: it calls the function once in Python, with placeholders for the values of all
+    replicas and steps, and JAX compiles what the function did into one program for all cores. It compiles once per
+    function and shapes of the arguments; later steps run the program. So compute with `jax.numpy`, or with operators
+    and `ctx.xp`. A traced function cannot branch on values (use `ctx.select`), print, read files or draw NumPy's random
+    numbers. Variables are inputs and outputs of the program and stay on the cores.
 
     Args:
       tpu_cluster_resolver: Where no cluster is connected, the tasks that have formed one by `workbench join`, one on
         each host of the TPU. Code that asks for the resolver gets it.
-      device_assignment: Which cores the replicas run on; None for all of them.
+      device_assignment: The cores on which the replicas run; None for all cores.
 
     Raises:
       FailedPreconditionError: If the cluster has no TPU devices.
-      InvalidArgumentError: If `device_assignment` names cores that there are not.
+      InvalidArgumentError: If `device_assignment` names cores that do not exist.
 
     >>> wb.connect(tpu=8)  # doctest: +SKIP
     >>> strategy = TPUStrategy()  # doctest: +SKIP

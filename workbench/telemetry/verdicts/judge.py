@@ -103,7 +103,7 @@ def _healthy(groups: tuple[GroupView, ...], snapshot: Snapshot) -> Verdict:
         compared += f" after step {agreed.step}"
     told = evidence(
         compared,
-        f"{percent(pace.read_share)} of what went into collectives was looked through",
+        f"{percent(pace.read_share)} of what replicas passed to collectives was checked",
         f"the newest {pace.steps} steps take {time_text(pace.step_us)} each",
     )
     not_yet = "; copies not compared yet" if agreed is None else ""

@@ -103,28 +103,28 @@ def run_cell(
     push: Mapping[str, Any] | None = None,
     filename: str = "",
 ) -> CellOutputs:
-    """Runs Python code on replicas, each in a namespace of its own that the next cell finds again.
+    """Runs Python code on replicas; each replica keeps its own namespace for the next call.
 
     Every namespace has `wb`, and `ctx`, the replica's context in this cell. The code is a step of the strategy: it can
-    use its variables and its collectives, which all replicas must take part in. If it fails on any replica, what it did
-    to variables is undone on all of them; what it has assigned to names stays, on those replicas too.
+    use the strategy's variables, and collectives, in which all replicas must take part. If the code fails on any
+    replica, its changes to variables are undone on all replicas; names keep what the code has assigned to them.
 
     Args:
-      source: The code; the value of a last line that is an expression is shown.
-      strategy: The strategy whose replicas run it.
-      replicas: Their numbers; None for all.
-      group: How the outputs are shown, see `CellOutputs`.
-      push: Assigned in the namespaces before, such as variables of the strategy; of distributed values each replica
-        gets its component.
-      filename: What tracebacks call the code; by default "replica cell 1", and so on.
+      source: The code. If its last line is an expression, the outputs show its value.
+      strategy: The strategy whose replicas run the code.
+      replicas: Their numbers; None for all replicas.
+      group: How to group the outputs; see `CellOutputs`.
+      push: Values to assign in the namespaces before, by name. Each replica gets its own component of distributed
+        values.
+      filename: A name for the code in tracebacks; by default "replica cell 1", and so on.
 
     Returns:
-      What happened on each replica. It does not raise what the code raised: look at `error`, or call `raise_error()`.
+      The outcome on each replica. Errors of the code are not raised here: see `error`, or call `raise_error()`.
 
     Raises:
-      SyntaxError: if the code is no Python; then it was sent nowhere.
-      InvalidArgumentError: if there is no such replica, or the strategy has none.
-      CaptureError: if what is to be pushed cannot travel.
+      SyntaxError: If the code is not valid Python; no replica has run it then.
+      InvalidArgumentError: If there is no such replica, or the strategy has no replicas.
+      CaptureError: If a value of `push` cannot travel.
 
     >>> wb.run_cell("x = ctx.replica_id_in_sync_group; x + 1", strategy)  # doctest: +SKIP
     """

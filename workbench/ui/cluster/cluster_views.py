@@ -71,7 +71,7 @@ class ClusterView:
 
 
 def topology(of: Strategy | Cluster | None = None) -> ClusterView:
-    """Hosts, workers, devices and replicas, and what each of them does, as of the last heartbeats.
+    """Shows hosts, workers, devices and replicas, and what each of them does, as of the last heartbeats.
 
     Args:
       of: A cluster, or a strategy: its cluster; by default the current one.
@@ -101,7 +101,7 @@ def topology_source(cluster: Cluster) -> Source:
 
 
 def devices(of: Strategy | Cluster | None = None) -> ClusterView:
-    """How much of each worker's processor and memory is in use, and of its GPU, as Dask knows it.
+    """Shows how much of each worker's processor, memory and GPU is in use, as measured by Dask.
 
     Args:
       of: See `topology`.
@@ -117,7 +117,7 @@ def devices(of: Strategy | Cluster | None = None) -> ClusterView:
 
 
 def log(of: Strategy | Cluster | None = None) -> ClusterView:
-    """What happened beside the collectives: alerts such as lost replicas, and the lines that replicas printed.
+    """Shows what happened besides collectives: alerts, such as lost replicas, and the lines that replicas printed.
 
     Args:
       of: See `topology`.

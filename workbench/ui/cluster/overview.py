@@ -69,10 +69,10 @@ class OverviewView:
 
 
 def overview(of: Strategy | Cluster | None = None) -> OverviewView:
-    """The run at a glance: what is wrong, if anything is; how fast it is; who waits for whom.
+    """Shows the run at a glance: what is wrong, if anything is; how fast it is; which replica waits for which.
 
-    In a notebook it stays up to date, and shows each replica's work and lateness step by step. What it says first is
-    the most important of what was measured; "makes everyone wait" names a replica only where chance would not.
+    In a notebook it stays up to date, and shows each replica's work and lateness step by step. It begins with the most
+    important finding; "makes everyone wait" names a replica only where chance does not explain its lateness.
 
     Args:
       of: A cluster, or a strategy: its cluster; by default the current one.

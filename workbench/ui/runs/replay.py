@@ -91,19 +91,19 @@ class _Steps:
 def open_run(
     path: str | os.PathLike[str], *, internal: bool = False, steps: range | None = None
 ) -> RecordedRun:
-    """A run that `wb.record` wrote, without a cluster.
+    """Opens a run that `wb.record` wrote, without a cluster.
 
     Nothing in the file is executed.
 
     Args:
       path: The file.
       internal: See `collectives`.
-      steps: Only these, such as `range(100, 200)`.
+      steps: The steps to show, such as `range(100, 200)`; by default all.
 
     Raises:
-      NotFoundError: if there is no such file.
-      DataCorruption: if it is damaged or no recorded run.
-      InvalidArgumentError: if `steps` are none of a run.
+      NotFoundError: If there is no such file.
+      DataCorruption: If the file is damaged or not a recorded run.
+      InvalidArgumentError: If `steps` cannot be steps of a run.
 
     >>> def step():
     ...     return wb.distribute.get_replica_context().all_reduce("sum", np.ones(4))

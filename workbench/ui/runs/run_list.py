@@ -226,13 +226,13 @@ def _none(folder: Path) -> str:
 
 
 def runs(folder: str | os.PathLike[str] = "runs") -> RunList:
-    """The runs that `wb.record` wrote to a folder, newest first.
+    """Lists the runs that `wb.record` wrote to a folder, newest first.
 
     Args:
-      folder: Where to look, not below it.
+      folder: The folder; its subfolders do not count.
 
     Raises:
-      InvalidArgumentError: if it is a file.
+      InvalidArgumentError: If it is a file.
 
     >>> def step():
     ...     return wb.distribute.get_replica_context().all_reduce("sum", np.ones(4))
