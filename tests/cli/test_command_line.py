@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -22,13 +23,21 @@ def test_the_module_is_the_command() -> None:
     assert done.stdout == f"workbench {workbench.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["demo", "--replicas", "0"], ["demo", "--replicas", "x"]])
+@pytest.mark.parametrize("arguments", [["fly"], ["demo", "--replicas", "0"], ["demo", "--replicas", "x"]])
 def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
 
     assert stopped.value.code == 2
     assert "usage: workbench" in capsys.readouterr().err
+
+
+def test_without_a_command_it_lists_them_and_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert re.search("^ +lab +open JupyterLab", shown.err, re.MULTILINE)
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "x", "1.5"])

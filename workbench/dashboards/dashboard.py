@@ -93,32 +93,32 @@ def dashboard(
     origins: tuple[str, ...] = (),
     without_tls: bool = False,
 ) -> Dashboard:
-    """Serves the views as a web page, for a job that runs or a recorded run; its address is printed.
+    """Serves the views of a running job or of a recorded run as a web page, and prints its address.
 
-    It works while a cell runs. In JupyterLab the same views are panes, with nothing to serve.
+    It works while a cell runs. In JupyterLab, the same views are panes, which need no dashboard.
 
     >>> wb.dashboard()  # doctest: +SKIP
     <Dashboard: http://127.0.0.1:40689/?token=…, live>
 
     Args:
-      what: Nothing for the current cluster, or else all jobs of this user on this machine; a cluster; the name or id
-        of a job, or the address of its scheduler; the file of a recorded run, or a folder of them.
-      port: 0 takes one that is free.
-      host: Where to listen. Off loopback it needs TLS.
-      certificate: File of a TLS certificate, with those that vouch for it.
-      key: File of its key, without a passphrase.
-      origins: Under which "name:port" browsers reach it, if not `host` and `port`; behind a proxy that speaks TLS,
-        "https://name".
-      without_tls: Listen off loopback without TLS all the same, behind a proxy that speaks it: token and data are plain
-        text up to there.
+      what: A cluster; the name or id of a job, or the address of its scheduler; the file of a recorded run, or a folder
+        of runs. By default the current cluster or, without one, all your jobs on this machine.
+      port: The port to listen on; 0 takes a free one.
+      host: The address to listen on; any address other than loopback needs TLS.
+      certificate: A file with the TLS certificate and its chain.
+      key: A file with the certificate's key, without a passphrase.
+      origins: The names by which browsers reach the dashboard, as "name:port", if not `host` and `port`; behind a proxy
+        that terminates TLS, "https://name".
+      without_tls: Listen on other addresses without TLS, behind a proxy that terminates it: the token and the data
+        travel to that proxy as plain text.
 
     Raises:
       BackendUnavailable: if Panel is not installed.
-      TypeError: if `what` is something else.
-      NotFoundError: if there is nothing called `what`.
-      DataCorruption: if the file is damaged or no recorded run.
-      UnsafeBind: if it would listen off loopback without TLS, and not by `without_tls`.
-      InvalidArgumentError: if the address, the certificate or an origin cannot be used.
+      TypeError: If `what` is anything else.
+      NotFoundError: If nothing has the name `what`.
+      DataCorruption: If the file is damaged or not a recorded run.
+      UnsafeBind: If it would listen on another address than loopback, without TLS and without `without_tls`.
+      InvalidArgumentError: If the address, the certificate or an origin is unusable.
       UnavailableError: if the port is in use.
       FailedPreconditionError: if the cluster is closed, or cannot be found by other processes.
     """

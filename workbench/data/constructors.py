@@ -33,7 +33,7 @@ class Constructors(ABC):
 
     @classmethod
     def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Self:
-        """One element per row of the arrays (tuples are structure, a list is one array); not copied.
+        """Makes one element of each row of the arrays, without a copy; tuples are structure, a list is one array.
 
         Raises:
           ValueError: for scalars, or first dimensions that differ.
@@ -73,10 +73,10 @@ class Constructors(ABC):
         output_signature: Any = None,
         name: str | None = None,
     ) -> Self:
-        """What `generator(*args)` yields; it is called anew for every iteration.
+        """Makes a dataset of what `generator(*args)` yields; each iteration calls the function again.
 
         Args:
-          generator: A function that gives an iterable.
+          generator: A function that returns an iterable.
           output_types: Nested dtypes, if there is no `output_signature`.
           output_shapes: Nested shapes to go with them; unknown if None.
           args: Arguments for `generator`.
@@ -120,7 +120,7 @@ class Constructors(ABC):
 
     @classmethod
     def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Self:
-        """Elements of several datasets side by side, until the shortest ends.
+        """Combines the elements of several datasets, one of each, until the shortest dataset ends.
 
         Args:
           args: Datasets, or one tuple or dict of them.

@@ -183,20 +183,20 @@ class Dataset(DatasetText, DatasetFiles, Constructors, Ordering, Grouping, Compu
         return elements_of(self.open(self.numbered_pass(0)))
 
     def explain(self, elements: int | None = None, seconds: float = DEFAULT_SECONDS) -> InputExplanation:
-        """Runs the pipeline for a moment, and tells what each stage costs and which one holds it back.
+        """Runs the pipeline for a moment, and shows what each stage costs and which one holds it back.
 
-        It goes through one pass of its own, up to whichever bound comes first, so iterators and shuffled orders of the
-        dataset stay as they are. Functions of stages are called, and generators and files are read. A cache or a
-        snapshot that is complete is read; one that is not is neither filled nor written. Elements that cannot be made
-        are counted. The clock is looked at between elements.
+        It makes a separate pass, up to the bound that comes first, so iterators and shuffled orders of the dataset stay
+        as they are. It calls the functions of stages, and reads generators and files. It reads a complete cache or
+        snapshot, but neither fills nor writes an incomplete one. It counts elements that cannot be made, and reads the
+        clock between elements.
 
         Args:
-          elements: Take at most so many, None for no bound.
-          seconds: Take elements for so long.
+          elements: Largest number of elements to take; None for no bound.
+          seconds: Longest time to take elements, in seconds.
 
         Raises:
-          InvalidArgumentError: for a bound that leaves nothing to measure.
-          Exception: Why there is no first element, if that is because making it fails.
+          InvalidArgumentError: If the bounds leave nothing to measure.
+          Exception: The error of the first element, if it cannot be made.
         """
         return explain_dataset(
             self, replace(self.numbered_pass(0), keeps=False), elements=elements, seconds=seconds

@@ -15,11 +15,11 @@ AUTOTUNE: Final = -1
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How a dataset is divided among the hosts that read it.
+    """How the hosts that read a dataset share it.
 
-    AUTO takes FILE if the data comes from files, else DATA. FILE gives whole files to hosts. DATA lets every
-    host read everything and keep its part. OFF gives everything to everyone. HINT fills in `shard(SHARD_HINT,
-    SHARD_HINT)`.
+    AUTO is FILE if the data comes from files, otherwise DATA. With FILE, each host reads whole files. With DATA, every
+    host reads everything and keeps its part. With OFF, every host reads and keeps everything. HINT fills in
+    `shard(SHARD_HINT, SHARD_HINT)`.
     """
 
     OFF = -1
@@ -288,7 +288,7 @@ class Options(_Settings):
       experimental_deterministic: Whether order must be kept (default True); also spelled `deterministic`.
       experimental_distribute: `DistributeOptions`.
       experimental_external_state_policy: An `ExternalStatePolicy` (or its name); kept for the caller.
-      experimental_optimization: `OptimizationOptions`; nothing is rewritten behind the user's back.
+      experimental_optimization: `OptimizationOptions`; workbench never rewrites a pipeline without being asked.
       experimental_slack: Kept for the caller (default False).
       experimental_stats: `StatsOptions`.
       experimental_symbolic_checkpoint: Kept for the caller: iterators are always saved by position.

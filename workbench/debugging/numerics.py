@@ -65,20 +65,20 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
     From now on these raise `NotFinite`:
 
     * The first operation of NumPy that makes one, in replica functions from the next `strategy.run` on, in functions of
-      datasets, and in the calling thread. The error names operation, line, replica and step. The processor notes such
-      operations, so this takes no time. `np.errstate` and `np.seterr` of the user's own still decide.
+      datasets, and in the calling thread. The error names operation, line, replica and step. The processor detects such
+      operations, so this takes no time. Your own `np.errstate` and `np.seterr` still apply.
     * The first operation of JAX that makes one, likewise, except in the calling thread.
-    * What goes into `all_reduce`, what variables are assigned, what a replica function or a function of a dataset
-      returns, and elements of datasets, also where CuPy computed them: each array is read once.
+    * Arrays that replicas pass to `all_reduce` or assign to variables, results of replica functions and of functions of
+      datasets, and elements of datasets, also those that CuPy computed: workbench reads each array once.
 
-    What NumPy hands to several threads, such as a large matrix product, is seen where its result is used. Functions
-    that a dataset calls in other processes, or in the process that reads a distributed dataset, are seen by what they
-    give. Functions of a `TPUStrategy` are compiled again, with a look at each operation: the error names the first that
-    made something that is not finite of what was, and variables keep the values that they had.
+    If NumPy uses several threads, as for a large matrix product, the error appears where its result is used. If a
+    dataset calls a function in another process, the error appears in the function's result. Functions of a
+    `TPUStrategy` are compiled again, with a check of each operation: the error names the first operation that made a
+    value that is not finite from finite ones, and variables keep the values that they had.
 
     Args:
-      stack_height_limit: Taken for compatibility, without effect.
-      path_length_limit: Taken for compatibility, without effect.
+      stack_height_limit: Accepted for compatibility, without effect.
+      path_length_limit: Accepted for compatibility, without effect.
 
     >>> wb.debugging.enable_check_numerics()
     >>> strategy.run(lambda: np.array([1.0, np.inf]))

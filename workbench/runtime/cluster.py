@@ -179,9 +179,9 @@ class Cluster:
         return tuple(silent)
 
     def close(self) -> None:
-        """Ends the embedded cluster, or lets the workers of another one go. Idempotent.
+        """Ends the embedded cluster, or releases the workers of another one. Idempotent.
 
-        Steps are not waited for: a thread that waits for one gets `ClusterClosed`.
+        It does not wait for steps: a thread that waits for one gets `ClusterClosed`.
 
         Raises:
           RuntimeError: In a replica function.

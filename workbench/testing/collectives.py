@@ -87,9 +87,9 @@ class Trace:
 
 @contextmanager
 def trace(strategy: Strategy) -> Iterator[Trace]:
-    """Notes the collectives of the steps that run in the block; waits for these steps at its end.
+    """Records the collectives of the steps that run in the block; waits for these steps at its end.
 
-    Those that workbench itself needs, such as for handing input round, are not among them.
+    It leaves out the collectives of workbench itself, such as those that distribute input.
 
     Args:
       strategy: The strategy whose steps are traced.

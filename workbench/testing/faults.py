@@ -90,19 +90,19 @@ Fault = Slow | NaNInput | SkippedCollective | OtherCollective | Killed
 
 
 def inject(fn: Callable[..., Any], *injected: Fault) -> Callable[..., Any]:
-    """A replica function that does what `fn` does, but for the faults; `fn` itself stays as it is.
+    """Returns a replica function that does what `fn` does, with faults; `fn` itself does not change.
 
     >>> strategy.run(wb.testing.inject(step, wb.testing.Slow(replica=1)), args=(batch,))  # doctest: +SKIP
 
-    A fault happens each time that the function runs, and only there: nothing else of the cluster changes. Not for
-    functions that are traced, as there no replica can do what the others do not.
+    A fault happens each time the function runs, and nowhere else in the cluster. Traced functions cannot have faults,
+    because all replicas run one program.
 
     Args:
       fn: A replica function, plain or a `wb.function`; the result is of the same kind.
-      *injected: What goes wrong, and on which replica.
+      *injected: The faults, each with its replica.
 
     Raises:
-      InvalidArgumentError: If a replica or a collective cannot be meant.
+      InvalidArgumentError: If a replica or a collective does not exist.
     """
     for fault in injected:
         if fault.replica < 0 or getattr(fault, "nth", 1) < 1:

@@ -19,17 +19,17 @@ def assert_every_element_once(
 ) -> None:
     """Checks that each element of a dataset's source reaches exactly one replica, once per epoch.
 
-    Nothing is distributed for it; see `wb.explain_sharding`, which shows the same.
+    It distributes nothing; `wb.explain_sharding` shows the same.
 
     Args:
-      dataset: Batched for all replicas together.
+      dataset: A dataset with batches for all replicas together.
       shape: A strategy, a number of replicas, or a `Shape`.
-      policy: Another policy than that of the dataset's options.
-      epoch: Which epoch; matters for shuffled datasets.
+      policy: A policy to use instead of the one in the dataset's options.
+      epoch: The number of the epoch, which matters for shuffled datasets.
 
     Raises:
-      AssertionError: Saying how many elements are left out, and which come twice and where; or that elements
-        cannot be followed through the pipeline, or not to its end.
+      AssertionError: If elements are left out or read twice, or cannot be followed through the whole pipeline; it says
+        how many, which and where.
 
     >>> wb.testing.assert_every_element_once(wb.data.Dataset.range(6).batch(4), 2)
     """
@@ -59,18 +59,18 @@ def assert_sharding(
     rows: Sequence[Sequence[int]] | None = None,
     files: Sequence[Sequence[str]] | None = None,
 ) -> None:
-    """Checks how a dataset is divided; what is None may be anything.
+    """Checks how replicas share a dataset; an argument that is None checks nothing.
 
     Args:
-      dataset: Batched for all replicas together.
+      dataset: A dataset with batches for all replicas together.
       shape: A strategy, a number of replicas, or a `Shape`.
       policy_used: Name of the policy that applies, such as "FILE".
-      counts: Rows that each replica gets in all.
-      rows: Per step, the rows of each replica.
-      files: Per host, the names of the files that its replicas get elements of, without folders, in any order.
+      counts: Number of rows that each replica gets in total.
+      rows: For each step, the number of rows of each replica.
+      files: For each host, the names of the files from which its replicas get elements, without folders, in any order.
 
     Raises:
-      AssertionError: Naming each point that differs, with what `wb.explain_sharding` says.
+      AssertionError: If anything differs; it names each difference, with the report of `wb.explain_sharding`.
 
     >>> wb.testing.assert_sharding(wb.data.Dataset.range(6).batch(4), 2, rows=[(2, 2), (1, 1)])
     """

@@ -18,14 +18,15 @@ from workbench.ui.models.inspected import InspectedValue
 
 
 def assert_in_sync(value: Any) -> None:
-    """Checks that the copies of variables are equal, bit by bit; they are compared where they are.
+    """Checks that the copies of variables are equal, bit by bit; replicas compare them where they are.
 
     Args:
       value: A mirrored variable or value, a nested structure of them, or a strategy: all of its mirrored variables.
 
     Raises:
-      AssertionError: Naming each variable that is not in sync, from which replica on, by how much, and since when.
-      TypeError: If there is nothing in `value` whose copies must be equal.
+      AssertionError: If copies differ; it names each such variable, the first replica that differs, by how much, and
+        since when.
+      TypeError: If `value` contains nothing whose copies must be equal.
     """
     __tracebackhide__ = True
     found = _inspected(value, sys._getframe(1))
@@ -74,13 +75,13 @@ def assert_same_on_all(value: Any, *, rtol: float = 0.0, atol: float = 0.0) -> N
 
 
 def assert_finite(value: Any) -> None:
-    """Checks that there is no NaN and no infinity on any replica; arrays are looked at where they are.
+    """Checks that there is no NaN and no infinity on any replica; each replica checks its own arrays.
 
     Args:
       value: A PerReplica, a variable, an array, a nested structure of them, or a strategy: all of its variables.
 
     Raises:
-      AssertionError: Naming the replicas, how many elements, and since which step, where that is known.
+      AssertionError: If there is one; it names the replicas, the number of elements and, if known, the first step.
 
     >>> wb.testing.assert_finite(strategy.run(lambda: np.array([1.0, 2.0])))
     """

@@ -29,35 +29,35 @@ class Computing(Staged):
         use_unbounded_threadpool: bool = False,
         name: str | None = None,
     ) -> Self:
-        """Replaces each element by `map_func(element)`; a tuple element is unpacked over the arguments.
+        """Replaces each element by `map_func(element)`; the components of a tuple become separate arguments.
 
-        The function may be called with made-up values when `element_spec` is asked for.
+        Reading `element_spec` may call the function with made-up values.
 
-        Rows of arrays are computed many at a time, without calls, where that provably gives the same, bit for bit. That
-        is so for a plain function of these:
+        If the result is provably the same, bit for bit, workbench computes many rows of arrays at a time, without
+        calling the function for each. That is so for a plain function that meets both conditions:
 
-        * Its code has no branch, loop, `try`, or other function in it, and changes nothing. It refers to NumPy, to
+        * Its code has no branch, loop, `try` or inner function, and changes nothing. It refers only to NumPy, to
           numbers, and to other such functions, by names of its module or as closures: to no list, array, object or
-          other module. If such a name comes to stand for something else, the next element is computed with that.
-        * It computes element by element with what IEEE 754 or whole numbers define exactly: `+ - * /`, `abs`, `sqrt`,
-          comparisons, logic, bits, `//` and `%` of whole numbers by a constant, powers of whole numbers, `x ** 2` of
-          arrays, `astype` but from fractions to whole numbers, `maximum` and `minimum` of whole numbers. Not
-          exponentials, sums, indices or shapes. Dtypes are bool, whole numbers, float32 and float64.
+          other module. If such a name gets another meaning, the next element is computed with that.
+        * It computes element by element with operations that IEEE 754 or whole numbers define exactly: `+ - * /`,
+          `abs`, `sqrt`, comparisons, logic, bits, `//` and `%` of whole numbers by a constant, powers of whole numbers,
+          `x ** 2` of arrays, `astype` except from fractions to whole numbers, `maximum` and `minimum` of whole numbers.
+          Exponentials, sums, indices and shapes do not count. Dtypes are bool, whole numbers, float32 and float64.
 
-        Blocks for which NumPy would warn, as of overflow or of a division by zero, are called row by row, so the
-        warning or error belongs to its element. Some rows of each block are compared with what a call gives.
-        `explain()` says what was chosen, and why. `options.experimental_optimization.map_vectorization = False` turns
-        it off; parallel calls that are given by number are made. `map_batches` calls any function of whole arrays for
-        many elements.
+        If NumPy would warn about a block, for example of an overflow or a division by zero, workbench calls the
+        function row by row, so the warning or error belongs to its element. It compares some rows of each block with
+        a call. `explain()` shows what was chosen, and why.
+        `options.experimental_optimization.map_vectorization = False` turns this off, and so does a number of parallel
+        calls. `map_batches` calls any function of whole arrays for many elements.
 
         Args:
           map_func: Returns numbers, text, arrays, or tuples and dicts of them.
-          num_parallel_calls: Calls at a time; None for the reader's own thread. Threads call it, or processes if
-            `Options.threading.worker_kind` says so; with `AUTOTUNE` a few elements are measured, and processes are
-            taken for functions that hold Python's lock and refer to nothing that can change.
-          deterministic: Whether results keep their order; True if the options do not say otherwise.
-          synchronous: Whether the caller's own thread calls it; not together with `num_parallel_calls`.
-          use_unbounded_threadpool: Without effect: a stage has the threads that it is given.
+          num_parallel_calls: Number of calls at a time; with None, the reading thread makes them. Threads make parallel
+            calls, or processes if `Options.threading.worker_kind` asks for them. `AUTOTUNE` measures a few elements,
+            and uses processes for functions that hold Python's lock and refer to nothing that can change.
+          deterministic: Whether results keep their order; True unless the options say otherwise.
+          synchronous: Whether the reading thread calls the function; excludes `num_parallel_calls`.
+          use_unbounded_threadpool: Has no effect: `num_parallel_calls` sets the number of threads.
           name: Name of the stage.
 
         Raises:
@@ -107,10 +107,10 @@ class Computing(Staged):
         return mapped.with_stage(Unbatch())
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
-        """The elements of the datasets that `map_func` gives, one dataset after the other.
+        """Takes the elements of the datasets that `map_func` returns, one dataset after the other.
 
         Raises:
-          TypeError: if it gives something else.
+          TypeError: If it returns anything else.
 
         >>> [int(x) for x in wb.data.Dataset.range(3).flat_map(lambda n: wb.data.Dataset.range(n))]
         [0, 0, 1]

@@ -66,7 +66,7 @@ class Grouping(Staged):
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
     ) -> Self:
-        """As `batch`, each component padded to a shape, or to the largest where it says None.
+        """Batches elements as `batch` does, after padding each component to a shape; None stands for the largest.
 
         Args:
           batch_size: Elements per batch.
@@ -74,7 +74,8 @@ class Grouping(Staged):
           padding_values: Nested values to pad with; None for zeros and empty strings.
           drop_remainder: Whether to leave out a smaller last batch.
           name: Name of the stage.
-          num_parallel_calls: Batches that threads pad at a time, as for `batch`; the reference has no such argument.
+          num_parallel_calls: Number of batches that threads pad at a time, as for `batch`; TensorFlow has no such
+            argument.
           deterministic: See `batch`.
 
         >>> rows = wb.data.Dataset.range(1, 4).map(lambda n: np.full(int(n), n))
@@ -148,12 +149,12 @@ class Grouping(Staged):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Self:
-        """Datasets of `size` elements each, starting every `shift` elements and taking every `stride`-th.
+        """Makes datasets of `size` elements each, which start every `shift` elements and take every `stride`-th.
 
         Args:
-          size: Elements of a window.
-          shift: From the beginning of one window to that of the next (default `size`).
-          stride: From one element of a window to the next.
+          size: Number of elements in a window.
+          shift: Distance between the beginnings of two windows (default `size`).
+          stride: Distance between two elements of a window.
           drop_remainder: Whether to leave out windows that are not full.
           name: Name of the stage.
 

@@ -44,7 +44,7 @@ class Ordering(Staged):
         reshuffle_each_iteration: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """Random order within a reservoir: element i comes at position i - buffer_size + 1 or later.
+        """Shuffles elements within a reservoir: element i comes at position i - buffer_size + 1 or later.
 
         Args:
           buffer_size: Size of the reservoir; the number of elements, or `UNKNOWN_CARDINALITY`, for a full shuffle.
@@ -83,7 +83,7 @@ class Ordering(Staged):
         return self.with_stage(Skip(int(count)), name)
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Self:
-        """Every `num_shards`-th element, starting with number `index`.
+        """Keeps every `num_shards`-th element, starting with number `index`.
 
         Args:
           num_shards: The number of parts, at least 1.
@@ -96,7 +96,7 @@ class Ordering(Staged):
         return self.with_stage(Shard.of(int(num_shards), int(index)), name)
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Self:
-        """The elements `count` times; forever if None or negative.
+        """Repeats the elements `count` times; forever if `count` is None or negative.
 
         >>> [int(x) for x in wb.data.Dataset.range(2).repeat(2)]
         [0, 1, 0, 1]
@@ -104,7 +104,7 @@ class Ordering(Staged):
         return self.with_stage(Repeat(-1 if count is None else int(count)), name)
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
-        """Elements for which `predicate` gives True.
+        """Keeps the elements for which `predicate` returns True.
 
         Raises:
           ValueError: if it gives something else than one bool, as far as made-up values can tell.
@@ -153,13 +153,13 @@ class Ordering(Staged):
         return self.with_stage(IgnoreErrors(bool(log_warning)), name)
 
     def prefetch(self, buffer_size: int | None, name: str | None = None) -> Self:
-        """The same elements, made by a thread of their own, up to `buffer_size` of them ahead of their use.
+        """Prepares up to `buffer_size` elements ahead of their use, in a separate thread.
 
-        What waits is bounded in bytes, too: `Options.autotune.ram_budget`, 256 MiB without it. Rows of arrays in memory
-        cost nothing to wait for; they are gathered when they are used. The thread ends with the iterator.
+        `Options.autotune.ram_budget` also bounds the waiting elements in bytes; the default is 256 MiB. Rows of arrays
+        in memory do not count, because they are gathered at their use. The thread ends with the iterator.
 
         Args:
-          buffer_size: Elements; `AUTOTUNE` or None for as many as keep the reader from waiting, 0 for none.
+          buffer_size: Number of elements; `AUTOTUNE` or None for as many as keep the reader from waiting, 0 for none.
           name: Name of the stage.
 
         Raises:
@@ -171,7 +171,7 @@ class Ordering(Staged):
         return self.with_stage(Prefetch.of(buffer_size), name)
 
     def cache(self, filename: str = "", name: str | None = None) -> Self:
-        """Keeps the elements of the first complete pass, and gives those from then on.
+        """Keeps the elements of the first complete pass, and reuses them in later ones.
 
         >>> dataset = wb.data.Dataset.range(3).map(lambda x: x * x).cache()
         >>> [int(x) for epoch in range(2) for x in dataset]

@@ -204,13 +204,13 @@ class ReplicaContext:
         """Pauses all replicas, calls `merge_fn(strategy, *args, **kwargs)` once in cross-replica context.
 
         Args:
-          merge_fn: Gets the strategy, then the arguments with a `PerReplica` for each leaf. Of a traced function it
-            is part: it runs once, while that is traced, and what it combines becomes collectives of the program.
-          args: Positional arguments, nested as you like.
+          merge_fn: Gets the strategy, then the arguments with a `PerReplica` for each leaf. In a traced function it
+            runs once, during tracing, and its reductions become collectives of the program.
+          args: Positional arguments, in any nested structure.
           kwargs: Keyword arguments.
 
         Returns:
-          What `merge_fn` returned; of distributed values in it, this replica's component.
+          The result of `merge_fn`, with this replica's component of distributed values in it.
 
         Raises:
           RuntimeError: If not every replica calls it, or it is called inside a merge function.

@@ -20,14 +20,14 @@ class Collectives:
     what_if = staticmethod(what_if)
 
     def __call__(self, of: Strategy | Cluster | None = None, *, internal: bool = False) -> Timings:
-        """How long collectives took so far: a table that prints, and exports for other tools.
+        """Shows how long collectives took so far, as a table with exports for other tools.
 
-        Can also be called while a step hangs in another thread; then it says who is waited for. Where replicas are
-        idle, it measures once what their bandwidth is compared with (`lim%`, see `telemetry.limits.Limit`).
+        While a step hangs in another thread, it shows for which replicas the others wait. When replicas are idle, it
+        measures once the limit with which it compares bandwidths (`lim%`, see `telemetry.limits.Limit`).
 
         Args:
-          of: Only those of this strategy, or all of this cluster; by default all of the current cluster.
-          internal: Show also those that workbench itself needed, such as for handing input round.
+          of: A strategy, or a cluster for all of its strategies; by default the current cluster.
+          internal: Also show collectives of workbench itself, such as those that distribute input.
 
         Raises:
           FailedPreconditionError: if there is no cluster yet.
