@@ -106,20 +106,20 @@ class WorkbenchMagics(Magics):
     """What `import workbench` adds to a notebook."""
 
     @magic_arguments()
-    @argument("replicas", nargs="*", help="replicas that run the cell, such as 0, 0,2 or 0-3; default all")
+    @argument("replicas", nargs="*", help="replicas that run the cell, such as 0, 0,2 or 0-3 (default: all)")
     @argument(
         "--group",
         choices=("replica", "stream", "diff"),
         default="replica",
-        help="how outputs are put together",
+        help="how to group the outputs",
     )
-    @argument("--push", default="", metavar="NAMES", help="variables of the notebook to assign there, as a,b")
-    @argument("--on", default="", metavar="NAME", help="variable with the strategy, where there are several")
+    @argument("--push", default="", metavar="NAMES", help="variables to copy to the replicas, such as a,b")
+    @argument("--on", default="", metavar="NAME", help="the variable with the strategy, if there are several")
     @cell_magic
     def replica(self, line: str, cell: str) -> None:
-        """Runs the cell on every replica, each with a namespace of its own that the next cell finds again.
+        """Runs the cell on every replica; each replica keeps its own namespace for the next such cell.
 
-        `ctx` is the replica's context. Outputs come as text. The function that does the same is `wb.run_cell`.
+        `ctx` is the replica's context. Outputs are text. The function `wb.run_cell` does the same.
         """
         from workbench.ui.cells.replica_cells import named_values, only_strategy, parsed_replicas, run_cell
 
@@ -139,26 +139,30 @@ class WorkbenchMagics(Magics):
 
     @magic_arguments()
     @argument(
-        "--sweep", nargs=2, metavar=("SMALLEST", "LARGEST"), help="measure sizes from ... to ..., as 8 128M"
+        "--sweep",
+        nargs=2,
+        metavar=("SMALLEST", "LARGEST"),
+        help="measure sizes in this range, such as 8 128M",
     )
-    @argument("-f", "--factor", type=int, default=2, help="of the sweep, from one size to the next")
-    @argument("--op", default="all_reduce", help="of the sweep; several with commas between")
-    @argument("--rounds", type=int, default=20, help="of the sweep, for each size")
-    @argument("--algorithm", default="auto", help="of the sweep's all_reduce")
+    @argument("-f", "--factor", type=int, default=2, help="ratio of two successive sizes")
+    @argument("--op", default="all_reduce", help="the operation to measure, or several separated by commas")
+    @argument("--rounds", type=int, default=20, help="number of measurements for each size")
+    @argument("--algorithm", default="auto", help="algorithm of all_reduce")
+    @argument("--baseline", default="", metavar="FILE", help="a file that --save wrote, to compare with")
     @argument(
-        "--baseline", default="", metavar="FILE", help="earlier sweep to compare with, as `save` wrote it"
+        "--save",
+        default="",
+        metavar="FILE",
+        help="the file in which to save the sweep, as a baseline for later ones",
     )
-    @argument(
-        "--save", default="", metavar="FILE", help="keep the sweep in a file, as a baseline of later ones"
-    )
-    @argument("--internal", action="store_true", help="show also what workbench itself needed")
-    @argument("--on", default="", metavar="NAME", help="variable with the strategy, where there are several")
+    @argument("--internal", action="store_true", help="also show the collectives of workbench itself")
+    @argument("--on", default="", metavar="NAME", help="the variable with the strategy, if there are several")
     @line_cell_magic
     def collectives(self, line: str, cell: str | None = None) -> Any:
         """Shows how long collectives took, or measures them size by size (`--sweep`).
 
-        As `%%collectives` it runs the cell first. The functions that do the same are `wb.collectives` and
-        `wb.collectives.sweep`.
+        As `%%collectives`, it runs the cell first. The functions `wb.collectives` and
+        `wb.collectives.sweep` do the same.
         """
         from workbench.ui.cells.replica_cells import only_strategy
         from workbench.ui.collectives.sweep import sweep
@@ -188,10 +192,13 @@ class WorkbenchMagics(Magics):
 
     @magic_arguments()
     @argument("action", nargs="?", choices=("layout",), help="open a layout of panes in JupyterLab")
-    @argument("name", nargs="*", help="of the layout, such as overview")
+    @argument("name", nargs="*", help="the name of the layout, such as overview")
     @line_magic
     def workbench(self, line: str) -> None:
-        """Arranges the panes of JupyterLab. Alone, it lists the magics. `wb.layout` does the same."""
+        """Arranges the panes of JupyterLab; without arguments, it lists the magics.
+
+        The function `wb.layout` does the same.
+        """
         from workbench.ui.layouts import LAYOUTS, layout
 
         options = parse_argstring(self.workbench, line)
