@@ -436,6 +436,15 @@ def test_full_numerics_fill_the_figures(tmp_path: Path) -> None:
     assert summary["l2"] == pytest.approx(5.0)
 
 
+def test_a_table_with_all_figures_names_the_replica(tmp_path: Path, strategy: wb.MirroredStrategy) -> None:
+    enable(tmp_path / "d", "FULL_NUMERICS")
+    strategy.run(lambda row: row * 2 - 1, args=(np.ones(3),))
+    disable()
+
+    heading = repr(wb.open_dump(tmp_path / "d")).splitlines()[1].split()
+    assert {"step", "replica", "op", "bad", "min", "max", "line"} <= set(heading)
+
+
 def test_a_dump_without_operations_is_shown_as_such(tmp_path: Path) -> None:
     enable(tmp_path / "d")
     disable()

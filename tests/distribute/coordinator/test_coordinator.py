@@ -13,6 +13,7 @@ import pytest
 
 import workbench as wb
 from workbench import distribute
+from workbench.distribute.coordinator import lane
 from workbench.distribute.experimental import coordinator as experimental
 from workbench.errors import CancelledError, CaptureError, OutOfRangeError, ReplicaError
 
@@ -110,6 +111,42 @@ def test_an_error_cancels_functions_that_wait(coordinator: Any, tmp_path: Any) -
     assert all(value.ready for value in (*blocked, *waiting))
     with pytest.raises(CancelledError, match="schedule it again"):
         waiting[-1].fetch()
+
+
+def test_an_error_cancels_functions_that_were_sent_with_it(
+    coordinator: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def give() -> None:
+        return None
+
+    def bad() -> None:
+        raise KeyError("mine")
+
+    def mark(number: int) -> None:
+        (tmp_path / str(number)).touch()
+
+    monkeypatch.setattr(
+        lane, "_BATCH_SECONDS", 60.0
+    )  # so that many travel together, however busy the machine is
+    while not all(each.calls for each in coordinator._lanes):
+        coordinator.schedule(give)
+        coordinator.join()
+    with coordinator._queue.changed:  # nobody takes the first one before the last one is there
+        failed = coordinator.schedule(bad)
+        values = [coordinator.schedule(mark, args=(number,)) for number in range(11)]
+
+    with pytest.raises(KeyError):
+        coordinator.join()
+
+    with pytest.raises(KeyError):
+        failed.fetch()
+    for number, value in enumerate(values[:5]):  # half of the twelve went to the worker of the first one
+        with pytest.raises(
+            CancelledError, match=r"mark was cancelled and has not run: \S+bad has failed before it"
+        ):
+            value.fetch()
+        assert not (tmp_path / str(number)).exists()
+    assert coordinator.schedule(give).fetch() is None
 
 
 def test_what_cannot_travel_is_refused_at_once(coordinator: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -174,9 +174,20 @@ class CallQueue:
                 call.runs += 1
             return calls
 
-    def ended(self, ends: Iterable[tuple[Call, bytes | BaseException]]) -> None:
-        """Calls have returned, pickled, or raised."""
+    def ended(
+        self, ends: Iterable[tuple[Call, bytes | BaseException]], not_begun: Sequence[Call] = ()
+    ) -> None:
+        """Calls have returned, pickled, or raised.
+
+        Args:
+          ends: Each with its end.
+          not_begun: Were sent with one that raised, and wait again; so they are cancelled with all others that wait.
+        """
         with self.changed:
+            for call in reversed(not_begun):
+                if call in self._running:
+                    self._running.discard(call)
+                    self._waiting.appendleft(call)
             for call, end in ends:
                 if call not in self._running:
                     continue  # cancelled meanwhile, by `close`

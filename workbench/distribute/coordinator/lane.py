@@ -95,10 +95,10 @@ class Lane:
             reply, answers = self._exchange(sent)
         finally:
             self._running = None
-        self._rate.add(len(sent))
-        self._usual_seconds = max(1e-6, reply["seconds"] / len(sent))
+        self._rate.add(len(answers))
+        self._usual_seconds = max(1e-6, reply["seconds"] / len(answers))
         unreached: dict[int, list[Call]] = {}
-        for (call, _), end in zip(sent, answers, strict=True):
+        for (call, _), end in zip(sent, answers, strict=False):
             self.calls += 1
             if type(end) is int:
                 unreached.setdefault(end, []).append(call)
@@ -106,6 +106,9 @@ class Lane:
                 ends.append((call, self._error(call, end)))
             else:
                 ends.append((call, end))
+        if len(answers) < len(sent):
+            self._queue.ended(ends, [call for call, _ in sent[len(answers) :]])
+            ends = []
         for server, lost in unreached.items():
             self._queue.ended(ends)
             ends = []

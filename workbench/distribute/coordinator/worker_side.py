@@ -62,6 +62,8 @@ class WorkerSide:
                     stream = Stream(request["stream"], number, request["first_open"])
                     ends.append(self._run(stream, function, arguments))
                     faults.fault("coordinator.after_call")
+                    if isinstance(ends[-1], FailureReport):
+                        break  # the queue cancels those behind it
         finally:
             worker_resources.thread.resources = None
         sys.stdout.flush()

@@ -103,7 +103,7 @@ class Dump:
 
     def __repr__(self) -> str:
         headings, rows = self._shown()
-        lines = aligned(headings, rows, left=_LEFT, expendable=("name", "replica", "array"))
+        lines = aligned(headings, rows, left=_LEFT, expendable=("name", "zeros", "array", "mean", "replica"))
         return "\n".join(
             printable(line) for line in (self._title(), *self._remarks(), *(lines if rows else []))
         )
