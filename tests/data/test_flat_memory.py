@@ -8,6 +8,7 @@ import sys
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.data.test_files import record
@@ -96,3 +97,15 @@ def test_elements_one_by_one_are_those_of_batches(tmp_path: Path) -> None:
     assert sorted(lines.shuffle(50, seed=3)) == sorted(numbers)
     assert list(lines.shard(7, 3)) == numbers[3::7]
     assert list(FixedLengthRecordDataset(path, 10).take(2)) == [b"0\n1\n2\n3\n4\n", b"5\n6\n7\n8\n9\n"]
+
+
+def test_batches_over_blocks_of_lines_are_the_lines_and_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"".join(b"%d\n" % i for i in range(1000)))
+    dataset = TextLineDataset(path, buffer_size=100).batch(64)
+    batches = list(dataset)
+    assert [len(batch) for batch in batches] == [64] * 15 + [40]
+    assert {(batch.dtype, batch.ndim) for batch in batches} == {(np.dtype(object), 1)}
+    assert [int(line) for batch in batches for line in batch] == list(range(1000))
+    runs = dataset.open(dataset.next_pass(provenance=True))
+    assert [int(number) for run in runs for number in run.ids()] == list(range(1000))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from workbench.data.sources.compressed import DEFAULT_BLOCK_BYTES, blocks
+from workbench.data.sources.compressed import blocks
 from workbench.data.sources.files import FileReader
 from workbench.data.tables import BytesTable, Run
 from workbench.errors import DataLossError, DataWarning
+
+_BLOCK_BYTES: Final = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class TextLines(FileReader):
         begun: list[bytes] = []  # the line that goes on in the next block
         begun_bytes = offset = 0
         returns = warned = False
-        for block in blocks(path, self.compression, self.block_bytes or DEFAULT_BLOCK_BYTES):
+        for block in blocks(path, self.compression, self.block_bytes or _BLOCK_BYTES):
             returns = returns or b"\r" in block
             lines = block.split(b"\n")
             begun.append(lines[0])

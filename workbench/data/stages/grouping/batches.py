@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from workbench.data.spec import STRING
 from workbench.data.stacking import check_structures, concatenate, stack
 from workbench.data.structure import Array, Structure
-from workbench.data.tables import NO_IDS, Leaves, Rows, Run, Segment
+from workbench.data.tables import NO_IDS, BytesTable, Leaves, Rows, Run, Segment
 
 
 @dataclass(slots=True)
@@ -40,6 +41,10 @@ class Joined:
             check_structures([run.table.structure for run in runs], lengths)
             if len(runs) == len(parts) == sum(lengths):
                 return stack([run.table.row(run.rows[0]) for run in runs], structure)
+            lists = [run.table.chosen(run.rows) for run in runs if isinstance(run.table, BytesTable)]
+            if len(lists) == len(parts):
+                # Lines come by the million: an array of each part would be made only to be copied.
+                return [np.fromiter(itertools.chain(*lists), STRING, sum(lengths))]
         return concatenate([part.gather() for part in parts], structure)
 
     def cut(self, start: int, stop: int) -> Segment:
