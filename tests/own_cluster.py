@@ -115,19 +115,31 @@ class OwnCluster:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Ends all processes; nannies first, and in peace, as they have semaphores to remove."""
-        for process in reversed(self.processes):
-            below = []
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                below = psutil.Process(process.pid).children(recursive=True)
-                process.terminate() if below else process.kill()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(10)
-            for child in below:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    child.kill()
-            psutil.wait_procs(below, timeout=10)
+        """Ends all processes; nannies in peace, as they have semaphores to remove, at the same time, and first."""
+        scheduler, *workers = self.processes
+        below = {worker.pid: _end(worker) for worker in workers}
+        for worker in workers:
+            _await_end(worker, below[worker.pid])
+        _await_end(scheduler, _end(scheduler))
+
+
+def _end(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Asks a process with children to end, and kills another one; the children."""
+    if process.poll() is not None:
+        return []
+    process.send_signal(signal.SIGCONT)
+    below = psutil.Process(process.pid).children(recursive=True)
+    process.terminate() if below else process.kill()
+    return below
+
+
+def _await_end(process: subprocess.Popen[bytes], below: list[psutil.Process]) -> None:
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(10)
+    for child in below:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+    psutil.wait_procs(below, timeout=10)
