@@ -20,6 +20,7 @@ REPORTS, ENDED, LOG = "reports", "ended", "log"
 _PATIENCE_SECONDS = 1800.0
 _TOLD_CHARACTERS = 4000
 _MISSING = pytest.StashKey[set[str]]()
+_TIMES = pytest.StashKey[str]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,6 +73,13 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     return result
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Prints how well the tests are parted."""
+    if times := config.stash.get(_TIMES, ""):
+        terminalreporter.section("tests beside these")
+        terminalreporter.line(times)
+
+
 def _is_in(path: Path, places: list[Path]) -> bool:
     return any(place == path or place in path.parents for place in places)
 
@@ -91,10 +99,12 @@ class _Writer:
 
 def _take_over(config: pytest.Config, folder: Path, missing: set[str]) -> None:
     """Passes on all reports; what does not come of `missing` tests, or of the process itself, is a failure."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not (folder / ENDED).is_file() and time.monotonic() < deadline:
+    begun, took, tests = time.monotonic(), 0.0, len(missing)
+    while not (folder / ENDED).is_file() and time.monotonic() < begun + _PATIENCE_SECONDS:
         time.sleep(0.1)
+    waited = time.monotonic() - begun
     for report in _reports(config, folder / REPORTS):
+        took += report.duration
         told = {"nodeid": report.nodeid, "location": report.location}
         if report.when == "setup":
             config.hook.pytest_runtest_logstart(**told)
@@ -102,6 +112,7 @@ def _take_over(config: pytest.Config, folder: Path, missing: set[str]) -> None:
         if report.when == "teardown":
             config.hook.pytest_runtest_logfinish(**told)
             missing.discard(report.nodeid)
+    config.stash[_TIMES] = f"{tests} tests in {took:.0f} s, of which this process waited for {waited:.0f} s"
     status = (folder / ENDED).read_text().strip() if (folder / ENDED).is_file() else "none so far"
     if missing or status not in ("0", "1"):
         log = (folder / LOG).read_text(encoding="utf-8", errors="replace")[-_TOLD_CHARACTERS:]
