@@ -22,6 +22,9 @@ from tests.benchmarks.wire import sent_between, sent_bytes
 from tests.chromium import chromium
 
 STEPS_PER_SECOND = 10
+SIZE = {"width": 1280, "height": 800}
+PICTURE = {"width": 1200, "height": 700}
+_FILLING_SECONDS = 12.0
 _SECONDS = 60.0
 _PAINTED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
@@ -34,8 +37,8 @@ class Page:
       received: Bytes that it has received so far: responses as they were sent, and payloads of WebSockets.
     """
 
-    def __init__(self, browser: Any) -> None:
-        self._context = browser.new_context(viewport={"width": 1280, "height": 800})
+    def __init__(self, browser: Any, viewport: dict[str, int] = SIZE) -> None:
+        self._context = browser.new_context(viewport=viewport)
         self._context.set_default_timeout(1000 * _SECONDS)
         self.page = self._context.new_page()
         self.received = 0
@@ -53,6 +56,11 @@ class Page:
     def stay(self, seconds: float) -> None:
         """Leaves it open for so long."""
         self.page.wait_for_timeout(1000 * seconds)
+
+    def keep(self, file: str) -> None:
+        """Saves a picture of it, after a while in which the page fills."""
+        self.stay(_FILLING_SECONDS)
+        self.page.screenshot(path=file)
 
     def close(self) -> None:
         """Ends it."""
@@ -97,8 +105,12 @@ def at_a_fixed_rate(step: Callable[[], object], connection: Connection) -> None:
         due = max(due + 1 / STEPS_PER_SECOND, time.perf_counter() - 1)
 
 
-def measure_page(script: Script, who: str, *, url: str, drawn: str, serving: Sequence[int]) -> None:
-    """Measures a page of a job that runs: four cases. Needs the program `ss` of Linux.
+def measure_page(
+    script: Script, who: str, *, url: str, drawn: str, serving: Sequence[int], tab: str = ""
+) -> None:
+    """Measures a page of a job that runs: four cases; or only takes a picture, if the script was asked for one.
+
+    Needs the program `ss` of Linux.
 
     Args:
       script: The script whose cases they are.
@@ -106,7 +118,15 @@ def measure_page(script: Script, who: str, *, url: str, drawn: str, serving: Seq
       url: The url of the page.
       drawn: JavaScript, true once data of the job is on the page.
       serving: The processes that serve the page, or tell the server what happens.
+      tab: The tab that the picture shows, where it is not the first one.
     """
+    if script.options.picture:
+        with chromium() as browser:
+            page, _ = _open(browser, url, drawn, PICTURE)
+            if tab:
+                page.page.get_by_role("tab", name=tab).click()
+            page.keep(script.options.picture)
+        return
     opened, first, later, cpu = [], [], [], []
     seconds = 10.0 * script.options.scale
     port = urlsplit(url).port
@@ -136,8 +156,8 @@ def measure_page(script: Script, who: str, *, url: str, drawn: str, serving: Seq
             case.samples = samples
 
 
-def _open(browser: Any, url: str, drawn: str) -> tuple[Page, float]:
-    page = Page(browser)
+def _open(browser: Any, url: str, drawn: str, viewport: dict[str, int] = SIZE) -> tuple[Page, float]:
+    page = Page(browser, viewport)
     page.page.goto(url, wait_until="commit")
     return page, page.wait_for(drawn)
 

@@ -9,14 +9,16 @@ import sys
 from dataclasses import dataclass
 
 INSTALL = {
-    "peers": "python -m venv peers && peers/bin/pip install torch jax ipyparallel mpi4py grain google-crc32c   "
+    "peers": "python -m venv peers && peers/bin/pip install torch jax ipyparallel mpi4py grain google-crc32c "
+    "treescope 'dask[distributed]' bokeh jupyterlab-nvdashboard tensorboard torchmonarch playwright   "
     "(mpi4py needs OpenMPI: apt-get install openmpi-bin libopenmpi-dev); then --peers peers/bin/python",
     "tensorflow": "python -m venv peers-tf && peers-tf/bin/pip install tensorflow-cpu; then --tensorflow "
     "peers-tf/bin/python",
 }
 _SHOWN = (
     "numpy dask distributed ipyparallel mpi4py torch jax tensorflow tensorflow-cpu pyarrow optree "
-    "bokeh panel treescope jupyterlab jupyterlab-nvdashboard jupyter_client playwright grain google-crc32c".split()
+    "bokeh panel treescope jupyterlab jupyterlab-nvdashboard "
+    "tensorboard torchmonarch jupyter_client playwright grain google-crc32c".split()
 )
 _VERSIONS = """
 import json, platform, sys

@@ -1,7 +1,8 @@
-"""The page of benchmarks in the guide, made of the results files in the repository; nothing there is written by hand.
+"""What the guide says of benchmarks, made of the results files in the repository; nothing there is written by hand.
 
     python -m tests.benchmarks.readme     # after `python -m tests.benchmarks`, with the results file committed
 
+The page of benchmarks has all bars, that of the comparison the section that `side_by_side` makes.
 A row is one case of workbench that has a bar, with what the peers needed for the same case in the same rounds. Each
 suite is that of the newest file that has it, and the text above the table dates it.
 """
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks import side_by_side
 from tests.benchmarks.bars import BARS, Bar
 from tests.benchmarks.machine import Machine
 from tests.benchmarks.ours import training
@@ -152,7 +154,7 @@ def _row(key: Key, bars: Sequence[Bar], found: Mapping[Key, Figure]) -> str:
     if key.who != "workbench":
         what += f" ({key.who.removeprefix('workbench, ')})"
     ours = found.get(key)
-    cells = [what, "not measured" if ours is None else _told(ours)]
+    cells = [what, "not measured" if ours is None else ours.text]
     cells += [
         ", ".join(_peers(key, found)),
         ", ".join(_limit(bar) for bar in bars),
@@ -164,12 +166,7 @@ def _row(key: Key, bars: Sequence[Bar], found: Mapping[Key, Figure]) -> str:
 def _peers(key: Key, found: Mapping[Key, Figure]) -> Iterator[str]:
     for other, figure in found.items():
         if other._replace(who=key.who) == key and not other.who.startswith("workbench"):
-            yield f"{other.who} {_told(figure)}"
-
-
-def _told(figure: Figure) -> str:
-    digits = f"{figure.median:,.0f}" if abs(figure.median) >= 100 else f"{figure.median:.2g}"
-    return f"{'~' if figure.noisy else ''}{digits} {figure.unit}"
+            yield f"{other.who} {figure.text}"
 
 
 def _limit(bar: Bar) -> str:
@@ -190,9 +187,10 @@ def _met(bars: Sequence[Bar], found: Mapping[Key, Figure]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Writes the section into the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(replaced(text, section(newest())), encoding="utf-8")
+    """Writes the sections into their pages."""
+    parts = newest()
+    for page, new in ((PAGE, section(parts)), (side_by_side.PAGE, side_by_side.section(parts))):
+        page.write_text(replaced(page.read_text(encoding="utf-8"), new), encoding="utf-8")
     return 0
 
 

@@ -57,6 +57,12 @@ class Figure:
         return min(self.by_round.values()), max(self.by_round.values())
 
     @property
+    def text(self) -> str:
+        """The median with its unit, as tables show it; "~" marks one that is noisy."""
+        digits = f"{self.median:,.0f}" if abs(self.median) >= 100 else f"{self.median:.2g}"
+        return f"{'~' if self.noisy else ''}{digits} {self.unit}"
+
+    @property
     def noisy(self) -> bool:
         """Other processes were busy in a round that counts."""
         return self.foreign_cores > QUIET_CORES

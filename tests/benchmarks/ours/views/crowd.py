@@ -183,7 +183,8 @@ def report(
     busy = (last["busy"] - first["busy"]) / (last["at"] - first["at"])
     for what, unit, scale, samples in (
         ("crowd, records", "records/s", 1.0, [records_per_second]),
-        ("crowd, between frames", "ms", 1.0, seen["gaps"]),
+        ("crowd, frames", "frames/s", 1000.0, [len(gaps) / sum(gaps)]),
+        ("crowd, between frames", "ms", 1.0, gaps),
         ("crowd, key to paint", "ms", 1.0, seen["keys"]),
         ("crowd, tasks over 50 ms", "ms", 1.0, seen["tasks"]),
         ("crowd, frames later than 50 ms", "%", 100.0, [sum(gap > 50 for gap in gaps) / len(gaps)]),

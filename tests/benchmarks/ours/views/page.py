@@ -2,43 +2,54 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import tempfile
 from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 
 import workbench as wb
+from tests.benchmarks import page_job
 from tests.benchmarks.browser import at_a_fixed_rate, job, measure_page
 from tests.benchmarks.measure import Script
 
 DRAWN = """(() => {
   const within = (root) => [...root.querySelectorAll("*")].some((node) => node.shadowRoot
-    ? within(node.shadowRoot) : node.matches(".wb-collective-table td, .wb-collective-table th")
-      && node.textContent === "all_reduce");
+    ? within(node.shadowRoot) : node.matches(".wb-overview canvas"));
   return within(document);
 })()"""
 
 
 def work(connection: Connection) -> None:
-    """A collective of 1 KB of two replicas a step."""
-    ones = np.ones(256, np.float32)
-
-    def add(x: np.ndarray) -> np.ndarray:
-        return wb.distribute.get_replica_context().all_reduce("sum", x)
-
-    with wb.connect(replicas=2):
+    """A collective of two replicas a step."""
+    numbers = itertools.count()
+    with wb.connect(replicas=page_job.REPLICAS):
         strategy = wb.MirroredStrategy()
-        strategy.run(add, args=(ones,))
+        with strategy.scope():
+            weights = wb.Variable(page_job.begin(), name="weights")
+
+        def part(number: int) -> dict[str, Any]:
+            context = wb.distribute.get_replica_context()
+            assert context is not None
+            loss, gradient = page_job.part(np.asarray(weights), number, context.replica_id_in_sync_group)
+            weights.assign_sub(page_job.RATE * context.all_reduce("mean", gradient))
+            return {"loss": loss}
+
+        def step() -> None:
+            strategy.run(part, args=(next(numbers),))
+
+        step()
         connection.send(os.getpid())
-        at_a_fixed_rate(lambda: strategy.run(add, args=(ones,)), connection)
+        at_a_fixed_rate(step, connection)
 
 
 def main() -> None:
     """Measures it. The page is served by a process of its own, which the job's process tells what happens."""
-    script = Script("views", __doc__, pages=3)
+    script = Script("views", __doc__, pages=3, picture="", tab="")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["WORKBENCH_RUNTIME_DIR"] = folder  # no other jobs of this user
         command = [sys.executable, "-m", "workbench", "dashboard", "--no-browser"]
@@ -46,7 +57,14 @@ def main() -> None:
             assert server.stdout is not None
             try:
                 url = server.stdout.readline().strip()
-                measure_page(script, "workbench", url=url, drawn=DRAWN, serving=[server.pid, pid])
+                measure_page(
+                    script,
+                    "workbench",
+                    url=url,
+                    drawn=DRAWN,
+                    serving=[server.pid, pid],
+                    tab=script.options.tab,
+                )
             finally:
                 server.terminate()
 

@@ -8,8 +8,11 @@ import time
 import numpy as np
 
 import workbench as wb
+from tests.benchmarks.browser import PICTURE
 from tests.benchmarks.measure import Script
 from tests.benchmarks.peers import jax_devices
+from tests.chromium import chromium
+from tests.extension.gallery import open_gallery, show
 from workbench.ui.render.plain_values import plain
 
 GIGABYTE = 10**9
@@ -19,7 +22,10 @@ COLUMNS = 5000
 
 def main() -> None:
     """Measures both; the views' code, which a kernel sends once, is not counted."""
-    script = Script("views", __doc__, replicas=2)
+    script = Script("views", __doc__, replicas=2, picture="")
+    if script.options.picture:
+        picture(script.options.picture)
+        return
     _, over_devices, _ = jax_devices.mesh(script.options.replicas)
     import jax
 
@@ -41,6 +47,21 @@ def main() -> None:
     ):
         with script.case("workbench", name, unit=unit, scale=scale, replicas=script.options.replicas) as case:
             case.samples = samples
+
+
+def picture(file: str) -> None:
+    """A picture of the views of an array over several devices, and of its values."""
+    _, over_devices, _ = jax_devices.mesh(jax_devices.SHOWN)
+    import jax
+
+    value = jax.device_put(jax_devices.waves(), over_devices)
+    with chromium() as browser:
+        page = open_gallery(browser)
+        page.set_viewport_size(PICTURE)
+        show(page, "array_sharding", plain(wb.explain_sharding(value).model))
+        show(page, "values", plain(wb.inspect(value, elements=...).model))
+        page.wait_for_timeout(500)  # it is drawn by then
+        page.screenshot(path=file)
 
 
 if __name__ == "__main__":

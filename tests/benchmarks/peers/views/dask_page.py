@@ -6,8 +6,10 @@ import itertools
 import os
 from multiprocessing.connection import Connection
 
+import numpy as np
 from distributed import Client, LocalCluster
 
+from tests.benchmarks import page_job
 from tests.benchmarks.browser import at_a_fixed_rate, job, measure_page
 from tests.benchmarks.measure import Script
 
@@ -21,18 +23,23 @@ DRAWN = """(() => {
 def work(connection: Connection) -> None:
     """Two tasks a step."""
     numbers = itertools.count()
-
-    def noop(_number: int, _which: int) -> float:
-        return 1.0
-
+    weights = page_job.begin()
+    replicas = range(page_job.REPLICAS)
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        LocalCluster(
+            n_workers=len(replicas), threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         Client(cluster) as client,
     ):
 
         def step() -> None:
             number = next(numbers)
-            client.gather([client.submit(noop, number, which, pure=False) for which in range(2)])
+            tasks = [
+                client.submit(page_job.part, weights, number, which, pure=False, workers=[which])
+                for which in replicas
+            ]
+            gradients = [gradient for _, gradient in client.gather(tasks)]
+            weights[:] -= page_job.RATE * np.mean(gradients, axis=0)
 
         step()
         connection.send((cluster.scheduler.http_server.port, os.getpid()))
@@ -41,7 +48,7 @@ def work(connection: Connection) -> None:
 
 def main() -> None:
     """Measures it. The scheduler, which serves the page, is in the client's process."""
-    script = Script("views", __doc__, pages=3)
+    script = Script("views", __doc__, pages=3, picture="")
     with job(work) as (port, pid):
         measure_page(
             script, "Dask /status", url=f"http://127.0.0.1:{port}/status", drawn=DRAWN, serving=[pid]

@@ -18,8 +18,9 @@ from typing import Any
 
 import psutil
 
-from tests.benchmarks.browser import Page
+from tests.benchmarks.browser import PICTURE, SIZE, Page, job
 from tests.benchmarks.measure import Script
+from tests.benchmarks.peers.views import dask_page
 from tests.chromium import chromium
 
 WHO = "nvdashboard machine resources"
@@ -43,14 +44,14 @@ CLOSE = """() => {
 
 def main() -> None:
     """Measures it several times in one JupyterLab."""
-    script = Script("views", __doc__, pages=5)
+    script = Script("views", __doc__, pages=5, picture="")
+    if script.options.picture:
+        picture(script.options.picture)
+        return
     seconds = 10.0 * script.options.scale
     opened, first, later, cpu = [], [], [], []
     with _lab() as (url, process), chromium() as browser:
-        page = Page(browser)
-        page.page.goto(url)
-        page.page.locator("[data-id='gpu-dashboard']").first.click()
-        page.page.wait_for_selector(".gpu-dashboard-button")
+        page = opened(browser, url, SIZE)
         for _ in range(script.options.pages):
             without = _cpu(process, page, seconds)
             before = page.received
@@ -71,6 +72,24 @@ def main() -> None:
             case.samples = samples
 
 
+def opened(browser: Any, url: str, viewport: dict[str, int]) -> Page:
+    """JupyterLab, with the list of nvdashboard's pages open."""
+    page = Page(browser, viewport)
+    page.page.goto(url)
+    page.page.locator("[data-id='gpu-dashboard']").first.click()
+    page.page.wait_for_selector(".gpu-dashboard-button")
+    return page
+
+
+def picture(file: str) -> None:
+    """A picture of the page while the job of the other pages runs; that is Dask's here."""
+    with job(dask_page.work), _lab() as (url, _), chromium() as browser:
+        page = opened(browser, url, PICTURE)
+        page.page.evaluate(CLICK)
+        page.keep(file)
+        page.close()
+
+
 def _cpu(process: psutil.Process, page: Page, seconds: float) -> float:
     """How much of one core the server uses for so long."""
     before = sum(process.cpu_times()[:2])
@@ -86,6 +105,15 @@ def _lab() -> Iterator[tuple[str, psutil.Process]]:
         folders |= {f"JUPYTERLAB_{name}_DIR": f"{home}/{name}" for name in ("SETTINGS", "WORKSPACES")}
         command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0"]
         command += [f"--ServerApp.root_dir={home}", "--expose-app-in-browser"]
+        news = (
+            Path(home)
+            / "SETTINGS"
+            / "@jupyterlab"
+            / "apputils-extension"
+            / "notification.jupyterlab-settings"
+        )
+        news.parent.mkdir(parents=True)
+        news.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         process = subprocess.Popen(command, env=os.environ | folders | {"IPYTHONDIR": home}, **quiet)
         try:

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from tests.benchmarks.browser import PICTURE
 from tests.benchmarks.measure import Script
 from tests.benchmarks.peers import jax_devices
+from tests.chromium import chromium
 
 GIGABYTE = 10**9
 CALLS = 5
@@ -24,7 +26,10 @@ def main() -> None:
 
     Treescope reads the corners of an array of this size. Told to read all of it, it adds mean, deviation and extremes.
     """
-    script = Script("views", __doc__, replicas=2)
+    script = Script("views", __doc__, replicas=2, picture="")
+    if script.options.picture:
+        picture(script.options.picture)
+        return
     rows = int(script.options.scale * GIGABYTE) // (4 * COLUMNS)
     rows -= rows % script.options.replicas
     large = np.random.default_rng(0).normal(size=(rows, COLUMNS)).astype(np.float32)
@@ -54,8 +59,22 @@ def main() -> None:
         script,
         "treescope, JAX",
         "sharding",
-        lambda: treescope.render_to_html(treescope.render_array_sharding(sharded)),
+        lambda: str(treescope.render_array_sharding(sharded)._repr_html_()),
     )
+
+
+def picture(file: str) -> None:
+    """A picture of the drawing of an array over several devices, and of its values."""
+    import treescope
+
+    value = _sharded(jax_devices.waves(), jax_devices.SHOWN)
+    with treescope.active_autovisualizer.set_scoped(treescope.ArrayAutovisualizer()):
+        parts = [treescope.render_array_sharding(value)._repr_html_(), treescope.render_to_html(value)]
+    with chromium() as browser:
+        page = browser.new_page(viewport=PICTURE)
+        page.set_content('<body style="margin: 12px">' + "<hr>".join(parts))
+        page.wait_for_timeout(2000)  # it unpacks itself
+        page.screenshot(path=file)
 
 
 def _nothing(_value: Any, _path: Any) -> None:
