@@ -22,6 +22,13 @@ COLOURS = """() => {
   return [style.color, style.backgroundColor];
 }"""
 
+HEIGHTS = """() => [...document.querySelectorAll(".wb-head[data-tight]")].map((head) => {
+  const shown = [...head.querySelectorAll(":scope > h3, :scope > .wb-status, button")];
+  const middles = shown.map((part) => part.getBoundingClientRect()).map((box) => (box.top + box.bottom) / 2);
+  return Math.max(...middles) - Math.min(...middles);
+})"""
+"""Of the row above each view: how far the middles of what stands in it are apart."""
+
 GROUPS = """() => [...document.querySelectorAll(".wb-group")].map((node) => {
   const [kind, cell, end] = [node.firstElementChild, node.closest("td"), document.createRange()];
   end.selectNodeContents(node.lastChild);
@@ -271,6 +278,38 @@ def test_a_text_that_is_cut_off_is_read_below(browser: Browser) -> None:
 
     page.locator("tbody tr").hover()
     page.wait_for_function("() => /long end/.test(document.querySelector('.wb-readout').textContent)")
+    page.close()
+
+
+@pytest.mark.parametrize("width", [320, 400, 700])
+def test_the_row_above_a_narrow_view_does_not_wrap(browser: Browser, width: int) -> None:
+    page = open_gallery(browser, width=width)
+    for view in ("topology", "dataset_sharding", "servers", "lanes", "sweep", "heat_map", "log", "runs"):
+        show(page, view, model(SHOWN[view][0]))
+    page.wait_for_function(f"() => ({HEIGHTS})().every((height) => height < 8)")
+
+    assert len(page.evaluate(HEIGHTS)) == 9
+    assert faults(page) == []
+    page.close()
+
+
+def test_buttons_that_have_no_room_wait_behind_one_with_dots(browser: Browser) -> None:
+    page = open_gallery(browser, width=360)
+    show(page, "log", model("lost"))
+    alerts = page.get_by_role("button", name="Alerts", exact=True)
+    more = page.get_by_role("button", name="More", exact=True)
+    more.wait_for()
+    assert alerts.count() == 0
+
+    more.focus()
+    page.keyboard.press("Enter")
+    alerts.click()
+    page.get_by_text("stdout").first.wait_for(state="detached")
+    assert more.get_attribute("aria-expanded") == "true"
+    page.set_viewport_size({"width": 900, "height": 700})
+    more.wait_for(state="detached")
+    assert alerts.get_attribute("aria-pressed") == "true"
+    assert faults(page) == []
     page.close()
 
 

@@ -117,7 +117,7 @@ function columnsOf(startNs: number, open: Open): Column<EventItem>[] {
   return [
     {
       title: "s",
-      rank: 2,
+      rank: 3,
       help: "seconds since the first line",
       text: (event) => ((event.t_ns - startNs) / 1e9).toFixed(3),
       order: (event) => event.t_ns,
@@ -125,7 +125,7 @@ function columnsOf(startNs: number, open: Open): Column<EventItem>[] {
     {
       title: "what",
       left: true,
-      least: 120,
+      least: 128,
       text: (event) => event.name,
       show: ({ kind, name, severity }) => {
         const view = kind === "alert" && Object.hasOwn(EVIDENCE, name) && EVIDENCE[name];
@@ -144,9 +144,9 @@ function columnsOf(startNs: number, open: Open): Column<EventItem>[] {
       },
     },
     numeric("replica", (event) => event.replica, or),
-    named("host", (event) => event.host || NOTHING, { rank: 1 }),
+    named("host", (event) => event.host || NOTHING, { rank: 2 }),
     numeric("step", (event) => event.step, or),
-    named("message", (event) => event.message, { least: 92 }),
-    named("call site", (event) => event.site || NOTHING, { least: 64 }),
+    named("message", (event) => event.message, { least: 84 }),
+    named("call site", (event) => event.site || NOTHING, { rank: 1, least: 64 }),
   ];
 }

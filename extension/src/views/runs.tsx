@@ -43,16 +43,7 @@ function RunList({ model, context }: { model: Runs; context: Context }) {
           ask && !first && "pick one to open, two to compare",
         ]}
         status="replay"
-      >
-        {ask && first !== undefined && second === undefined && (
-          <Button onClick={() => ask({ kind: "open_run", path: first })}>Open {nameOf(first)}</Button>
-        )}
-        {ask && first !== undefined && second !== undefined && (
-          <Button onClick={() => ask({ kind: "compare_runs", first, second })}>
-            Compare {nameOf(second)} with {nameOf(first)}
-          </Button>
-        )}
-      </Head>
+      />
       <Table
         label="Recorded runs"
         empty={`no recorded runs in ${model.folder}: with wb.record("runs/first.parquet"): … makes one`}
@@ -62,6 +53,16 @@ function RunList({ model, context }: { model: Runs; context: Context }) {
         isSelected={(run) => there.includes(run.path)}
         onPick={pick}
       />
+      <div class="wb-form">
+        {ask && first !== undefined && second === undefined && (
+          <Button onClick={() => ask({ kind: "open_run", path: first })}>Open {nameOf(first)}</Button>
+        )}
+        {ask && first !== undefined && second !== undefined && (
+          <Button onClick={() => ask({ kind: "compare_runs", first, second })}>
+            Compare {nameOf(second)} with {nameOf(first)}
+          </Button>
+        )}
+      </div>
     </div>
   );
 }
