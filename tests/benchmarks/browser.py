@@ -106,7 +106,14 @@ def at_a_fixed_rate(step: Callable[[], object], connection: Connection) -> None:
 
 
 def measure_page(
-    script: Script, who: str, *, url: str, drawn: str, serving: Sequence[int], tab: str = ""
+    script: Script,
+    who: str,
+    *,
+    url: str,
+    drawn: str,
+    serving: Sequence[int],
+    polls: bool = False,
+    tab: str = "",
 ) -> None:
     """Measures a page of a job that runs: four cases; or only takes a picture, if the script was asked for one.
 
@@ -118,6 +125,8 @@ def measure_page(
       url: The url of the page.
       drawn: JavaScript, true once data of the job is on the page.
       serving: The processes that serve the page, or tell the server what happens.
+      polls: Whether it asks again and again, over connections that end: Linux counts only those that there are, so what
+        the browser receives is counted then.
       tab: The tab that the picture shows, where it is not the first one.
     """
     if script.options.picture:
@@ -142,9 +151,10 @@ def measure_page(
             without = _cpu_share(serving, lambda: time.sleep(seconds))
             page, _took = _open(browser, url, drawn)
             page.stay(2.0)  # what comes once has come
-            before = sent_bytes(port)
+            before, received = sent_bytes(port), page.received
             cpu.append(_cpu_share(serving, lambda page=page: page.stay(seconds)) - without)
-            later.append(sent_between(before, sent_bytes(port)) / seconds * 10)
+            sent = page.received - received if polls else sent_between(before, sent_bytes(port))
+            later.append(sent / seconds * 10)
             page.close()
     for what, unit, scale, samples in (
         ("page, first data", "s", 1.0, opened),

@@ -1,4 +1,4 @@
-"""Renews the pictures of the README: `python -m tests.e2e.pictures` takes them, and keeps them with 256 colours."""
+"""Renews pictures of the guide: `python -m tests.e2e.pictures` takes them, and keeps them with 256 colours."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from PIL import Image
 
 from tests.e2e.conftest import ARTIFACTS, ROOT
 
-IMAGES: Final = ROOT / "extension" / "images"
+IMAGES: Final = ROOT / "notebooks" / "guide" / "images"
 NAMES: Final = ("lab", "dashboard", "nan", "sharding")
 
 
 def keep(name: str) -> None:
-    """Puts a picture that was taken where the README shows it."""
+    """Puts a picture that was taken where the guide shows it."""
     with Image.open(ARTIFACTS / f"picture_{name}.png") as taken:
         few = taken.convert("RGB").quantize(256, dither=Image.Dither.NONE)
     file = IMAGES / f"{name}.png"

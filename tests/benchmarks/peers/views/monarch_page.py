@@ -14,7 +14,7 @@ def main() -> None:
     """Measures it. A process of its own collects what happens and serves the page."""
     script = Script("views", __doc__, pages=3, picture="")
     with job(monarch_job.work) as (url, pid):
-        measure_page(script, "Monarch", url=url, drawn=DRAWN, serving=[pid])
+        measure_page(script, "Monarch", url=url, drawn=DRAWN, serving=[pid], polls=True)
 
 
 if __name__ == "__main__":

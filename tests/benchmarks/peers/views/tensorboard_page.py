@@ -85,7 +85,7 @@ def main() -> None:
         job(partial(work, Path(name))),
         serving(Path(name)) as (url, pid),
     ):
-        measure_page(script, "TensorBoard", url=url, drawn=DRAWN, serving=[pid])
+        measure_page(script, "TensorBoard", url=url, drawn=DRAWN, serving=[pid], polls=True)
 
 
 if __name__ == "__main__":
