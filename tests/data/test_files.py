@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from workbench.data import Dataset, FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
 from workbench.data.sources.records import _Parser
+from workbench.data.sources.text import split_long
 from workbench.errors import DataLossError, DataWarning, InvalidArgumentError, NotFoundError
 from workbench.io.checksums import masked_crc32c
 
@@ -39,6 +40,20 @@ def record(data: bytes) -> bytes:
 def test_lines_do_not_depend_on_block_size(write: Write, block: int | None) -> None:
     path = write("a", b"one\r\n\ntwo\nlast")
     assert list(TextLineDataset(path, buffer_size=block)) == [b"one", b"", b"two", b"last"]
+
+
+@pytest.mark.parametrize(
+    "block", [b"\n", b"\n\n", b"a", b"a\n", b"\na", b"a\r\n\rb\n", b"one\n\ntwo\x85\x0c\0\nlast"]
+)
+def test_long_lines_are_split_as_short_ones(block: bytes) -> None:
+    assert split_long(block) == block.split(b"\n")
+
+
+@pytest.mark.parametrize("block", [None, 300, 1000, 5000])
+def test_files_of_long_and_short_lines_are_read(write: Write, block: int | None) -> None:
+    lines = [b"%d" % n * (100 if n // 300 % 2 else 1) for n in range(2000)]
+    assert list(TextLineDataset(write("a", b"\r\n".join(lines)), buffer_size=block)) == lines
+    assert list(TextLineDataset(write("b", b"\n".join(lines) + b"\n"), buffer_size=block)) == lines
 
 
 @pytest.mark.parametrize(("name", "pack"), [("GZIP", gzip.compress), ("ZLIB", zlib.compress)])
