@@ -9,7 +9,6 @@ what it changes is painted.
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from multiprocessing import get_context
@@ -118,11 +117,8 @@ def main() -> None:
     """Measures it: a minute, after ten seconds in which the page fills."""
     script = Script("views", __doc__, seconds=60.0, picture="")
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
-        home = Path(name)
-        settings = home / "settings" / "workbench-lab" / "plugin.jupyterlab-settings"
-        settings.parent.mkdir(parents=True)
-        settings.write_text(json.dumps({"layouts": {"crowd": LAYOUT}}), encoding="ascii")
-        with serving(home, BUNDLE) as lab:
+        panes = {"layouts": {"crowd": LAYOUT}, "openOnFirstCluster": []}
+        with serving(Path(name), BUNDLE, panes) as lab:
             page = browser.new_page(viewport={"width": 1920, "height": 1300})
             page.set_default_timeout(300_000)
             seconds = script.options.seconds * script.options.scale
